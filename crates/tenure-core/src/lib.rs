@@ -1,0 +1,1 @@
+//! The domain of Tenure: values and transitions. No async, no I/O, no clock, no chance.

@@ -1,0 +1,1 @@
+//! Whole clusters of Tenure in one thread, by seed.

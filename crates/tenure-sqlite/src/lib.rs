@@ -1,0 +1,1 @@
+//! Tenure on one SQLite file: a writer thread, group commit, readers apart.

@@ -1,0 +1,1 @@
+//! The store contract of Tenure, the memory store, the faulty store and the conformance suite.

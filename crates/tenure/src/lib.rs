@@ -1,0 +1,1 @@
+//! Durable jobs for software that runs as more than one instance.

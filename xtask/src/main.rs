@@ -1,0 +1,3 @@
+//! Automation for this repository.
+
+fn main() {}
