@@ -1,1 +1,54 @@
-//! The domain of Tenure: values and transitions. No async, no I/O, no clock, no chance.
+//! The domain of Tenure: values and transitions.
+//!
+//! Everything that is held is held through a row with a time and a [`Fence`]. This crate says what
+//! such a row may become, and nothing else: it has no async, no I/O, no clock and no chance. Stores
+//! ask it for a [`Transition`] and write what it answers, guarded by the fence.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure_core::{Backoff, RetryPolicy};
+//!
+//! let policy = RetryPolicy { backoff: Backoff::Fixed(Duration::from_secs(5)), ..RetryPolicy::default() };
+//! assert_eq!(policy.delay(3, 0.5), Duration::from_secs(5));
+//! ```
+
+mod attempt;
+mod cancel;
+mod explain;
+mod fence;
+mod ids;
+mod invalid;
+mod job;
+mod json;
+pub mod limits;
+mod name;
+mod progress;
+mod queue;
+mod retention;
+mod retry;
+mod settle;
+mod span;
+mod state;
+mod terms;
+mod time;
+mod unique;
+
+pub use attempt::{Attempt, AttemptEnd, Cause, Failure};
+pub use cancel::{Cancel, CancelRequest};
+pub use explain::{Hindrance, Reason, Serves, Standing, claimable, explain};
+pub use fence::{Epoch, Fence};
+pub use ids::{HostId, IdSequence, JobId};
+pub use invalid::Invalid;
+pub use job::{Args, Job, NewJob, Output};
+pub use json::depth_of;
+pub use name::{Kind, Name, QueueName};
+pub use progress::{LogLine, Progress};
+pub use queue::Priority;
+pub use retention::{Keep, Retention};
+pub use retry::{Backoff, RetryPolicy};
+pub use settle::{Due, Next, Reserved, Settlement, Transition, Verdict, lapse, redo};
+pub use span::{delay_of, seconds};
+pub use state::{End, State, StateName, Why};
+pub use terms::Terms;
+pub use time::Timestamp;
+pub use unique::{OnConflict, Unique, UniqueKey, Window};

@@ -1,1 +1,49 @@
-//! The store contract of Tenure, the memory store, the faulty store and the conformance suite.
+//! The store contract of Tenure: what a place that keeps jobs has to do, and nothing it may choose.
+//!
+//! A [`Store`] is a few small object-safe traits. Calls take and return batches. A refusal is an
+//! `Ok` outcome that the caller has to look at; an `Err` is a [`Fault`]: the store could not answer.
+//! Transitions are decided by `tenure-core`; a store hands out, and swaps rows whose fence still
+//! matches.
+//!
+//! Beside the contract stand its reference, the `MemoryStore`, and the `FaultyStore`, which wraps
+//! any store and misbehaves by seed. The conformance suite (feature `conformance`) has one named test
+//! for each sentence of the contract.
+
+mod bulletin;
+mod chance;
+mod clock;
+mod fault;
+mod filter;
+mod hosts;
+mod jobs;
+mod views;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use bulletin::{Bulletin, Event, Happening, Hints};
+pub use chance::Chance;
+pub use clock::{Clock, ManualClock, Moment, Sleep, SystemClock};
+pub use fault::Fault;
+pub use filter::{Cursor, Filter, Order};
+pub use hosts::{Host, Hosts};
+pub use jobs::{
+    Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
+};
+pub use views::{Count, Page, PageAsk, QueueInfo, Views};
+
+/// What a store answers, sooner or later.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
+pub trait Store: Jobs + Hosts + Views + Hints + Send + Sync {
+    /// The clock that decides what is due and what has lapsed.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// In a few words for a person: what it is and where, without any secret.
+    fn describe(&self) -> String;
+
+    /// Ends it after all that it has accepted is durable. Every later call is a fault.
+    fn close(&self) -> Answer<'_, ()>;
+}

@@ -1,0 +1,247 @@
+//! Why a job is not running: the first question that anybody asks of a queue.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{End, Failure, HostId, Job, JobId, Kind, QueueName, State, Timestamp, Why};
+
+/// Whom a host serves in one queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serves {
+    /// The queue.
+    pub queue: QueueName,
+    /// The kinds that it has handlers for; every kind if `None`.
+    pub kinds: Option<Vec<Kind>>,
+    /// How many jobs of the queue it runs at once.
+    pub slots: u32,
+}
+
+impl Serves {
+    /// Whether a job of this queue and kind may be reserved under these terms.
+    #[must_use]
+    pub fn covers(&self, queue: &QueueName, kind: &Kind) -> bool {
+        self.queue == *queue && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind))
+    }
+}
+
+/// The one predicate of the claim: whether a job may be reserved now by somebody who serves it.
+///
+/// # Errors
+/// Answers what stands against it.
+pub fn claimable(state: &State, paused: bool, now: Timestamp) -> Result<(), Hindrance> {
+    match state {
+        State::Finished { end, at } => Err(Hindrance::Finished { end: *end, at: *at }),
+        State::Running { holder, until, .. } if *until > now => {
+            Err(Hindrance::Running { holder: *holder, until: *until })
+        }
+        State::Running { .. } | State::Waiting { .. } if paused => Err(Hindrance::Paused),
+        State::Waiting { due, why } if *due > now => Err(Hindrance::NotDue { due: *due, why: *why }),
+        State::Running { .. } | State::Waiting { .. } => Ok(()),
+    }
+}
+
+/// What stands against reserving a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It has ended.
+    Finished {
+        /// How.
+        end: End,
+        /// When.
+        at: Timestamp,
+    },
+    /// It runs.
+    Running {
+        /// Who has it.
+        holder: HostId,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Its queue is paused.
+    Paused,
+    /// Its time has not come.
+    NotDue {
+        /// When it will.
+        due: Timestamp,
+        /// What it waits for.
+        why: Why,
+    },
+}
+
+/// What a store knows about the surroundings of one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The job.
+    pub job: Job,
+    /// Whether its queue is paused.
+    pub paused: bool,
+    /// What the live hosts serve.
+    pub serving: Vec<Serves>,
+    /// Jobs of its queue that run now; at most a page.
+    pub running: Vec<JobId>,
+    /// Due jobs that come before it in its queue; counted up to a page.
+    pub ahead: u32,
+}
+
+/// The one reason why a job is where it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// It has ended; nothing is left to do.
+    Finished {
+        /// How.
+        end: End,
+        /// When.
+        at: Timestamp,
+    },
+    /// It is running.
+    Running {
+        /// Who has it.
+        holder: HostId,
+        /// Until when, unless renewed.
+        until: Timestamp,
+        /// Whether its holder has been asked to stop.
+        cancelling: bool,
+    },
+    /// Its queue is paused.
+    QueuePaused {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// Its time has not come.
+    DueLater {
+        /// When it will.
+        due: Timestamp,
+        /// What it waits for.
+        why: Why,
+    },
+    /// It failed and waits for its next attempt.
+    BackingOff {
+        /// When that is.
+        due: Timestamp,
+        /// Attempts so far.
+        attempts: u32,
+        /// What went wrong.
+        failure: Option<Failure>,
+    },
+    /// No live worker serves its queue.
+    QueueNotServed {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// Live workers serve its queue, but none has a handler for its kind.
+    KindNotServed {
+        /// The kind.
+        kind: Kind,
+        /// The kinds that are served there.
+        served: Vec<Kind>,
+    },
+    /// Every slot of its queue is taken.
+    SlotsFull {
+        /// How many there are.
+        slots: u32,
+        /// The jobs that have them; at most a page.
+        running: Vec<JobId>,
+    },
+    /// Nothing stands against it: it is reserved with the next turn of a worker.
+    Next {
+        /// Due jobs before it in its queue.
+        ahead: u32,
+    },
+}
+
+/// Names the one reason why a job is where it is, by the same predicate as the claim.
+#[must_use]
+pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
+    let job = &standing.job;
+    match claimable(&job.state, standing.paused, now) {
+        Err(Hindrance::Finished { end, at }) => Reason::Finished { end, at },
+        Err(Hindrance::Running { holder, until }) => {
+            Reason::Running { holder, until, cancelling: job.cancel.is_some() }
+        }
+        Err(Hindrance::Paused) => Reason::QueuePaused { queue: job.queue.clone() },
+        Err(Hindrance::NotDue { due, why: Why::Retry }) => {
+            Reason::BackingOff { due, attempts: job.attempt, failure: job.failure.clone() }
+        }
+        Err(Hindrance::NotDue { due, why }) => Reason::DueLater { due, why },
+        Ok(()) => unclaimed(standing),
+    }
+}
+
+/// Why a job that may be reserved has not been.
+fn unclaimed(standing: &Standing) -> Reason {
+    let job = &standing.job;
+    let of_queue: Vec<&Serves> = standing.serving.iter().filter(|serves| serves.queue == job.queue).collect();
+    if of_queue.is_empty() {
+        return Reason::QueueNotServed { queue: job.queue.clone() };
+    }
+    let of_kind: Vec<_> = of_queue.iter().filter(|serves| serves.covers(&job.queue, &job.kind)).collect();
+    if of_kind.is_empty() {
+        let mut served: Vec<Kind> =
+            of_queue.iter().flat_map(|serves| serves.kinds.iter().flatten().cloned()).collect();
+        served.sort();
+        served.dedup();
+        return Reason::KindNotServed { kind: job.kind.clone(), served };
+    }
+    let slots: u32 = of_queue.iter().map(|serves| serves.slots).fold(0, u32::saturating_add);
+    let running = u32::try_from(standing.running.len()).unwrap_or(u32::MAX);
+    if running >= slots {
+        return Reason::SlotsFull { slots, running: standing.running.clone() };
+    }
+    Reason::Next { ahead: standing.ahead }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finished { end, at } => write!(f, "it has {} at {at}", end_words(*end)),
+            Self::Running { holder, until, cancelling: false } => {
+                write!(f, "it is running on host {holder}, which holds it until {until}")
+            }
+            Self::Running { holder, .. } => {
+                write!(f, "it is running on host {holder}, which has been asked to stop")
+            }
+            Self::QueuePaused { queue } => write!(f, "queue {queue} is paused"),
+            Self::DueLater { due, why } => write!(f, "it is due at {due} ({})", why_words(*why)),
+            Self::BackingOff { due, attempts, failure } => {
+                write!(f, "attempt {attempts} failed and the next is due at {due}")?;
+                failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {failure}"))
+            }
+            Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
+            Self::KindNotServed { kind, served } => {
+                let served = served.iter().map(Kind::as_str).collect::<Vec<_>>().join(", ");
+                write!(f, "no live worker has a handler for kind {kind}; its queue is served for: {served}")
+            }
+            Self::SlotsFull { slots, running } => {
+                let first = running.iter().take(5).map(JobId::to_string).collect::<Vec<_>>().join(", ");
+                write!(
+                    f,
+                    "all {slots} slots of its queue are taken: by {first}{}",
+                    if running.len() > 5 { ", …" } else { "" }
+                )
+            }
+            Self::Next { ahead: 0 } => f.write_str("it is next in line"),
+            Self::Next { ahead } => write!(f, "it waits in line behind {ahead} jobs"),
+        }
+    }
+}
+
+fn end_words(end: End) -> &'static str {
+    match end {
+        End::Succeeded => "succeeded",
+        End::Failed => "failed",
+        End::Cancelled => "been cancelled",
+    }
+}
+
+fn why_words(why: Why) -> &'static str {
+    match why {
+        Why::Enqueued => "enqueued for later",
+        Why::Retry => "waiting to be tried again",
+        Why::Snoozed => "snoozed by its handler",
+        Why::Released => "given back by its holder",
+        Why::Lost => "its holder fell silent",
+        Why::Asked => "asked to be done again",
+    }
+}

@@ -1,0 +1,175 @@
+//! Identities: of jobs and of hosts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Invalid, Timestamp};
+
+/// Identifies a job: a UUID, version 7 unless its user chose otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(Uuid);
+
+/// Identifies a host: one running program that uses the store. Drawn at start, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostId(Uuid);
+
+impl JobId {
+    /// A version 7 id for this instant and this chance.
+    #[must_use]
+    pub fn new(now: Timestamp, chance: u64) -> Self {
+        Self(version_7(now, chance))
+    }
+
+    /// The id that is stored as these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The sixteen bytes of this id.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// When this id was made, if it tells (version 7 does).
+    #[must_use]
+    pub fn made_at(&self) -> Option<Timestamp> {
+        if self.0.get_version_num() != 7 {
+            return None;
+        }
+        let bytes = self.0.as_bytes();
+        let millis = bytes[..6].iter().fold(0_i64, |sum, byte| sum << 8 | i64::from(*byte));
+        Timestamp::from_micros(millis.checked_mul(1000)?).ok()
+    }
+}
+
+impl HostId {
+    /// A host id for this instant and this chance.
+    #[must_use]
+    pub fn new(now: Timestamp, chance: u64) -> Self {
+        Self(version_7(now, chance))
+    }
+
+    /// The id that is stored as these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The sixteen bytes of this id.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl From<Uuid> for JobId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        parse("job id", text).map(Self)
+    }
+}
+
+impl FromStr for HostId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        parse("host id", text).map(Self)
+    }
+}
+
+/// Gives ids that only grow: each at least a microsecond after the last, so that a store's index of
+/// ids is written at its end only.
+#[derive(Debug, Default)]
+pub struct IdSequence {
+    last_micros: i64,
+}
+
+impl IdSequence {
+    /// The next id, not before `now`.
+    pub fn next(&mut self, now: Timestamp, chance: u64) -> JobId {
+        let micros = now.as_micros().max(self.last_micros.saturating_add(1));
+        self.last_micros = micros;
+        JobId::new(Timestamp::from_micros(micros).unwrap_or(Timestamp::LAST), chance)
+    }
+}
+
+fn parse(field: &str, text: &str) -> Result<Uuid, Invalid> {
+    Uuid::try_parse(text).map_err(|_| {
+        let shown = crate::invalid::cut(text, 64);
+        Invalid::new(field, format_args!("{shown:?}"), "a UUID such as 0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10")
+    })
+}
+
+/// Milliseconds in the first 48 bits, microseconds within the millisecond in the next 12 (RFC 9562,
+/// method 3), chance in the rest.
+fn version_7(now: Timestamp, chance: u64) -> Uuid {
+    let micros = now.as_micros().unsigned_abs();
+    let (millis, within) = (micros / 1000, micros % 1000);
+    let mut bytes = [0_u8; 16];
+    bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+    let fraction = u16::try_from(within * 4096 / 1000).unwrap_or(0);
+    bytes[6..8].copy_from_slice(&(0x7000 | fraction).to_be_bytes());
+    bytes[8..].copy_from_slice(&(chance & !(0b11 << 62) | 0b10 << 62).to_be_bytes());
+    Uuid::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_its_version_variant_and_time() {
+        let now: Timestamp = "2026-03-29T00:30:00.123456Z".parse().unwrap();
+        let id = JobId::new(now, u64::MAX);
+        assert_eq!(id.0.get_version_num(), 7);
+        assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
+        assert_eq!(id.made_at().unwrap().to_string(), "2026-03-29T00:30:00.123000Z");
+        assert_eq!(id.to_string().parse::<JobId>().unwrap(), id);
+    }
+
+    #[test]
+    fn ids_of_one_sequence_only_grow_even_if_the_clock_steps_back() {
+        let mut ids = IdSequence::default();
+        let start = Timestamp::from_micros(1_000_000_000_000).unwrap();
+        let mut last = ids.next(start, 0);
+        for step in 0..10_000_u64 {
+            let now = if step % 3 == 0 { Timestamp::EPOCH } else { start };
+            let id = ids.next(now, u64::MAX - step);
+            assert!(id > last, "step {step}");
+            last = id;
+        }
+    }
+
+    #[test]
+    fn a_bad_id_is_refused_with_an_example() {
+        let complaint = "job-7".parse::<JobId>().unwrap_err();
+        assert_eq!(complaint.field, "job id");
+        assert!(complaint.allowed.contains("UUID"));
+    }
+}

@@ -1,0 +1,182 @@
+//! A job, before and after it is stored.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settle::Due;
+use crate::{
+    CancelRequest, Failure, Fence, HostId, Invalid, JobId, Kind, Priority, Progress, QueueName, State, Terms,
+    Timestamp, depth_of, invalid, limits,
+};
+
+/// The encoded arguments of a job: JSON text that is kept as it was given, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Args(Arc<[u8]>);
+
+/// What a job left behind when it succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Output {
+    /// The encoded result: JSON text. Empty if there is none.
+    pub value: Vec<u8>,
+    /// The path of what it created, such as `/stars/7`.
+    pub place: Option<String>,
+}
+
+/// A job that somebody wants to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewJob {
+    /// Its identity. Enqueueing the same id twice stores one job.
+    pub id: JobId,
+    /// Its type.
+    pub kind: Kind,
+    /// Where it waits.
+    pub queue: QueueName,
+    /// What its handler is given.
+    pub args: Args,
+    /// Its place among the due jobs of its queue.
+    pub priority: Priority,
+    /// When it becomes visible.
+    pub due: Due,
+    /// All else that was agreed.
+    pub terms: Arc<Terms>,
+}
+
+/// A job as a store has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Its identity.
+    pub id: JobId,
+    /// The order in which the store accepted it.
+    pub seq: u64,
+    /// Its type.
+    pub kind: Kind,
+    /// Where it waits or waited.
+    pub queue: QueueName,
+    /// What its handler is given.
+    pub args: Args,
+    /// Its place among the due jobs of its queue.
+    pub priority: Priority,
+    /// When it was accepted.
+    pub created: Timestamp,
+    /// All else that was agreed.
+    pub terms: Arc<Terms>,
+    /// Where it stands.
+    pub state: State,
+    /// Attempts so far, the running one included.
+    pub attempt: u32,
+    /// Grants so far, the running one included.
+    pub delivery: u32,
+    /// The number of its last ownership.
+    pub fence: Fence,
+    /// Its last or present holder.
+    pub holder: Option<HostId>,
+    /// When its last or present holder was granted it.
+    pub started: Option<Timestamp>,
+    /// A wish that it stop.
+    pub cancel: Option<CancelRequest>,
+    /// How far its present or last attempt has come.
+    pub progress: Option<Progress>,
+    /// What last went wrong.
+    pub failure: Option<Failure>,
+    /// What it left behind.
+    pub output: Option<Output>,
+    /// When it may be removed.
+    pub expires: Option<Timestamp>,
+}
+
+impl Args {
+    /// Accepts encoded arguments.
+    ///
+    /// # Errors
+    /// Refuses more than the limit, and nesting that a parser would choke on.
+    pub fn new(json: impl Into<Arc<[u8]>>) -> Result<Self, Invalid> {
+        let json = json.into();
+        invalid::at_most_bytes("args", json.len(), limits::ARGS_BYTES)?;
+        let depth = depth_of(&json);
+        if depth > limits::ARGS_DEPTH {
+            return Err(Invalid::new(
+                "args",
+                format_args!("JSON nested {depth} deep"),
+                format_args!("at most {} deep", limits::ARGS_DEPTH),
+            ));
+        }
+        Ok(Self(json))
+    }
+
+    /// What a store has; it was checked when it came in.
+    #[must_use]
+    pub fn stored(json: &[u8]) -> Self {
+        Self(json.into())
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Output {
+    /// Accepts an encoded result and the path of what was created.
+    ///
+    /// # Errors
+    /// Refuses more than the limits and control characters in the path.
+    pub fn new(value: Vec<u8>, place: Option<String>) -> Result<Self, Invalid> {
+        invalid::at_most_bytes("output", value.len(), limits::OUTPUT_BYTES)?;
+        if let Some(place) = &place {
+            invalid::at_most_bytes("place", place.len(), limits::PLACE_BYTES)?;
+            if place.is_empty() || place.chars().any(char::is_control) {
+                return Err(Invalid::new(
+                    "place",
+                    "empty text or a control character",
+                    "a path such as /stars/7",
+                ));
+            }
+        }
+        Ok(Self { value, place })
+    }
+}
+
+impl NewJob {
+    /// Accepts a job within the limits.
+    ///
+    /// # Errors
+    /// Names the first field that breaks its limit.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.due.check("due")?;
+        self.terms.check()
+    }
+
+    /// Whether `stored` is what this enqueueing would have made: then it is a repetition.
+    #[must_use]
+    pub fn repeats(&self, stored: &Job) -> bool {
+        self.kind == stored.kind && self.queue == stored.queue && self.args == stored.args
+    }
+
+    /// The job that a store keeps when it accepts this one.
+    #[must_use]
+    pub fn accepted(&self, seq: u64, now: Timestamp) -> Job {
+        Job {
+            id: self.id,
+            seq,
+            kind: self.kind.clone(),
+            queue: self.queue.clone(),
+            args: self.args.clone(),
+            priority: self.priority,
+            created: now,
+            terms: Arc::clone(&self.terms),
+            state: State::Waiting { due: self.due.at(now), why: crate::Why::Enqueued },
+            attempt: 0,
+            delivery: 0,
+            fence: Fence::NONE,
+            holder: None,
+            started: None,
+            cancel: None,
+            progress: None,
+            failure: None,
+            output: None,
+            expires: None,
+        }
+    }
+}

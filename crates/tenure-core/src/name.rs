@@ -1,0 +1,173 @@
+//! Names: of queues, kinds and tags.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, limits};
+
+/// A short name that is safe in a URL, a log line and a shell: letters, digits, `.`, `_`, `:`, `-`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(Arc<str>);
+
+/// The name of a job's type.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Kind(Name);
+
+/// The name of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct QueueName(Name);
+
+impl Name {
+    /// Accepts a name for `field`.
+    ///
+    /// # Errors
+    /// Refuses an empty or too long name and any character outside `A-Z a-z 0-9 . _ : -`.
+    pub fn new(field: &str, text: &str) -> Result<Self, Invalid> {
+        let allowed = || format!("1 to {} of the characters A-Z a-z 0-9 . _ : -", limits::NAME_BYTES);
+        if text.is_empty() {
+            return Err(Invalid::new(field, "empty text", allowed()));
+        }
+        if text.len() > limits::NAME_BYTES {
+            return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+        }
+        let odd = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')));
+        if let Some(odd) = odd {
+            return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Kind {
+    /// Accepts the name of a kind.
+    ///
+    /// # Errors
+    /// As [`Name::new`].
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        Name::new("kind", text).map(Self)
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl QueueName {
+    /// Accepts the name of a queue.
+    ///
+    /// # Errors
+    /// As [`Name::new`].
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        Name::new("queue", text).map(Self)
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl Default for QueueName {
+    /// The queue named `default`.
+    fn default() -> Self {
+        Self(Name("default".into()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+impl From<Kind> for String {
+    fn from(kind: Kind) -> Self {
+        kind.0.into()
+    }
+}
+
+impl From<QueueName> for String {
+    fn from(queue: QueueName) -> Self {
+        queue.0.into()
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        Self::new("name", &text)
+    }
+}
+
+impl TryFrom<String> for Kind {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        Self::new(&text)
+    }
+}
+
+impl TryFrom<String> for QueueName {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        Self::new(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nobody_could_type_are_refused_with_the_limit() {
+        let long = "x".repeat(10_000);
+        for text in ["", " ", "a b", "a/b", "..\n", "naïve", "nul\0", "a\u{202e}b", long.as_str()] {
+            let complaint = QueueName::new(text).unwrap_err();
+            assert_eq!(complaint.field, "queue");
+            assert!(complaint.allowed.contains("128"), "{complaint}");
+            assert!(complaint.to_string().len() < 300, "a complaint never repeats a huge value");
+        }
+    }
+
+    #[test]
+    fn ordinary_names_pass_and_read_back() {
+        for text in ["default", "Mail.Out:eu-1_a", &"x".repeat(128)] {
+            let name: String = Kind::new(text).unwrap().into();
+            assert_eq!(name, text);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a running job tells about itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, Timestamp, invalid, limits};
+
+/// How far an attempt has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Between 0 and 1.
+    pub fraction: f64,
+    /// What is being done. Bounded.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub message: String,
+}
+
+/// One line that an attempt logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Which delivery of the job wrote it.
+    pub delivery: u32,
+    /// Its number within the delivery, from 1.
+    pub number: u32,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The text. Bounded.
+    pub text: String,
+}
+
+impl Progress {
+    /// Accepts a fraction from 0 to 1; a long message is cut and marked.
+    ///
+    /// # Errors
+    /// Refuses NaN and what lies outside 0 to 1.
+    pub fn new(fraction: f64, message: &str) -> Result<Self, Invalid> {
+        if !(0.0..=1.0).contains(&fraction) {
+            return Err(Invalid::new("progress", fraction, "0 to 1"));
+        }
+        Ok(Self { fraction, message: invalid::cut(message, limits::LINE_BYTES) })
+    }
+}
+
+impl LogLine {
+    /// A line of this delivery; a long text is cut and marked.
+    #[must_use]
+    pub fn new(delivery: u32, number: u32, at: Timestamp, text: &str) -> Self {
+        Self { delivery, number, at, text: invalid::cut(text, limits::LINE_BYTES) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_outside_zero_to_one_is_refused() {
+        for fraction in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+            assert_eq!(Progress::new(fraction, "").unwrap_err().field, "progress");
+        }
+        assert!(Progress::new(1.0, &"x".repeat(10_000)).unwrap().message.len() <= limits::LINE_BYTES);
+    }
+}

@@ -1,0 +1,63 @@
+//! The order inside a queue.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Invalid;
+
+/// How soon a job is reserved among the due jobs of its queue: smaller numbers first, like `nice`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub struct Priority(i8);
+
+impl Priority {
+    /// Reserved before all others.
+    pub const FIRST: Self = Self(-100);
+    /// Reserved after all others.
+    pub const LAST: Self = Self(100);
+
+    /// Accepts a priority.
+    ///
+    /// # Errors
+    /// Refuses what lies outside −100 to 100.
+    pub fn new(number: i64) -> Result<Self, Invalid> {
+        let refuse = || Invalid::new("priority", number, "-100 (first) to 100 (last)");
+        let priority = i8::try_from(number).map(Self).map_err(|_| refuse())?;
+        if priority < Self::FIRST || priority > Self::LAST {
+            return Err(refuse());
+        }
+        Ok(priority)
+    }
+
+    /// As a number.
+    #[must_use]
+    pub fn number(self) -> i64 {
+        i64::from(self.0)
+    }
+}
+
+impl TryFrom<i64> for Priority {
+    type Error = Invalid;
+
+    fn try_from(number: i64) -> Result<Self, Invalid> {
+        Self::new(number)
+    }
+}
+
+impl From<Priority> for i64 {
+    fn from(priority: Priority) -> Self {
+        priority.number()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_outside_the_range_are_refused() {
+        assert_eq!(Priority::new(-100).unwrap(), Priority::FIRST);
+        for number in [-101, 101, i64::MIN, i64::MAX] {
+            assert_eq!(Priority::new(number).unwrap_err().field, "priority");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What happens after a failed attempt.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, delay_of, limits};
+
+/// How often a job is tried and how long it waits between tries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryPolicy {
+    /// The wait before the next attempt.
+    pub backoff: Backoff,
+    /// Attempts in all. One that ended by a lost lease counts; one given back does not.
+    pub max_attempts: u32,
+    /// Grants to a holder in all, so that even giving back has a bound.
+    pub max_deliveries: u32,
+}
+
+/// The wait between attempts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// Doubles from `first` on, spread by up to a fifth either way, never above `ceiling`.
+    Exponential {
+        /// After the first attempt.
+        first: Duration,
+        /// At most.
+        ceiling: Duration,
+    },
+    /// Always the same.
+    Fixed(Duration),
+    /// One by one from this list; the last one repeats.
+    Steps(Vec<Duration>),
+}
+
+impl Default for RetryPolicy {
+    /// Twenty attempts, from two seconds to an hour apart: about nine hours and a half in all.
+    fn default() -> Self {
+        Self { backoff: Backoff::default(), max_attempts: 20, max_deliveries: 10_000 }
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::Exponential { first: Duration::from_secs(2), ceiling: Duration::from_secs(3600) }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait after attempt number `attempt`, by a chance between 0 and 1.
+    #[must_use]
+    pub fn delay(&self, attempt: u32, chance: f64) -> Duration {
+        match &self.backoff {
+            Backoff::Exponential { first, ceiling } => {
+                let doublings = attempt.saturating_sub(1).min(62);
+                let plain = first.as_secs_f64() * (1_u64 << doublings) as f64;
+                let spread = 0.8 + 0.4 * chance.clamp(0.0, 1.0);
+                Duration::try_from_secs_f64(plain * spread).unwrap_or(*ceiling).min(*ceiling)
+            }
+            Backoff::Fixed(span) => *span,
+            Backoff::Steps(spans) => {
+                let index = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX);
+                spans.get(index).or(spans.last()).copied().unwrap_or(Duration::ZERO)
+            }
+        }
+    }
+
+    /// Accepts a policy within the limits.
+    ///
+    /// # Errors
+    /// Refuses zero or too many attempts or deliveries, and absurd waits.
+    pub fn check(&self) -> Result<(), Invalid> {
+        within("attempts", self.max_attempts, limits::MAX_ATTEMPTS)?;
+        within("deliveries", self.max_deliveries, limits::MAX_DELIVERIES)?;
+        match &self.backoff {
+            Backoff::Exponential { first, ceiling } => {
+                delay_of("backoff.first", *first).and(delay_of("backoff.ceiling", *ceiling)).map(drop)
+            }
+            Backoff::Fixed(span) => delay_of("backoff", *span).map(drop),
+            Backoff::Steps(spans) if spans.is_empty() => {
+                Err(Invalid::new("backoff.steps", "an empty list", "1 to 100 waits"))
+            }
+            Backoff::Steps(spans) if spans.len() > 100 => {
+                Err(Invalid::new("backoff.steps", format_args!("{} waits", spans.len()), "1 to 100 waits"))
+            }
+            Backoff::Steps(spans) => {
+                spans.iter().try_for_each(|span| delay_of("backoff.steps", *span).map(drop))
+            }
+        }
+    }
+}
+
+fn within(field: &str, number: u32, most: u32) -> Result<(), Invalid> {
+    if (1..=most).contains(&number) {
+        return Ok(());
+    }
+    Err(Invalid::new(field, number, format_args!("1 to {most}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T097: the delay grows, is spread, and has a ceiling.
+    #[test]
+    fn the_default_wait_doubles_is_spread_and_stops_at_the_ceiling() {
+        let policy = RetryPolicy::default();
+        let middle: Vec<u64> = (1..=14).map(|n| policy.delay(n, 0.5).as_secs()).collect();
+        assert_eq!(middle, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600, 3600]);
+        assert_eq!(policy.delay(1, 0.0), Duration::from_millis(1600));
+        assert_eq!(policy.delay(1, 1.0), Duration::from_millis(2400));
+        assert_eq!(policy.delay(u32::MAX, 1.0), Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn steps_repeat_their_last_wait() {
+        let steps = [1, 10, 60].map(Duration::from_secs);
+        let policy = RetryPolicy { backoff: Backoff::Steps(steps.to_vec()), ..RetryPolicy::default() };
+        let waits: Vec<_> = (1..=4).map(|n| policy.delay(n, 0.9).as_secs()).collect();
+        assert_eq!(waits, [1, 10, 60, 60]);
+    }
+
+    #[test]
+    fn policies_without_a_bound_are_refused_by_field() {
+        let field = |policy: RetryPolicy| policy.check().unwrap_err().field;
+        let good = RetryPolicy::default;
+        assert_eq!(field(RetryPolicy { max_attempts: 0, ..good() }), "attempts");
+        assert_eq!(field(RetryPolicy { max_attempts: u32::MAX, ..good() }), "attempts");
+        assert_eq!(field(RetryPolicy { max_deliveries: 0, ..good() }), "deliveries");
+        assert_eq!(field(RetryPolicy { backoff: Backoff::Steps(vec![]), ..good() }), "backoff.steps");
+        assert_eq!(field(RetryPolicy { backoff: Backoff::Fixed(Duration::MAX), ..good() }), "backoff");
+    }
+}

@@ -1,0 +1,119 @@
+//! What was agreed about a job when it was enqueued, apart from what and when.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, Name, Retention, RetryPolicy, Unique, delay_of, limits};
+
+/// The terms of a job. Most jobs have the default ones, which cost a store nothing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// How often it is tried; the policy of its kind's handler or the default if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    /// How long one attempt may take; no bound if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// How long it is kept after its end.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retention: Retention,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Name>,
+    /// Notes of its user; Tenure does not read them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub meta: BTreeMap<String, String>,
+    /// What makes it the only one of its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Unique>,
+}
+
+impl Terms {
+    /// Whether these are the default terms.
+    #[must_use]
+    pub fn are_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Attempts that a store allows before it ends a job whose holder fell silent.
+    #[must_use]
+    pub fn max_attempts(&self) -> u32 {
+        self.retry.as_ref().map_or(RetryPolicy::default().max_attempts, |policy| policy.max_attempts)
+    }
+
+    /// Grants that a store allows.
+    #[must_use]
+    pub fn max_deliveries(&self) -> u32 {
+        self.retry.as_ref().map_or(RetryPolicy::default().max_deliveries, |policy| policy.max_deliveries)
+    }
+
+    /// Accepts terms within the limits.
+    ///
+    /// # Errors
+    /// Names the first field that breaks its limit.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if let Some(policy) = &self.retry {
+            policy.check()?;
+        }
+        if let Some(timeout) = self.timeout {
+            delay_of("timeout", timeout)?;
+            if timeout.is_zero() {
+                return Err(Invalid::new("timeout", "0 seconds", "more than 0 seconds"));
+            }
+        }
+        self.retention.check()?;
+        if self.tags.len() > limits::TAGS {
+            return Err(Invalid::new(
+                "tags",
+                format_args!("{} tags", self.tags.len()),
+                format_args!("at most {}", limits::TAGS),
+            ));
+        }
+        if let Some(unique) = &self.unique {
+            unique.check()?;
+        }
+        check_meta(&self.meta)
+    }
+}
+
+fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid> {
+    if meta.len() > limits::META_ENTRIES {
+        return Err(Invalid::new(
+            "meta",
+            format_args!("{} entries", meta.len()),
+            format_args!("at most {}", limits::META_ENTRIES),
+        ));
+    }
+    meta.iter()
+        .flat_map(|(key, value)| [key, value])
+        .try_for_each(|text| crate::invalid::at_most_bytes("meta", text.len(), limits::META_BYTES))
+}
+
+fn is_default(retention: &Retention) -> bool {
+    *retention == Retention::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_terms_are_written_as_nothing() {
+        assert_eq!(serde_json::to_string(&Terms::default()).unwrap(), "{}");
+        assert!(serde_json::from_str::<Terms>("{}").unwrap().are_default());
+    }
+
+    #[test]
+    fn terms_beyond_a_limit_are_refused_by_field() {
+        let field = |terms: Terms| terms.check().unwrap_err().field;
+        assert_eq!(field(Terms { timeout: Some(Duration::ZERO), ..Terms::default() }), "timeout");
+        assert_eq!(field(Terms { timeout: Some(Duration::MAX), ..Terms::default() }), "timeout");
+        let tags = vec![Name::new("tag", "x").unwrap(); 33];
+        assert_eq!(field(Terms { tags, ..Terms::default() }), "tags");
+        let meta = BTreeMap::from([("k".to_owned(), "v".repeat(2000))]);
+        assert_eq!(field(Terms { meta, ..Terms::default() }), "meta");
+    }
+}

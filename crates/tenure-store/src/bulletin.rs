@@ -1,0 +1,124 @@
+//! Hints and events: what a store calls out. Nothing is correct because of it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tenure_core::{JobId, Kind, QueueName, StateName, Timestamp};
+use tokio::sync::{broadcast, watch};
+
+/// Events that a slow listener may fall behind by before it misses some.
+const EVENTS_KEPT: usize = 4096;
+
+/// Something that happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// To which job.
+    pub id: JobId,
+    /// Of which kind.
+    pub kind: Kind,
+    /// In which queue.
+    pub queue: QueueName,
+    /// What.
+    pub what: Happening,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happening {
+    /// It was accepted.
+    Enqueued,
+    /// An attempt began.
+    Started {
+        /// Its number.
+        attempt: u32,
+    },
+    /// It told how far it has come.
+    Progressed {
+        /// From 0 to 1.
+        fraction: f64,
+        /// What it is doing.
+        message: String,
+    },
+    /// It left a state for this one: an attempt ended, or somebody changed it.
+    Became {
+        /// The state.
+        state: StateName,
+        /// What went wrong, if anything did.
+        failure: Option<String>,
+    },
+    /// Its holder was asked to stop.
+    AskedToStop,
+    /// It was removed.
+    Deleted,
+}
+
+/// What a store lets others listen to. All of it may be lost, late or early.
+pub trait Hints {
+    /// Changes whenever something may have become due.
+    fn due(&self) -> watch::Receiver<u64>;
+
+    /// Changes whenever a holder may have been asked to stop.
+    fn asked(&self) -> watch::Receiver<u64>;
+
+    /// What happens, as far as this program can see it. A listener that falls behind misses some.
+    fn events(&self) -> broadcast::Receiver<Arc<Event>>;
+}
+
+/// The board on which a store pins its hints; stores share it.
+#[derive(Debug)]
+pub struct Bulletin {
+    due: watch::Sender<u64>,
+    asked: watch::Sender<u64>,
+    events: broadcast::Sender<Arc<Event>>,
+}
+
+impl Default for Bulletin {
+    fn default() -> Self {
+        Self {
+            due: watch::Sender::new(0),
+            asked: watch::Sender::new(0),
+            events: broadcast::Sender::new(EVENTS_KEPT),
+        }
+    }
+}
+
+impl Bulletin {
+    /// Says that something may be due.
+    pub fn call_due(&self) {
+        self.due.send_modify(|version| *version += 1);
+    }
+
+    /// Says that a holder may have been asked to stop.
+    pub fn call_asked(&self) {
+        self.asked.send_modify(|version| *version += 1);
+    }
+
+    /// Whether anybody listens to events; if not, none need be made.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
+    /// Tells what happened to whoever listens.
+    pub fn tell(&self, event: Event) {
+        // Nobody listening is not an error.
+        let _ = self.events.send(Arc::new(event));
+    }
+}
+
+impl Hints for Bulletin {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.due.subscribe()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.asked.subscribe()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+}

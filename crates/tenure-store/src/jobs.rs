@@ -1,0 +1,306 @@
+//! What can be done with jobs. Batches everywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{
+    CancelRequest, Due, Fence, HostId, JobId, Kind, LogLine, NewJob, Priority, Progress, QueueName, Reserved,
+    Settlement, StateName, Timestamp,
+};
+
+use crate::{Answer, Cursor, Filter};
+
+/// The life of jobs.
+///
+/// Jobs come in checked against the limits. Each call takes effect wholly or, if it faults, not at
+/// all or unknown ([`crate::Fault::Unknown`]); repeating a call whose outcome is unknown is harmless.
+pub trait Jobs {
+    /// Stores a batch, or nothing of it. What is acknowledged survives.
+    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued>;
+
+    /// Grants due jobs to a holder: of each wanted queue in the order of (priority, due, acceptance),
+    /// the queues in the order of the wants. A job whose lease has lapsed is due again.
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation>;
+
+    /// Extends reservations that have not lapsed, and tells the holder what it has lost and what it
+    /// shall stop.
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>>;
+
+    /// Ends reservations, each under its own fence, then reserves. One round trip.
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn>;
+
+    /// Keeps progress and log lines of running attempts, each under its own fence.
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>>;
+
+    /// Changes the selected jobs, each by itself; a bounded number of them.
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed>;
+
+    /// Takes a bounded step of what time alone brings: lapsed reservations, jobs that came due,
+    /// finished jobs whose retention is over, hosts that fell silent. Correctness needs none of it.
+    fn tend(&self) -> Answer<'_, Tended>;
+}
+
+/// What came of enqueueing a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Enqueued {
+    /// All of it is durable; one answer a job, in order.
+    Stored(Vec<Accepted>),
+    /// Nothing of it was stored, because of this job.
+    Refused {
+        /// Its place in the batch.
+        index: usize,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+/// What came of enqueueing one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// It was stored.
+    New(JobId),
+    /// The very same job had been enqueued before, under the same id.
+    Repeated(JobId),
+    /// Another job holds its unique key; that one is meant.
+    Existing(JobId),
+    /// It was stored in place of a waiting job, which was cancelled.
+    Replaced {
+        /// The new job.
+        id: JobId,
+        /// The cancelled one.
+        old: JobId,
+    },
+}
+
+impl Accepted {
+    /// The job that is there now.
+    #[must_use]
+    pub fn id(self) -> JobId {
+        match self {
+            Self::New(id) | Self::Repeated(id) | Self::Existing(id) | Self::Replaced { id, .. } => id,
+        }
+    }
+}
+
+/// Why a job was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// A job with this id exists, with another kind, queue or args.
+    IdTaken(JobId),
+    /// This job holds the unique key.
+    KeyHeld(JobId),
+}
+
+/// Who wants which jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reserve {
+    /// The holder.
+    pub holder: HostId,
+    /// For how long at first.
+    pub ttl: Duration,
+    /// From which queues, the first served first.
+    pub wants: Vec<Want>,
+    /// How many in all.
+    pub at_most: usize,
+}
+
+/// What is wanted of one queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Want {
+    /// The queue.
+    pub queue: QueueName,
+    /// Of which kinds. A job of another kind is left for a worker that knows it.
+    pub kinds: Kinds,
+    /// How many.
+    pub at_most: usize,
+}
+
+/// Which kinds a worker takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kinds {
+    /// Any.
+    All,
+    /// Only these.
+    Only(Arc<[Kind]>),
+}
+
+impl Kinds {
+    /// Whether a job of this kind is taken.
+    #[must_use]
+    pub fn take(&self, kind: &Kind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(kinds) => kinds.contains(kind),
+        }
+    }
+}
+
+/// What was granted.
+#[derive(Debug, PartialEq, Default)]
+pub struct Reservation {
+    /// The jobs, in the order in which they shall start.
+    pub jobs: Vec<Reserved>,
+    /// When the store next expects something to become due. A hint: it may be early.
+    pub next_due: Option<Timestamp>,
+}
+
+/// One ownership, as its holder names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The job.
+    pub id: JobId,
+    /// Its place in the order of acceptance: where its store finds it fastest.
+    pub seq: u64,
+    /// The number of the ownership.
+    pub fence: Fence,
+}
+
+/// A wish to go on holding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Renew {
+    /// For how long from now.
+    pub ttl: Duration,
+    /// What.
+    pub held: Vec<Held>,
+}
+
+/// What came of one renewal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Renewal {
+    /// It is held for longer.
+    Held(Holds),
+    /// It had lapsed before the renewal came; nobody has taken it yet, but it is not held any more.
+    Lapsed,
+    /// It is not this holder's: taken, settled, or gone.
+    Lost,
+}
+
+/// An extended ownership.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holds {
+    /// Until when, by the store's clock.
+    pub until: Timestamp,
+    /// A wish that the holder stop.
+    pub cancel: Option<CancelRequest>,
+}
+
+/// What came of one settlement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is written; the job is in this state now.
+    Done(StateName),
+    /// This ownership had been settled before: the reply to that was lost, or it was sent twice.
+    Repeated,
+    /// The job was taken from this holder, which may write nothing about it any more.
+    Fenced,
+    /// There is no such job any more.
+    Gone,
+}
+
+/// What came of settling and reserving in one round trip.
+#[derive(Debug, PartialEq, Default)]
+pub struct Turn {
+    /// One answer a settlement, in order.
+    pub settled: Vec<Settled>,
+    /// What was granted after that.
+    pub reservation: Reservation,
+}
+
+/// What a running attempt tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The ownership under which it is told.
+    pub held: Held,
+    /// How far it has come, if that is new.
+    pub progress: Option<Progress>,
+    /// What it logged. Lines that are there already are not kept twice.
+    pub lines: Vec<LogLine>,
+}
+
+/// What came of one report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// It is kept, as far as the limits allow.
+    Kept,
+    /// The job is not this holder's any more; nothing was kept.
+    Fenced,
+}
+
+/// What somebody wants changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// End it: at once if it waits; if it runs, its holder is asked and has the grace to stop.
+    Cancel {
+        /// How long the holder has.
+        grace: Duration,
+        /// Why.
+        reason: String,
+    },
+    /// Do a finished job again, with all its attempts.
+    Redo,
+    /// Remove a job that is not running.
+    Delete,
+    /// Let a waiting job wait in another queue.
+    Move(QueueName),
+    /// Change a waiting job's place in line.
+    Reprioritise(Priority),
+    /// Change when a waiting job is due.
+    Reschedule(Due),
+}
+
+/// Which jobs a change is for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Selection {
+    /// These.
+    Ids(Vec<JobId>),
+    /// A bounded number of those that the filter means, oldest first, behind the cursor.
+    Matching {
+        /// The filter.
+        filter: Filter,
+        /// Where to go on.
+        after: Option<Cursor>,
+    },
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    /// One answer a job.
+    pub outcomes: Vec<(JobId, ChangeOutcome)>,
+    /// Where to go on with a filter; `None` at its end.
+    pub next: Option<Cursor>,
+}
+
+/// What came of changing one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeOutcome {
+    /// It is so now.
+    Done,
+    /// Its holder has been asked to stop.
+    Asked,
+    /// It was so already.
+    Already,
+    /// It runs, and this can only be changed while it does not.
+    RefusedRunning,
+    /// It has finished, and this can only be changed while it waits.
+    RefusedFinished,
+    /// It has not finished, and only a finished job can be done again.
+    RefusedUnfinished,
+    /// Another job holds its unique key.
+    RefusedKeyHeld(JobId),
+    /// There is no such job.
+    NotFound,
+}
+
+/// What a step of tending did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tended {
+    /// Reservations taken from holders that fell silent or did not stop.
+    pub lapsed: usize,
+    /// Jobs that came due.
+    pub due: usize,
+    /// Finished jobs removed.
+    pub pruned: usize,
+    /// Whether a bound stopped it: call again.
+    pub more: bool,
+}

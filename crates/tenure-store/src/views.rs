@@ -1,0 +1,80 @@
+//! Looking: never through a lock, a scan or a count of all jobs.
+
+use serde::Serialize;
+use tenure_core::{Attempt, Job, JobId, Kind, LogLine, QueueName, Standing, StateName, Timestamp};
+
+use crate::{Answer, Cursor, Filter, Order};
+
+/// Which page of a listing is wanted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PageAsk {
+    /// Which jobs.
+    pub filter: Filter,
+    /// In which order.
+    pub order: Order,
+    /// Behind which job; from the start if `None`.
+    pub after: Option<Cursor>,
+    /// How many at most.
+    pub at_most: usize,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The jobs. A page whose filter no index serves may be short, or even empty, and still go on.
+    pub jobs: Vec<Job>,
+    /// Where it goes on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// How many jobs of one kind in one queue are in one state. Maintained, never counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Count {
+    /// The queue.
+    pub queue: QueueName,
+    /// The kind.
+    pub kind: Kind,
+    /// The state.
+    pub state: StateName,
+    /// How many.
+    pub jobs: u64,
+}
+
+/// A queue, as a person asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: QueueName,
+    /// Whether it hands out no jobs.
+    pub paused: bool,
+    /// Since when its longest waiting job has been due; `None` if none is.
+    pub oldest_due: Option<Timestamp>,
+}
+
+/// What there is to see.
+pub trait Views {
+    /// One job.
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>>;
+
+    /// A page of jobs. It looks at a bounded number of rows.
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page>;
+
+    /// The attempts of a job, oldest first, the running one included. The oldest make room for new
+    /// ones beyond a limit.
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>>;
+
+    /// Log lines of a job behind `(delivery, number)`, in order.
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>>;
+
+    /// All counters that are not zero. A job counts as scheduled until a turn has found it due.
+    fn counts(&self) -> Answer<'_, Vec<Count>>;
+
+    /// Every queue that was ever named, by name.
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>>;
+
+    /// What surrounds a job: all that explains why it is not running.
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>>;
+
+    /// Pauses or resumes a queue; answers whether that changed anything. What runs goes on.
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool>;
+}
