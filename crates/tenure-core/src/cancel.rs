@@ -32,14 +32,20 @@ pub enum Cancel {
 }
 
 impl CancelRequest {
-    /// Accepts a wish at `now`.
+    /// A wish at `now`; an overlong reason is cut and marked, an absurd grace is shortened.
+    #[must_use]
+    pub fn new(now: Timestamp, grace: Duration, reason: &str) -> Self {
+        let deadline = now.after(grace.min(limits::LONGEST));
+        Self { at: now, deadline, reason: invalid::cut(reason, limits::REASON_BYTES) }
+    }
+
+    /// Accepts what a person gives for one.
     ///
     /// # Errors
     /// Refuses a reason or a grace beyond the limits.
-    pub fn new(now: Timestamp, grace: Duration, reason: &str) -> Result<Self, Invalid> {
+    pub fn check(grace: Duration, reason: &str) -> Result<(), Invalid> {
         invalid::at_most_bytes("reason", reason.len(), limits::REASON_BYTES)?;
-        let grace = crate::delay_of("grace", grace)?;
-        Ok(Self { at: now, deadline: now.after(grace), reason: reason.to_owned() })
+        crate::delay_of("grace", grace).map(drop)
     }
 }
 
