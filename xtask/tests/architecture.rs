@@ -47,6 +47,14 @@ fn dependencies_between_crates_point_one_way() {
 }
 
 #[test]
+fn the_architecture_page_shows_every_edge() {
+    let page = fs::read_to_string(files::root().join("ARCHITECTURE.md")).expect("the page can be read");
+    assert_holds(edges::not_on_the_page(&page));
+    let outdated = page.replace("tenure-cli      → tenure\n", "tenure-cli      → tenure, tenure-store\n");
+    assert_one(&edges::not_on_the_page(&outdated), "tenure-cli → tenure");
+}
+
+#[test]
 fn a_new_edge_is_refused_by_name() {
     let workspace = |from: &str, to: &str, kind: Value| {
         let package = |name: &str| json!({ "name": name, "dependencies": [] });

@@ -49,6 +49,24 @@ pub fn refused(metadata: &Value) -> Vec<String> {
     refused
 }
 
+/// Every row of the list that ARCHITECTURE.md does not show in the same words, each with a sentence.
+pub fn not_on_the_page(page: &str) -> Vec<String> {
+    let shown: Vec<String> = page
+        .lines()
+        .filter(|line| line.contains(" → "))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    EDGES
+        .iter()
+        .map(|(from, uses)| match uses {
+            [] => format!("{from} → nothing"),
+            uses => format!("{from} → {}", uses.join(", ")),
+        })
+        .filter(|row| !shown.contains(row))
+        .map(|row| format!("ARCHITECTURE.md does not show `{row}`"))
+        .collect()
+}
+
 /// The crates of the workspace.
 pub fn crates(metadata: &Value) -> Vec<&str> {
     packages(metadata).filter_map(|package| package["name"].as_str()).collect()
