@@ -42,7 +42,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "documentation",
-        args: &["doc", "--workspace", "--no-deps", "--locked"],
+        // The libraries only: the program and the library are both called tenure, and their pages would collide.
+        args: &["doc", "--workspace", "--lib", "--no-deps", "--locked"],
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         component: None,
     },
