@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Args, Due, Invalid, JobId, Kind, Name, NewJob, Priority, QueueName, Retention, RetryPolicy, Terms, Timestamp, delay_of, limits};
+use tenure_core::{
+    Args, Due, Invalid, JobId, Kind, Name, NewJob, Priority, QueueName, Retention, RetryPolicy, Terms,
+    Timestamp, delay_of, limits,
+};
 
 use crate::{Error, Job, Only};
 
@@ -166,12 +169,20 @@ impl Draft {
 }
 
 /// The checked jobs of a batch.
-pub(crate) fn finish_all(drafts: impl IntoIterator<Item = Draft>, mut next_id: impl FnMut() -> JobId) -> Result<Vec<NewJob>, Error> {
+pub(crate) fn finish_all(
+    drafts: impl IntoIterator<Item = Draft>,
+    mut next_id: impl FnMut() -> JobId,
+) -> Result<Vec<NewJob>, Error> {
     let mut batch = Vec::new();
     let mut bytes = 0_usize;
     for (index, draft) in drafts.into_iter().enumerate() {
         if index == limits::BATCH_JOBS {
-            return Err(Invalid::new("jobs", format_args!("more than {} jobs", limits::BATCH_JOBS), format_args!("at most {} in one batch", limits::BATCH_JOBS)).into());
+            return Err(Invalid::new(
+                "jobs",
+                format_args!("more than {} jobs", limits::BATCH_JOBS),
+                format_args!("at most {} in one batch", limits::BATCH_JOBS),
+            )
+            .into());
         }
         let id = next_id();
         let job = draft.finish(id).map_err(|error| match error {
@@ -180,7 +191,12 @@ pub(crate) fn finish_all(drafts: impl IntoIterator<Item = Draft>, mut next_id: i
         })?;
         bytes = bytes.saturating_add(job.args.as_bytes().len());
         if bytes > limits::BATCH_BYTES {
-            return Err(Invalid::new("jobs", "args of all jobs together", format_args!("at most {} bytes in one batch", limits::BATCH_BYTES)).into());
+            return Err(Invalid::new(
+                "jobs",
+                "args of all jobs together",
+                format_args!("at most {} bytes in one batch", limits::BATCH_BYTES),
+            )
+            .into());
         }
         batch.push(job);
     }

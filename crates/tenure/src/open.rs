@@ -25,7 +25,12 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: None, tended: true, sqlite: tenure_sqlite::Options::default() }
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: None,
+            tended: true,
+            sqlite: tenure_sqlite::Options::default(),
+        }
     }
 }
 
@@ -76,7 +81,9 @@ impl OpenOptions {
             Place::Sqlite(path) => {
                 let (options, clock) = (self.sqlite.clone(), Arc::clone(&self.clock));
                 // Opening may wait for another process that migrates: not on an async thread.
-                let opened = tokio::task::spawn_blocking(move || tenure_sqlite::SqliteStore::open(path, options, clock));
+                let opened = tokio::task::spawn_blocking(move || {
+                    tenure_sqlite::SqliteStore::open(path, options, clock)
+                });
                 let store = opened.await.map_err(|end| tenure_store::Fault::Broken(end.to_string()))??;
                 Ok(store)
             }
@@ -95,7 +102,15 @@ impl Place {
         const KNOWN: &str = "use sqlite://path/to/file.db or memory:";
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         // What follows the scheme may hold a password: it is never repeated.
-        let refuse = |why: &str| Err(Error::Url { url: format!("{}:…", tenure_core::Name::new("scheme", scheme).map_or("?".into(), String::from)), why: format!("{why}; {KNOWN}") });
+        let refuse = |why: &str| {
+            Err(Error::Url {
+                url: format!(
+                    "{}:…",
+                    tenure_core::Name::new("scheme", scheme).map_or("?".into(), String::from)
+                ),
+                why: format!("{why}; {KNOWN}"),
+            })
+        };
         match scheme {
             "memory" if rest.is_empty() => Ok(Self::Memory),
             "memory" => refuse("nothing may follow memory:"),

@@ -41,7 +41,13 @@ struct Inner<App> {
 }
 
 impl<App> Run<App> {
-    pub(crate) fn new(app: Arc<App>, tenure: Tenure, job: JobRecord, control: Arc<Control>, reports: Arc<Reports>) -> Self {
+    pub(crate) fn new(
+        app: Arc<App>,
+        tenure: Tenure,
+        job: JobRecord,
+        control: Arc<Control>,
+        reports: Arc<Reports>,
+    ) -> Self {
         Self { inner: Arc::new(Inner { app, tenure, job, control, reports }) }
     }
 

@@ -16,7 +16,8 @@ pub async fn shutdown_signal() {
 #[cfg(unix)]
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).expect("a worker that cannot be stopped must not start");
+    let mut terminate =
+        signal(SignalKind::terminate()).expect("a worker that cannot be stopped must not start");
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}

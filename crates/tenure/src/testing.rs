@@ -31,7 +31,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Failure, JobId, Kind, Reserved, StateName, Timestamp};
-use tenure_store::{Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store, Want};
+use tenure_store::{
+    Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store, Want,
+};
 
 use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt};
 use crate::{Error, Job, Run, Tenure, Worker};
@@ -148,7 +150,9 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let mut seen = Vec::new();
         for job in self.waiting().await {
             let text = String::from_utf8_lossy(job.args.as_bytes()).into_owned();
-            if job.kind.as_str() == J::KIND && serde_json::from_slice(job.args.as_bytes()).is_ok_and(|args| wanted(&args)) {
+            if job.kind.as_str() == J::KIND
+                && serde_json::from_slice(job.args.as_bytes()).is_ok_and(|args| wanted(&args))
+            {
                 return job.id;
             }
             seen.push(format!("{} {text}", job.kind));
@@ -171,9 +175,14 @@ impl<App: Send + Sync + 'static> Lab<App> {
     async fn reserve(&self) -> Result<Vec<Reserved>, Error> {
         let settings = &self.parts.settings;
         let kinds = settings.kinds(&self.parts.handlers.kinds());
-        let want = |served: &crate::worker::Served| Want { queue: served.name.clone(), kinds: kinds.clone(), at_most: served.slots };
+        let want = |served: &crate::worker::Served| Want {
+            queue: served.name.clone(),
+            kinds: kinds.clone(),
+            at_most: served.slots,
+        };
         let wants = settings.queues.iter().map(want).collect();
-        let ask = Reserve { holder: self.parts.host, ttl: settings.lease, wants, at_most: settings.all_slots };
+        let ask =
+            Reserve { holder: self.parts.host, ttl: settings.lease, wants, at_most: settings.all_slots };
         Ok(self.tenure.store().reserve(ask).await?.jobs)
     }
 
@@ -183,8 +192,20 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let held = Held { id: job.id, seq: job.seq, fence: job.fence };
         let trust = Lease::new(self.parts.settings.lease)?.trust_from(clock.moment());
         let control = Arc::new(Control::new(held, Arc::clone(&clock), trust));
-        let run = Run::new(Arc::clone(&self.parts.app), self.tenure.clone(), job.clone(), Arc::clone(&control), Arc::clone(&self.reports));
-        let work = attempt(Arc::clone(&self.parts.handlers), run, Arc::clone(&control), clock, self.parts.settings.grace());
+        let run = Run::new(
+            Arc::clone(&self.parts.app),
+            self.tenure.clone(),
+            job.clone(),
+            Arc::clone(&control),
+            Arc::clone(&self.reports),
+        );
+        let work = attempt(
+            Arc::clone(&self.parts.handlers),
+            run,
+            Arc::clone(&control),
+            clock,
+            self.parts.settings.grace(),
+        );
         let Finish { verdict, .. } = self.with_time(work, &control).await;
         self.reports.flush(self.tenure.store()).await;
         let policy = self.parts.handlers.policy(&job.kind);

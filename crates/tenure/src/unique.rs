@@ -124,6 +124,7 @@ impl From<String> for Only {
 
 /// The same JSON value is always written alike: a map's entries come sorted, not as they were hashed.
 fn canonical(json: &[u8]) -> Vec<u8> {
-    let sorted = serde_json::from_slice::<serde_json::Value>(json).and_then(|value| serde_json::to_vec(&value));
+    let sorted =
+        serde_json::from_slice::<serde_json::Value>(json).and_then(|value| serde_json::to_vec(&value));
     sorted.unwrap_or_else(|_| json.to_vec())
 }

@@ -72,6 +72,7 @@ fn concerns(event: &Event, id: JobId) -> bool {
 }
 
 fn read_output<T: serde::de::DeserializeOwned>(output: Option<&Output>) -> Result<T, Error> {
-    let value = output.map_or(&b"null"[..], |output| if output.value.is_empty() { b"null" } else { &output.value });
+    let value =
+        output.map_or(&b"null"[..], |output| if output.value.is_empty() { b"null" } else { &output.value });
     serde_json::from_slice(value).map_err(|source| Error::Json { what: "output", source })
 }

@@ -82,9 +82,9 @@ impl Task {
     async fn done(&mut self) -> Result<Done, Panic> {
         match self {
             Self::Async(future) => CatchPanic(future.as_mut()).await,
-            Self::Blocking(handle) => handle.await.map_err(|end| {
-                end.try_into_panic().unwrap_or_else(|_| Box::new("the runtime shut down"))
-            }),
+            Self::Blocking(handle) => handle
+                .await
+                .map_err(|end| end.try_into_panic().unwrap_or_else(|_| Box::new("the runtime shut down"))),
         }
     }
 
@@ -101,7 +101,10 @@ struct CatchPanic<'a>(std::pin::Pin<&'a mut (dyn Future<Output = Done> + Send)>)
 impl Future for CatchPanic<'_> {
     type Output = Result<Done, Panic>;
 
-    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
         // The future is not polled again after a panic, so nobody sees it half done.
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
@@ -137,7 +140,9 @@ fn succeeded(value: Vec<u8>, place: Option<String>) -> Verdict {
 fn stopped_short(verdict: Verdict, told: Option<Stopping>) -> Verdict {
     match (verdict, told) {
         (verdict @ Verdict::Failed(_), _) => verdict,
-        (_, Some(Stopping::Cancelled { reason, .. })) => Verdict::Cancelled(Failure::new(Cause::Cancelled, &reason)),
+        (_, Some(Stopping::Cancelled { reason, .. })) => {
+            Verdict::Cancelled(Failure::new(Cause::Cancelled, &reason))
+        }
         (Verdict::Retry { .. }, Some(Stopping::HostStops)) => Verdict::Released,
         (verdict, Some(Stopping::HostStops | Stopping::Lost | Stopping::TimedOut) | None) => verdict,
     }
@@ -150,9 +155,10 @@ fn deaf(told: &Stopping, timeout: Option<Duration>) -> Verdict {
         Stopping::Cancelled { reason, .. } => Verdict::Cancelled(Failure::new(Cause::Deaf, reason)),
         Stopping::HostStops => Verdict::Released,
         Stopping::Lost => retry(Cause::Lost, "this host could not reach the store before its lease was over"),
-        Stopping::TimedOut => {
-            retry(Cause::TimedOut, &format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64()))
-        }
+        Stopping::TimedOut => retry(
+            Cause::TimedOut,
+            &format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64()),
+        ),
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
-use tenure_store::{Clock, Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
+use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
 use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -106,13 +106,14 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     continue;
                 }
             }
+            let pause = look.pause(self);
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
                 Some(ended) = self.running.attempts.join_next_with_id() => Woken::Ended(ended),
                 Some(ghost) = self.running.ghosts.join_next() => Woken::GhostGone(ghost.unwrap_or(usize::MAX)),
                 _ = due.changed() => Woken::MaybeDue,
-                () = self.tenure.pause_for(look.pause(self)) => Woken::MaybeDue,
+                () = self.tenure.pause_for(pause) => Woken::MaybeDue,
             };
             match woken {
                 Woken::Stop => return Ok(()),
@@ -129,7 +130,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
     /// One round trip: settles what has been decided and reserves for the room there is.
     async fn turn(&mut self, ask: Option<Reserve>, look: &mut Look) -> Result<(), Fault> {
         self.reports.flush(self.tenure.store()).await;
-        let settlements: Vec<Settlement> = self.running.decided.iter().map(|(settlement, _)| settlement.clone()).collect();
+        let settlements: Vec<Settlement> =
+            self.running.decided.iter().map(|(settlement, _)| settlement.clone()).collect();
         let asked = ask.as_ref().map(|ask| ask.at_most);
         let sent = self.tenure.clock().moment();
         let Turn { settled, reservation } = self.tenure.store().settle(settlements, ask).await?;
@@ -149,7 +151,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
     fn ask(&self) -> Option<Reserve> {
         let room = self.room();
         let wants = wants(&self.settings, &self.kinds, &room, self.tenure.chance());
-        let at_most = wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
+        let at_most =
+            wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
         (!wants.is_empty()).then(|| Reserve { holder: self.host, ttl: self.lease.ttl(), wants, at_most })
     }
 
@@ -158,7 +161,13 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let in_all: usize = (0..self.settings.queues.len()).map(taken).sum();
         let ahead = self.settings.prefetch;
         Room {
-            of_queue: self.settings.queues.iter().enumerate().map(|(index, served)| (served.slots + ahead).saturating_sub(taken(index))).collect(),
+            of_queue: self
+                .settings
+                .queues
+                .iter()
+                .enumerate()
+                .map(|(index, served)| (served.slots + ahead).saturating_sub(taken(index)))
+                .collect(),
             in_all: (self.settings.all_slots + ahead).saturating_sub(in_all),
         }
     }
@@ -188,15 +197,29 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     /// Starts what was reserved ahead of a queue, as far as there are slots.
     fn start(&mut self, queue: usize) {
-        while self.running.busy[queue] < self.settings.queues[queue].slots && self.busy_in_all() < self.settings.all_slots {
+        while self.running.busy[queue] < self.settings.queues[queue].slots
+            && self.busy_in_all() < self.settings.all_slots
+        {
             let Some(Waiting { reserved, control }) = self.running.ahead[queue].pop_front() else { return };
             if let Some(why) = control.stopping() {
                 // Told to stop before it began: it never does.
                 self.decide(reserved, verdict_before_start(&why), control);
                 continue;
             }
-            let run = Run::new(Arc::clone(&self.app), self.tenure.clone(), reserved.job().clone(), Arc::clone(&control), Arc::clone(&self.reports));
-            let work = attempt(Arc::clone(&self.handlers), run, Arc::clone(&control), Arc::clone(self.tenure.clock()), self.settings.grace());
+            let run = Run::new(
+                Arc::clone(&self.app),
+                self.tenure.clone(),
+                reserved.job().clone(),
+                Arc::clone(&control),
+                Arc::clone(&self.reports),
+            );
+            let work = attempt(
+                Arc::clone(&self.handlers),
+                run,
+                Arc::clone(&control),
+                Arc::clone(self.tenure.clock()),
+                self.settings.grace(),
+            );
             let task = self.running.attempts.spawn(work);
             self.running.busy[queue] += 1;
             self.running.active.insert(task.id(), Active { reserved, queue, control });

@@ -66,7 +66,11 @@ impl<App: Send + Sync + 'static> Handlers<App> {
         let kind = Kind::new(J::KIND)?;
         let handler = Handler { start, policy: J::terms().retry };
         if self.by_kind.insert(kind, handler).is_some() {
-            return Err(Invalid::new("kind", format_args!("a second handler for {}", J::KIND), "one handler a kind"));
+            return Err(Invalid::new(
+                "kind",
+                format_args!("a second handler for {}", J::KIND),
+                "one handler a kind",
+            ));
         }
         Ok(())
     }
@@ -84,7 +88,10 @@ impl<App: Send + Sync + 'static> Handlers<App> {
     pub(crate) fn start(&self, run: Run<App>) -> Result<Work, Failure> {
         let kind = run.job().kind.clone();
         let Some(handler) = self.by_kind.get(&kind) else {
-            return Err(Failure::new(Cause::UnknownKind, &format!("this worker has no handler for kind {kind}")));
+            return Err(Failure::new(
+                Cause::UnknownKind,
+                &format!("this worker has no handler for kind {kind}"),
+            ));
         };
         (handler.start)(run)
     }

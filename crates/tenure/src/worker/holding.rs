@@ -35,7 +35,8 @@ impl Holding {
     /// Those whose last good request was sent at least `age` ago, in a stable order.
     pub(crate) fn older_than(&self, age: Duration, now: Moment) -> Vec<Arc<Control>> {
         let held = self.lock();
-        let mut old: Vec<_> = held.values().filter(|control| now.since(control.trust().sent) >= age).cloned().collect();
+        let mut old: Vec<_> =
+            held.values().filter(|control| now.since(control.trust().sent) >= age).cloned().collect();
         old.sort_by_key(|control| control.held().seq);
         old
     }
@@ -50,7 +51,10 @@ impl Holding {
     /// The earliest deadline among those that are still believed in.
     pub(crate) fn first_deadline(&self) -> Option<Moment> {
         let held = self.lock();
-        held.values().filter(|control| control.stopping() != Some(Stopping::Lost)).map(|control| control.trust().deadline).min()
+        held.values()
+            .filter(|control| control.stopping() != Some(Stopping::Lost))
+            .map(|control| control.trust().deadline)
+            .min()
     }
 
     /// When the one whose last good request is the oldest sent it.

@@ -47,7 +47,9 @@ impl Keeper {
         while !stop.is_cancelled() {
             self.holding.expire(self.clock.moment());
             let now = self.clock.moment();
-            if announced.is_none_or(|last| now.since(last) >= self.lease.renew_every()) && self.announce().await {
+            if announced.is_none_or(|last| now.since(last) >= self.lease.renew_every())
+                && self.announce().await
+            {
                 announced = Some(now);
             }
             let hinted = asked.has_changed().unwrap_or(false);

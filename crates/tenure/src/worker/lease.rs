@@ -61,7 +61,14 @@ mod tests {
         for ttl in [1, 2, 15, 30, 3600].map(Duration::from_secs) {
             let lease = Lease::new(ttl).unwrap();
             let latest = lease.renew_every().mul_f64(1.1) + 2 * lease.request_timeout();
-            assert!(latest < lease.trust_from(Moment::from_start(Duration::ZERO)).deadline.since(Moment::from_start(Duration::ZERO)), "{ttl:?}");
+            assert!(
+                latest
+                    < lease
+                        .trust_from(Moment::from_start(Duration::ZERO))
+                        .deadline
+                        .since(Moment::from_start(Duration::ZERO)),
+                "{ttl:?}"
+            );
         }
     }
 

@@ -28,8 +28,8 @@ use holding::Holding;
 use keeper::Keeper;
 pub(crate) use lease::Lease;
 pub(crate) use reports::Reports;
-pub(crate) use settings::{Served, Settings};
 pub use settings::{QueueOrder, UnknownKinds};
+pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
 
 use crate::{Error, Failed, Job, Run, Tenure};
@@ -181,7 +181,9 @@ impl<App: Send + Sync + 'static> Worker<App> {
             serves: self.settings.serves(&known),
         };
         let keeping = Keeping::start(keeper, self.keeper_on_runtime)?;
-        let writing = tokio::spawn(Arc::clone(&reports).write(Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock())));
+        let writing = tokio::spawn(
+            Arc::clone(&reports).write(Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock())),
+        );
         let _writing = AbortOnDrop(writing);
         let mut engine = Engine {
             kinds: self.settings.kinds(&known),
@@ -261,9 +263,15 @@ impl Keeping {
         if on_runtime {
             tokio::spawn(keep);
         } else {
-            let failed = |error: std::io::Error| Error::Settings(format!("the keeper's thread did not start: {error}"));
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
-            std::thread::Builder::new().name("tenure-keeper".into()).spawn(move || runtime.block_on(keep)).map_err(failed)?;
+            let failed = |error: std::io::Error| {
+                Error::Settings(format!("the keeper's thread did not start: {error}"))
+            };
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
+            std::thread::Builder::new()
+                .name("tenure-keeper".into())
+                .spawn(move || runtime.block_on(keep))
+                .map_err(failed)?;
         }
         Ok(Self { ended, _on_drop: stop.clone().drop_guard(), stop })
     }

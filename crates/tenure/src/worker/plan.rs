@@ -60,7 +60,9 @@ mod tests {
     }
 
     fn first(settings: &Settings, room: &Room, chance: &Chance) -> String {
-        wants(settings, &Kinds::All, room, chance).first().map_or(String::new(), |want| want.queue.to_string())
+        wants(settings, &Kinds::All, room, chance)
+            .first()
+            .map_or(String::new(), |want| want.queue.to_string())
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Reports {
             return;
         }
         let _writing = self.writing.lock().await;
-        let batch: Vec<Report> = std::mem::take(&mut *self.lock()).into_values().map(|waiting| waiting.report).collect();
+        let batch: Vec<Report> =
+            std::mem::take(&mut *self.lock()).into_values().map(|waiting| waiting.report).collect();
         if batch.is_empty() {
             return;
         }

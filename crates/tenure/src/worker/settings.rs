@@ -73,7 +73,11 @@ impl Settings {
     pub(crate) fn queue(&mut self, name: &str, slots: usize, weight: u32) -> Result<(), Invalid> {
         let name = QueueName::new(name)?;
         if slots == 0 || slots > limits::SLOTS {
-            return Err(Invalid::new(format!("slots of queue {name}"), slots, format_args!("1 to {}", limits::SLOTS)));
+            return Err(Invalid::new(
+                format!("slots of queue {name}"),
+                slots,
+                format_args!("1 to {}", limits::SLOTS),
+            ));
         }
         if weight == 0 || weight > 1_000 {
             return Err(Invalid::new(format!("weight of queue {name}"), weight, "1 to 1000"));
@@ -82,7 +86,11 @@ impl Settings {
             return Err(Invalid::new("queue", format_args!("{name}, twice"), "each queue once"));
         }
         if self.queues.len() == limits::QUEUES {
-            return Err(Invalid::new("queues", format_args!("more than {}", limits::QUEUES), format_args!("at most {}", limits::QUEUES)));
+            return Err(Invalid::new(
+                "queues",
+                format_args!("more than {}", limits::QUEUES),
+                format_args!("at most {}", limits::QUEUES),
+            ));
         }
         self.queues.push(Served { name, slots, weight });
         Ok(())
@@ -99,11 +107,21 @@ impl Settings {
             return Err(Invalid::new("slots", self.all_slots, format_args!("1 to {}", limits::SLOTS)).into());
         }
         if self.prefetch > limits::RESERVE_JOBS {
-            return Err(Invalid::new("prefetch", self.prefetch, format_args!("0 to {}", limits::RESERVE_JOBS)).into());
+            return Err(Invalid::new(
+                "prefetch",
+                self.prefetch,
+                format_args!("0 to {}", limits::RESERVE_JOBS),
+            )
+            .into());
         }
         let poll = Duration::from_millis(10)..=Duration::from_secs(3600);
         if !poll.contains(&self.poll) {
-            return Err(Invalid::new("poll", format_args!("{} s", self.poll.as_secs_f64()), "0.01 s to 3600 s").into());
+            return Err(Invalid::new(
+                "poll",
+                format_args!("{} s", self.poll.as_secs_f64()),
+                "0.01 s to 3600 s",
+            )
+            .into());
         }
         tenure_core::delay_of("finish_within", self.finish_within)?;
         tenure_core::delay_of("stop_grace", self.stop_grace)?;
@@ -124,7 +142,10 @@ impl Settings {
             UnknownKinds::Fail => None,
         };
         let slots = |served: &Served| u32::try_from(served.slots.min(self.all_slots)).unwrap_or(u32::MAX);
-        self.queues.iter().map(|served| Serves { queue: served.name.clone(), kinds: kinds.clone(), slots: slots(served) }).collect()
+        self.queues
+            .iter()
+            .map(|served| Serves { queue: served.name.clone(), kinds: kinds.clone(), slots: slots(served) })
+            .collect()
     }
 
     pub(crate) fn grace(&self) -> Grace {
