@@ -307,7 +307,7 @@ pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
     if let Some(request) = &job.cancel
         && (request.deadline <= now || until <= now)
     {
-        return Some(cancel::take(job, request, epoch, now));
+        return Some(cancel::take(job, until, request, epoch, now));
     }
     if until > now {
         return None;
