@@ -36,7 +36,7 @@ impl CancelRequest {
     #[must_use]
     pub fn new(now: Timestamp, grace: Duration, reason: &str) -> Self {
         let deadline = now.after(grace.min(limits::LONGEST));
-        Self { at: now, deadline, reason: invalid::cut(reason, limits::REASON_BYTES) }
+        Self { at: now, deadline, reason: invalid::storable(reason, limits::REASON_BYTES) }
     }
 
     /// Accepts what a person gives for one.
