@@ -52,9 +52,9 @@ pub fn terms() -> Terms {
 pub fn new_job(terms: Terms) -> NewJob {
     NewJob {
         id: JobId::from_bytes([1; 16]),
-        kind: Kind::new("mail").unwrap(),
-        queue: QueueName::new("out").unwrap(),
-        args: Args::new(*b"{}").unwrap(),
+        kind: Kind::new("mail").expect("a name"),
+        queue: QueueName::new("out").expect("a name"),
+        args: Args::new(*b"{}").expect("small"),
         priority: Priority::default(),
         due: Due::At(at(DUE)),
         terms: Arc::new(terms),
