@@ -34,9 +34,9 @@ impl Progress {
     /// Refuses NaN and what lies outside 0 to 1.
     pub fn new(fraction: f64, message: &str) -> Result<Self, Invalid> {
         if !(0.0..=1.0).contains(&fraction) {
-            return Err(Invalid::new("progress", fraction, "0 to 1"));
+            return Err(Invalid::new("progress", format_args!("{fraction:?}"), "0 to 1"));
         }
-        Ok(Self { fraction, message: invalid::cut(message, limits::LINE_BYTES) })
+        Ok(Self { fraction, message: invalid::storable(message, limits::LINE_BYTES) })
     }
 }
 
@@ -44,7 +44,7 @@ impl LogLine {
     /// A line of this delivery; a long text is cut and marked.
     #[must_use]
     pub fn new(delivery: u32, number: u32, at: Timestamp, text: &str) -> Self {
-        Self { delivery, number, at, text: invalid::cut(text, limits::LINE_BYTES) }
+        Self { delivery, number, at, text: invalid::storable(text, limits::LINE_BYTES) }
     }
 }
 

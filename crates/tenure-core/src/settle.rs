@@ -104,26 +104,14 @@ impl Reserved {
     pub fn settle(self, verdict: Verdict, policy: &RetryPolicy, chance: f64) -> Settlement {
         let job = self.job;
         let policy = job.terms.retry.as_ref().unwrap_or(policy);
-        let granted_too_often = || {
-            Failure::new(
-                Cause::Deliveries,
-                &format!("granted {} times; allowed: {}", job.delivery, policy.max_deliveries),
-            )
-        };
-        let spent_deliveries = job.delivery >= policy.max_deliveries;
+        let spent = spent(&job, &verdict, policy);
         let (next, failure, output) = match verdict {
             Verdict::Succeeded(output) => (Next::Succeed, None, output),
             Verdict::Failed(failure) => (Next::Fail, Some(failure), None),
             Verdict::Cancelled(failure) => (Next::Cancel, Some(failure), None),
-            Verdict::Retry { failure, .. } if job.attempt >= policy.max_attempts || spent_deliveries => {
-                (Next::Fail, Some(failure), None)
-            }
             Verdict::Retry { failure, due } => {
                 let due = due.unwrap_or(Due::In(policy.delay(job.attempt, chance)));
                 (Next::Wait { due, why: Why::Retry }, Some(failure), None)
-            }
-            Verdict::Snoozed(_) | Verdict::Released if spent_deliveries => {
-                (Next::Fail, Some(granted_too_often()), None)
             }
             Verdict::Snoozed(due) => (Next::Wait { due, why: Why::Snoozed }, None, None),
             Verdict::Released => {
@@ -138,10 +126,26 @@ impl Reserved {
             fence: job.fence,
             attempt: job.attempt,
             next,
+            spent,
             failure,
             output,
             retention,
         }
+    }
+}
+
+/// What stands against another attempt, if the verdict asks for one and a limit is met.
+fn spent(job: &Job, verdict: &Verdict, policy: &RetryPolicy) -> Option<Failure> {
+    let delivered_too_often = job.delivery >= policy.max_deliveries;
+    match verdict {
+        Verdict::Succeeded(_) | Verdict::Failed(_) | Verdict::Cancelled(_) => None,
+        Verdict::Retry { failure, .. } => {
+            (job.attempt >= policy.max_attempts || delivered_too_often).then(|| failure.clone())
+        }
+        Verdict::Snoozed(_) | Verdict::Released => delivered_too_often.then(|| {
+            let most = policy.max_deliveries;
+            Failure::new(Cause::Deliveries, &format!("granted {} times; allowed: {most}", job.delivery))
+        }),
     }
 }
 
@@ -153,6 +157,8 @@ pub struct Settlement {
     fence: Fence,
     attempt: u32,
     next: Next,
+    /// Why it may not wait again though its verdict asks for that.
+    spent: Option<Failure>,
     failure: Option<Failure>,
     output: Option<Output>,
     retention: Retention,
@@ -198,11 +204,12 @@ impl Settlement {
     /// What comes next, unless a wish to cancel came in between.
     #[must_use]
     pub fn next(&self) -> Next {
-        self.next
+        if self.spent.is_some() { Next::Fail } else { self.next }
     }
 
     /// The transition to write, by the store's clock. `asked` is the wish to cancel that the row
-    /// holds: a job whose end was asked for does not wait again.
+    /// holds: a job whose end was asked for does not wait again. It is cancelled even where a limit
+    /// would have failed it, so that the same answer of its handler means the same at every attempt.
     #[must_use]
     pub fn resolve(&self, now: Timestamp, asked: Option<&str>) -> Transition {
         let finished = |end: End, ended: AttemptEnd, failure: Option<Failure>| Transition {
@@ -223,6 +230,9 @@ impl Settlement {
                 finished(End::Cancelled, AttemptEnd::Cancelled, Some(failure))
             }
             (Next::Wait { due, why }, None) => {
+                if let Some(spent) = &self.spent {
+                    return finished(End::Failed, AttemptEnd::Failed, Some(spent.clone()));
+                }
                 let ended = ended_by(why);
                 let attempt = if ended.spends() { self.attempt } else { self.attempt.saturating_sub(1) };
                 Transition {
@@ -264,8 +274,8 @@ impl Job {
     pub fn granted(mut self, holder: HostId, epoch: Epoch, now: Timestamp, until: Timestamp) -> Self {
         let due = self.state.due().unwrap_or(now);
         self.state = State::Running { holder, until, due };
-        self.attempt += 1;
-        self.delivery += 1;
+        self.attempt = self.attempt.saturating_add(1);
+        self.delivery = self.delivery.saturating_add(1);
         self.fence = self.fence.next(epoch);
         self.holder = Some(holder);
         self.started = Some(now);
@@ -297,7 +307,7 @@ pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
     if let Some(request) = &job.cancel
         && (request.deadline <= now || until <= now)
     {
-        return Some(cancel::take(job, request, epoch, now));
+        return Some(cancel::take(job, until, request, epoch, now));
     }
     if until > now {
         return None;

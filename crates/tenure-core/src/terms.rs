@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Invalid, Name, Retention, RetryPolicy, Unique, delay_of, limits};
+use crate::{Invalid, Name, Retention, RetryPolicy, Unique, delay_of, invalid, limits};
 
 /// The terms of a job. Most jobs have the default ones, which cost a store nothing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -87,9 +87,15 @@ fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid> {
             format_args!("at most {}", limits::META_ENTRIES),
         ));
     }
-    meta.iter()
-        .flat_map(|(key, value)| [key, value])
-        .try_for_each(|text| crate::invalid::at_most_bytes("meta", text.len(), limits::META_BYTES))
+    meta.iter().flat_map(|(key, value)| [key, value]).try_for_each(|text| check_note(text))
+}
+
+fn check_note(text: &str) -> Result<(), Invalid> {
+    invalid::at_most_bytes("meta", text.len(), limits::META_BYTES)?;
+    if text.contains('\0') {
+        return Err(Invalid::new("meta", "text with the character '\\0'", "text without it"));
+    }
+    Ok(())
 }
 
 fn is_default(retention: &Retention) -> bool {
