@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure::{HostId, Job, Kind, Kinds, QueueName, Reserve, RetryPolicy, Tenure, Verdict, Want, limits};
 
-use super::figure::{Figure, Round, hundredths, median};
+use super::figure::{Figure, Round, median, rounded};
 use super::ground::Ground;
 use super::meter::{Meter, Spent, bounded};
 use super::noop::{BATCH, NoOp, drain, enqueue};
@@ -36,8 +36,8 @@ pub(crate) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure
     );
     let empty = median(in_empty.iter().map(Round::cpu_us_per_job));
     let figure = Figure::of(NAME, &in_full)
-        .with("empty_cpu_us_per_job", empty.map(hundredths))
-        .with("ratio_to_empty", ratio.map(hundredths))
+        .with("empty_cpu_us_per_job", empty.map(rounded))
+        .with("ratio_to_empty", ratio.map(rounded))
         .with("waiting", sizes.backlog)
         .with("finished", sizes.backlog);
     Ok(vec![figure.with_all(&facts)])

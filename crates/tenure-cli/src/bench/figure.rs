@@ -47,7 +47,7 @@ impl Figure {
         let middle = |value: fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(value));
         let mut made = Self {
             jobs_per_s: middle(|round| Some(round.jobs as f64 / round.spent.seconds)).map(whole),
-            cpu_us_per_job: middle(|round| Some(round.cpu_us_per_job())).map(hundredths),
+            cpu_us_per_job: middle(|round| Some(round.cpu_us_per_job())).map(rounded),
             // The database runs in this process: all its CPU is in the figure above.
             db_cpu_us_per_job: Some(0.0),
             wal_bytes_per_job: middle(|round| Some(round.spent.written? / round.jobs as f64)).map(whole),
@@ -55,7 +55,7 @@ impl Figure {
         };
         for (index, (key, _)) in rounds.first().iter().flat_map(|round| &round.more).enumerate() {
             let values = rounds.iter().filter_map(|round| round.more.get(index).map(|(_, value)| *value));
-            made = made.with(key, median(values).map(hundredths));
+            made = made.with(key, median(values).map(rounded));
         }
         if rounds.len() > 1 {
             made = made.with("rounds", rounds.len());
@@ -76,7 +76,7 @@ impl Figure {
     }
 
     pub(crate) fn to_json(&self) -> String {
-        json!(self).to_string()
+        serde_json::to_string(self).expect("a figure has only text for keys, so JSON can say it")
     }
 }
 
@@ -105,8 +105,9 @@ pub(crate) fn share(values: &mut [f64], share: f64) -> f64 {
     values.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-pub(crate) fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+/// To three decimals: more is noise, and less would hide a microsecond in a millisecond.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
 }
 
 fn whole(value: f64) -> f64 {

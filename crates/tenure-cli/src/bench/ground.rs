@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tenure::{OpenOptions, SqliteOptions, Tenure};
 
 use super::disk::{fsyncs_per_s, name_of};
-use super::figure::hundredths;
+use super::figure::rounded;
 use crate::dev::folder;
 use crate::exit::Failure;
 
@@ -84,7 +84,7 @@ impl Ground {
         say("store", json!("sqlite"));
         say("durability", json!("full"));
         say("disk", json!(name_of(folder)));
-        say("fsyncs_per_s", json!(hundredths(rate).round()));
+        say("fsyncs_per_s", json!(rounded(rate).round()));
         Ok(facts)
     }
 

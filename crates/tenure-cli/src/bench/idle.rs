@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use tenure::{Tenure, Worker};
 
-use super::figure::{Figure, hundredths};
+use super::figure::{Figure, rounded};
 use super::ground::Ground;
 use super::meter::{Meter, rest};
 use super::noop::{BATCH, drain, enqueue};
@@ -75,7 +75,7 @@ async fn watch(tenure: &Tenure, span: Duration) -> Result<Value, Failure> {
         rest(span).await;
         let spent = meter.spent();
         drop(stop);
-        let cpu_percent = hundredths(spent.cpu_us / spent.seconds / 1e4);
+        let cpu_percent = rounded(spent.cpu_us / spent.seconds / 1e4);
         serde_json::json!({ "rss_mib": rss_mib(), "cpu_percent": cpu_percent, "seconds": spent.seconds.round() })
     };
     let run = worker.run(async { drop(stopped.await) });
@@ -93,5 +93,5 @@ fn rss_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(hundredths(kib / 1024.0))
+    Some(rounded(kib / 1024.0))
 }

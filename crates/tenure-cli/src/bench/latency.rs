@@ -7,7 +7,7 @@ use tenure::{Failed, Run, Worker};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::figure::{Figure, hundredths, share};
+use super::figure::{Figure, rounded, share};
 use super::ground::Ground;
 use super::meter::{Meter, bounded, now, rest};
 use super::noop::NoOp;
@@ -60,9 +60,9 @@ async fn paced(ground: &Ground, jobs: u32) -> Result<Figure, Failure> {
     let spent = meter.spent();
     let mut waits = std::mem::take(&mut *starts.waits_ms.lock().unwrap_or_else(PoisonError::into_inner));
     tenure.close().await?;
-    let mut wait = |part| hundredths(share(&mut waits, part));
+    let mut wait = |part| rounded(share(&mut waits, part));
     let figure = Figure::bare(NAME, wanted).with("p50_ms", wait(0.5)).with("p99_ms", wait(0.99));
-    Ok(figure.with("max_ms", wait(1.0)).with("cpu_percent", hundredths(spent.cpu_us / spent.seconds / 1e4)))
+    Ok(figure.with("max_ms", wait(1.0)).with("cpu_percent", rounded(spent.cpu_us / spent.seconds / 1e4)))
 }
 
 async fn note(run: Run<Arc<Starts>>, job: NoOp) -> Result<(), Failed> {

@@ -1,6 +1,6 @@
 //! The whole life of a job: enqueued, reserved, run, settled, and kept.
 
-use super::figure::{Figure, Round, hundredths, median};
+use super::figure::{Figure, Round, median, rounded};
 use super::floor;
 use super::ground::Ground;
 use super::meter::{Meter, bounded};
@@ -28,7 +28,7 @@ pub(crate) async fn measure(ground: &Ground, sizes: &Sizes, floor: bool) -> Resu
     // Each round is compared with the floor beside it: what the machine does meanwhile meets both.
     let pairs = || lives.iter().zip(&floors);
     let ratio = median(pairs().map(|(life, floor)| life.cpu_us_per_job() / floor.cpu_us_per_job()));
-    life = life.with("cpu_ratio_to_floor", ratio.map(hundredths));
+    life = life.with("cpu_ratio_to_floor", ratio.map(rounded));
     Ok(vec![Figure::of("floor_life", &floors).with("batch", BATCH).with_all(&facts), life])
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tenure::{Error, Tenure};
 use tokio::task::JoinSet;
 
-use super::figure::{Figure, Round, hundredths, median, share};
+use super::figure::{Figure, Round, median, rounded, share};
 use super::ground::Ground;
 use super::meter::{Meter, bounded, now};
 use super::noop::NoOp;
@@ -50,7 +50,7 @@ async fn pair(
         Figure::of(names[0], &alone).with("clients", 1).with_all(&facts),
         Figure::of(names[1], &crowd)
             .with("clients", CROWD)
-            .with("ratio_16_to_1", ratio.map(hundredths))
+            .with("ratio_16_to_1", ratio.map(rounded))
             .with_all(&facts),
     ])
 }
