@@ -69,6 +69,6 @@ pub use tenure_core::{
     StateName, Terms, Timestamp, Why, limits, seconds,
 };
 pub use tenure_store::{
-    Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Filter, Happening, Host,
-    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Store, SystemClock,
+    Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
+    Happening, Host, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Store, SystemClock,
 };
