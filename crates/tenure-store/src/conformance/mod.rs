@@ -32,9 +32,13 @@ mod change;
 mod closing;
 mod counts;
 mod enqueue;
+mod explain;
+mod generator;
 mod given;
 mod hints;
+mod histories;
 mod hosts;
+mod operation;
 mod renew;
 mod report;
 mod reserve;
@@ -77,7 +81,9 @@ fn all() -> Vec<Test> {
         closing::tests(),
         counts::tests(),
         enqueue::tests(),
+        explain::tests(),
         hints::tests(),
+        histories::tests(),
         hosts::tests(),
         renew::tests(),
         report::tests(),
