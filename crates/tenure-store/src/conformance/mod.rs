@@ -39,6 +39,7 @@ mod hints;
 mod histories;
 mod hosts;
 mod operation;
+mod races;
 mod renew;
 mod report;
 mod reserve;
@@ -85,6 +86,7 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        races::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),
