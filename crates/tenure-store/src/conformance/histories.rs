@@ -21,7 +21,7 @@ async fn every_history_goes_as_it_goes_with_the_reference(given: Given) {
     for seed in first..first.saturating_add(count) {
         let given = given.anew(seed).await;
         let mut tested = Side::new(given.store.clone(), given.clock.clone());
-        let mut reference = Side::new(given.reference().await, given.clock.clone());
+        let mut reference = Side::new(given.reference(), given.clock.clone());
         let mut generator = Generator::new(seed);
         for step in 1..=STEPS {
             let operation = generator.draw(given.now(), &tested);
