@@ -1,0 +1,153 @@
+//! `test` and `ci`: everything that has to hold before a change is pushed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+use crate::files;
+
+/// What a component of the toolchain that is not installed means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Its step is left out, and the last lines say so: a fresh machine can run the tests.
+    Skipped,
+    /// Its step fails.
+    Fails,
+}
+
+/// One step: a cargo command and the component it needs.
+#[derive(Debug)]
+struct Step {
+    name: &'static str,
+    args: &'static [&'static str],
+    env: &'static [(&'static str, &'static str)],
+    /// The cargo subcommand that proves the component is there, and the name by which rustup knows it.
+    component: Option<(&'static str, &'static str)>,
+}
+
+/// The tests come last, so that their closing lines are the last thing on the screen. All steps but the tests are
+/// checks without code generation and share what they build.
+const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        args: &["fmt", "--all", "--check"],
+        env: &[],
+        component: Some(("fmt", "rustfmt")),
+    },
+    Step {
+        name: "lints",
+        args: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        env: &[],
+        component: Some(("clippy", "clippy")),
+    },
+    Step {
+        name: "documentation",
+        // The libraries only: the program and the library are both called tenure, and their pages would collide.
+        args: &["doc", "--workspace", "--lib", "--no-deps", "--locked"],
+        env: &[("RUSTDOCFLAGS", "-D warnings")],
+        component: None,
+    },
+    // One failing crate does not hide what the others have to say.
+    Step {
+        name: "tests",
+        args: &["test", "--workspace", "--locked", "--no-fail-fast"],
+        env: &[],
+        component: None,
+    },
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// Runs every step, also after one has failed, and ends with what became of them.
+pub fn run(missing: Missing) -> Result<(), Failure> {
+    let root = files::root();
+    let mut outcomes = Vec::with_capacity(STEPS.len());
+    for step in STEPS {
+        println!("\n── {}: cargo {}", step.name, step.args.join(" "));
+        outcomes.push((step, run_step(&root, step, missing)?));
+    }
+    println!();
+    for (step, outcome) in &outcomes {
+        println!("{}", line_of(step, *outcome));
+    }
+    verdict(&outcomes)
+}
+
+fn run_step(root: &Path, step: &Step, missing: Missing) -> Result<Outcome, Failure> {
+    if let Some((subcommand, component)) = step.component
+        && !is_installed(root, subcommand)?
+    {
+        println!("cargo {subcommand} is not installed; `rustup component add {component}` installs it");
+        return Ok(match missing {
+            Missing::Skipped => Outcome::Skipped,
+            Missing::Fails => Outcome::Failed,
+        });
+    }
+    let status = cargo(root)
+        .args(step.args)
+        .envs(step.env.iter().copied())
+        .status()
+        .map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
+    Ok(if status.success() { Outcome::Passed } else { Outcome::Failed })
+}
+
+fn is_installed(root: &Path, subcommand: &str) -> Result<bool, Failure> {
+    let status = cargo(root)
+        .args([subcommand, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
+    Ok(status.success())
+}
+
+/// The cargo that started this program, in the root of the repository.
+pub fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+fn line_of(step: &Step, outcome: Outcome) -> String {
+    let word = match outcome {
+        Outcome::Passed => "ok",
+        Outcome::Failed => "FAILED",
+        Outcome::Skipped => "left out: not installed",
+    };
+    format!("{:14} {word}", step.name)
+}
+
+fn verdict(outcomes: &[(&Step, Outcome)]) -> Result<(), Failure> {
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|(_, outcome)| *outcome == Outcome::Failed)
+        .map(|(step, _)| step.name)
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::check(format!("failed: {}", failed.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_failed_step_fails_the_run_and_is_named() {
+        let outcomes =
+            [(&STEPS[0], Outcome::Passed), (&STEPS[1], Outcome::Failed), (&STEPS[3], Outcome::Passed)];
+        assert_eq!(verdict(&outcomes), Err(Failure::check("failed: lints")));
+    }
+
+    #[test]
+    fn a_step_that_was_left_out_is_reported_but_does_not_fail() {
+        assert_eq!(verdict(&[(&STEPS[0], Outcome::Skipped), (&STEPS[3], Outcome::Passed)]), Ok(()));
+        assert!(line_of(&STEPS[0], Outcome::Skipped).contains("not installed"));
+    }
+}

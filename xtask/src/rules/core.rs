@@ -1,0 +1,51 @@
+//! The domain is values and transitions: no async, no I/O, no clock, no chance.
+
+use crate::source::{Source, words};
+
+/// Words that have no place in the code of the domain.
+const WORDS: &[&str] = &["async", "await", "Instant", "tokio", "rand", "getrandom"];
+
+/// How code asks for the time. A `SystemTime` that somebody hands over is a value like any other and may be
+/// converted; asking for one is reading a clock.
+const ASKS_THE_TIME: &[&str] = &["::now(", "::now)", "::now;", ".elapsed(", "::elapsed", "now_v7"];
+
+/// Modules of `std` that have no place in the code of the domain.
+const STD: &[&str] = &["fs", "net", "thread", "process", "env", "io"];
+
+/// Every word of a source of the domain that should not be there, each with a sentence.
+pub fn refused(path: &str, text: &str) -> Vec<String> {
+    let source = Source::split(text);
+    let sentence = |line: usize, word: &str| {
+        format!(
+            "{path}:{line}: `{word}`: the domain has no async, no I/O, no clock and no chance, see ARCHITECTURE.md"
+        )
+    };
+    let mut refused: Vec<String> = source
+        .words()
+        .filter(|(_, word)| WORDS.contains(word))
+        .map(|(line, word)| sentence(line, word))
+        .collect();
+    for ask in ASKS_THE_TIME {
+        refused.extend(source.code.match_indices(ask).map(|(at, _)| sentence(source.line_at(at), ask)));
+    }
+    for (line, module) in std_modules(&source) {
+        if STD.contains(&module) {
+            refused.push(sentence(line, &format!("std::{module}")));
+        }
+    }
+    refused
+}
+
+/// What follows each `std::`: one name, or every name of a group, since `use std::{fmt, fs}` reaches a disk too.
+fn std_modules(source: &Source) -> Vec<(usize, &str)> {
+    let mut modules = Vec::new();
+    for (at, found) in source.code.match_indices("std::") {
+        let rest = &source.code[at + found.len()..];
+        let group = rest.strip_prefix('{').map(|inside| &inside[..inside.find(';').unwrap_or(inside.len())]);
+        match group {
+            Some(group) => modules.extend(words(group).map(|word| (source.line_at(at), word))),
+            None => modules.extend(words(rest).next().map(|word| (source.line_at(at), word))),
+        }
+    }
+    modules
+}

@@ -1,0 +1,82 @@
+//! A link in the documentation leads somewhere.
+
+use std::collections::BTreeSet;
+
+use crate::files::TextFile;
+
+/// Every relative link of a Markdown file that leads to no file or folder of the repository, each with a sentence.
+/// Links that leave the repository are not followed: a test does not depend on somebody else's server.
+pub fn refused(file: &TextFile, paths: &BTreeSet<String>) -> Vec<String> {
+    if !file.path.ends_with(".md") {
+        return Vec::new();
+    }
+    links(&file.text)
+        .into_iter()
+        .filter(|(_, target)| is_relative(target))
+        .filter(|(_, target)| !leads_somewhere(&file.path, target, paths))
+        .map(|(line, target)| format!("{}:{line}: the link to `{target}` leads nowhere", file.path))
+        .collect()
+}
+
+/// The targets of `[text](target)` and `[label]: target`, outside of code, with their lines.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut links = Vec::new();
+    let mut in_fence = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+            continue;
+        }
+        if in_fence {
+            continue;
+        }
+        links.extend(links_of(&without_code(line)).into_iter().map(|target| (index + 1, target)));
+    }
+    links
+}
+
+fn links_of(line: &str) -> Vec<String> {
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let reference =
+        line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, rest)| rest);
+    // A title may follow the target: [text](target "title").
+    inline.chain(reference).filter_map(|target| target.split_whitespace().next()).map(String::from).collect()
+}
+
+/// The line without what stands between backticks.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+fn is_relative(target: &str) -> bool {
+    let has_scheme =
+        target.split_once(':').is_some_and(|(scheme, _)| scheme.chars().all(char::is_alphanumeric));
+    !has_scheme && !target.starts_with('#')
+}
+
+fn leads_somewhere(from: &str, target: &str, paths: &BTreeSet<String>) -> bool {
+    let target = target.split(['#', '?']).next().unwrap_or_default();
+    let Some(path) = resolve(from, target) else {
+        return false;
+    };
+    let folder = format!("{path}/");
+    path.is_empty() || paths.contains(&path) || paths.iter().any(|known| known.starts_with(&folder))
+}
+
+/// The path that a link in a file means, or nothing if it climbs out of the repository.
+fn resolve(from: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = match target.strip_prefix('/') {
+        Some(_) => Vec::new(),
+        None => from.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect(),
+    };
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}

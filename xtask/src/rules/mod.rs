@@ -1,0 +1,10 @@
+//! The rules of the architecture. Each is a pure function from text to findings: a sentence for every place that
+//! breaks it, and none when it holds.
+
+pub mod core;
+pub mod edges;
+pub mod exempt;
+pub mod links;
+pub mod lints;
+pub mod sql;
+pub mod words;
