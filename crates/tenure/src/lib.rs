@@ -70,6 +70,7 @@ pub use tenure_core::{
 };
 pub use tenure_sqlite::{Durability, Options as SqliteOptions};
 pub use tenure_store::{
-    Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Filter, Happening, Host, Kinds,
-    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, Store, SystemClock, Want,
+    Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
+    Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,
+    Store, SystemClock, Want,
 };

@@ -188,7 +188,7 @@ async fn order_is_by_due_and_then_by_acceptance() {
     for rig in rigs() {
         let due = tenure_store::Clock::now(&rig.clock).after(HOUR);
         let ids: Vec<JobId> = {
-            let drafts = (0..100).map(|number| Draft::of(&Plain { number }).at(due));
+            let drafts = (0..50).map(|number| Draft::of(&Plain { number }).at(due));
             rig.tenure.enqueue_all(drafts).await.unwrap().into_iter().map(Accepted::id).collect()
         };
         let past = rig.tenure.enqueue(Plain { number: 1 }).at(Timestamp::EPOCH).await.unwrap().id();

@@ -23,7 +23,7 @@ pub struct Rig {
 
 /// The same rig on every kind of store: what the library promises, it promises on all.
 pub fn rigs() -> Vec<Rig> {
-    vec![memory()]
+    vec![memory(), sqlite()]
 }
 
 pub fn memory() -> Rig {
@@ -57,7 +57,7 @@ pub fn in_real_time() -> Tenure {
 
 /// Lets every task that can go on do so.
 pub async fn settle_down() {
-    for _ in 0..200 {
+    for _ in 0..40 {
         tokio::task::yield_now().await;
     }
 }
