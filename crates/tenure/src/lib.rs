@@ -66,9 +66,11 @@ pub use crate::tenure::Tenure;
 pub use tenure_core::{
     Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
     Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Why, limits, seconds,
+    StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
 };
+pub use tenure_sqlite::{Durability, Options as SqliteOptions};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Store, SystemClock,
+    Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,
+    Store, SystemClock, Want,
 };
