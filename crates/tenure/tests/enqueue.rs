@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use common::{Plain, Rig, host, rigs};
 use serde::{Deserialize, Serialize};
-use tenure::{Accepted, Draft, Error, Job, JobId, Keep, Only, PageAsk, Refusal, Retention, StateName, Timestamp};
+use tenure::{
+    Accepted, Draft, Error, Job, JobId, Keep, Only, PageAsk, Refusal, Retention, StateName, Timestamp,
+};
 use tenure_core::Verdict;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -87,7 +89,10 @@ async fn the_same_id_is_one_job() {
         assert_eq!(rig.tenure.enqueue(Plain { number: 1 }).id(id).await.unwrap(), Accepted::New(id));
         assert_eq!(rig.tenure.enqueue(Plain { number: 1 }).id(id).await.unwrap(), Accepted::Repeated(id));
         let error = rig.tenure.enqueue(Plain { number: 2 }).id(id).await.unwrap_err();
-        assert!(matches!(error, Error::Refused { refusal: Refusal::IdTaken(taken), .. } if taken == id), "{error}");
+        assert!(
+            matches!(error, Error::Refused { refusal: Refusal::IdTaken(taken), .. } if taken == id),
+            "{error}"
+        );
         assert_eq!(stored(&rig).await, 1, "{}", rig.name);
     }
 }
@@ -96,19 +101,30 @@ async fn the_same_id_is_one_job() {
 async fn a_unique_key_returns_rejects_or_replaces() {
     for rig in rigs() {
         let first = rig.tenure.enqueue(Plain { number: 1 }).after(HOUR).unique("k").await.unwrap().id();
-        assert_eq!(rig.tenure.enqueue(Plain { number: 2 }).unique("k").await.unwrap(), Accepted::Existing(first));
-        let error = rig.tenure.enqueue(Plain { number: 2 }).unique(Only::one("k").or_reject()).await.unwrap_err();
+        assert_eq!(
+            rig.tenure.enqueue(Plain { number: 2 }).unique("k").await.unwrap(),
+            Accepted::Existing(first)
+        );
+        let error =
+            rig.tenure.enqueue(Plain { number: 2 }).unique(Only::one("k").or_reject()).await.unwrap_err();
         assert!(error.to_string().contains(&first.to_string()), "{error}");
-        let Accepted::Replaced { id, old } = rig.tenure.enqueue(Plain { number: 3 }).unique(Only::one("k").or_replace()).await.unwrap() else {
+        let Accepted::Replaced { id, old } =
+            rig.tenure.enqueue(Plain { number: 3 }).unique(Only::one("k").or_replace()).await.unwrap()
+        else {
             panic!("it was not replaced")
         };
         assert_eq!((old, rig.state(first).await), (first, StateName::Cancelled));
         let running = rig.reserve_one(host(1)).await;
         assert_eq!(running.job().id, id);
-        let other = rig.tenure.enqueue(Plain { number: 4 }).unique(Only::one("k").or_replace()).await.unwrap();
+        let other =
+            rig.tenure.enqueue(Plain { number: 4 }).unique(Only::one("k").or_replace()).await.unwrap();
         assert_eq!(other, Accepted::Existing(id), "a running job is not replaced");
         rig.settle(running, Verdict::Succeeded(None)).await;
-        assert!(matches!(rig.tenure.enqueue(Plain { number: 5 }).unique("k").await.unwrap(), Accepted::New(_)), "{}", rig.name);
+        assert!(
+            matches!(rig.tenure.enqueue(Plain { number: 5 }).unique("k").await.unwrap(), Accepted::New(_)),
+            "{}",
+            rig.name
+        );
     }
 }
 
@@ -125,18 +141,34 @@ impl Job for Report {
 #[tokio::test]
 async fn scopes_tell_kinds_queues_args_and_windows_apart() {
     for rig in rigs() {
-        let filters = |names: &[&str]| names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), n as u32)).collect();
+        let filters = |names: &[&str]| {
+            names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), n as u32)).collect()
+        };
         let one = Report { filters: filters(&["a", "b", "c", "d", "e", "f", "g"]) };
         // The same map built in another order: hashing may write it differently.
         let same = Report { filters: one.filters.iter().map(|(name, n)| (name.clone(), *n)).collect() };
         let other = Report { filters: filters(&["a"]) };
         let first = rig.tenure.enqueue(one).unique(Only::same_args().within(HOUR)).await.unwrap().id();
         let new = |accepted: Accepted| matches!(accepted, Accepted::New(_));
-        assert_eq!(rig.tenure.enqueue(same).unique(Only::same_args().within(HOUR)).await.unwrap(), Accepted::Existing(first));
+        assert_eq!(
+            rig.tenure.enqueue(same).unique(Only::same_args().within(HOUR)).await.unwrap(),
+            Accepted::Existing(first)
+        );
         assert!(new(rig.tenure.enqueue(other).unique(Only::same_args()).await.unwrap()));
         assert!(new(rig.tenure.enqueue(Plain { number: 1 }).unique("k").await.unwrap()));
-        assert!(new(rig.tenure.enqueue(Plain { number: 1 }).queue("b").unique(Only::one("k").in_this_queue()).await.unwrap()));
-        assert!(new(rig.tenure.enqueue(Plain { number: 1 }).unique(Only::one("k").of_any_kind()).await.unwrap()));
+        assert!(new(rig
+            .tenure
+            .enqueue(Plain { number: 1 })
+            .queue("b")
+            .unique(Only::one("k").in_this_queue())
+            .await
+            .unwrap()));
+        assert!(new(rig
+            .tenure
+            .enqueue(Plain { number: 1 })
+            .unique(Only::one("k").of_any_kind())
+            .await
+            .unwrap()));
 
         let reserved = rig.reserve_all(host(1)).await;
         for reserved in reserved {
@@ -156,14 +188,26 @@ async fn order_is_by_due_and_then_by_acceptance() {
     for rig in rigs() {
         let due = tenure_store::Clock::now(&rig.clock).after(HOUR);
         let ids: Vec<JobId> = {
-            let drafts = (0..100).map(|number| Draft::of(&Plain { number }).at(due));
+            let drafts = (0..50).map(|number| Draft::of(&Plain { number }).at(due));
             rig.tenure.enqueue_all(drafts).await.unwrap().into_iter().map(Accepted::id).collect()
         };
         let past = rig.tenure.enqueue(Plain { number: 1 }).at(Timestamp::EPOCH).await.unwrap().id();
-        let far = rig.tenure.enqueue(Plain { number: 1 }).at("9998-12-31T00:00:00Z".parse().unwrap()).await.unwrap().id();
+        let far = rig
+            .tenure
+            .enqueue(Plain { number: 1 })
+            .at("9998-12-31T00:00:00Z".parse().unwrap())
+            .await
+            .unwrap()
+            .id();
         assert_eq!(rig.reserve_one(host(1)).await.job().id, past);
         rig.clock.advance(HOUR);
-        let order: Vec<JobId> = rig.reserve_all(host(1)).await.iter().map(|reserved| reserved.job().id).filter(|id| *id != past).collect();
+        let order: Vec<JobId> = rig
+            .reserve_all(host(1))
+            .await
+            .iter()
+            .map(|reserved| reserved.job().id)
+            .filter(|id| *id != past)
+            .collect();
         assert_eq!(order, ids, "{}", rig.name);
         assert_eq!(rig.state(far).await, StateName::Scheduled);
     }
@@ -175,7 +219,13 @@ async fn finished_jobs_go_after_their_retention() {
     for rig in rigs() {
         let keep = |days: u64| Retention::always(Keep::For(Duration::from_secs(days * 24 * 3600)));
         let long = rig.tenure.enqueue(Plain { number: 1 }).retain(keep(60)).await.unwrap().id();
-        let ever = rig.tenure.enqueue(Plain { number: 2 }).retain(Retention::always(Keep::Forever)).await.unwrap().id();
+        let ever = rig
+            .tenure
+            .enqueue(Plain { number: 2 })
+            .retain(Retention::always(Keep::Forever))
+            .await
+            .unwrap()
+            .id();
         let none = rig.tenure.enqueue(Plain { number: 3 }).retain(keep(0)).await.unwrap().id();
         for reserved in rig.reserve_all(host(1)).await {
             rig.settle(reserved, Verdict::Succeeded(None)).await;
