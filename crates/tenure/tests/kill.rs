@@ -92,7 +92,7 @@ fn work_and_die(folder: &Path, chance: &Chance) -> Vec<JobId> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // A real process dies at a real moment.
-    runtime.block_on(SystemClock.sleep(patience));
+    runtime.block_on(async { SystemClock.sleep(patience).await });
     child.kill().unwrap();
     child.wait().unwrap();
     lines.read_to_string(&mut told).unwrap();
