@@ -36,7 +36,9 @@ async fn main() -> Result<(), tenure::Error> {
     ids.push(tenure.enqueue(to("Cleo, any time")).priority(50).await?.id());
     ids.push(tenure.enqueue(to("Dan, in turn")).await?.id());
     ids.push(tenure.enqueue(to("Eve, first of all")).priority(-50).await?.id());
-    ids.push(tenure.enqueue(to("Fay, by courier")).queue("courier").after(Duration::from_millis(900)).await?.id());
+    ids.push(
+        tenure.enqueue(to("Fay, by courier")).queue("courier").after(Duration::from_millis(900)).await?.id(),
+    );
 
     let all_done = async {
         for id in ids {

@@ -23,7 +23,8 @@ async fn print(_run: Run<()>, _job: Print) -> Result<(), Failed> {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let tenure = Tenure::open("memory:").await?;
-    let hourly = RetryPolicy { backoff: Backoff::Fixed(Duration::from_secs(3600)), ..RetryPolicy::default() };
+    let hourly = Backoff::Fixed(Duration::from_secs(3600));
+    let hourly = RetryPolicy { backoff: hourly, ..RetryPolicy::default() };
     let failing = tenure.enqueue(Print { page: 1 }).retry(hourly).await?.id();
     tell(&tenure, "before any worker is there", failing).await?;
 
@@ -38,6 +39,10 @@ async fn main() -> Result<(), Error> {
 
 async fn explain(tenure: &Tenure, failing: JobId) -> Result<(), Error> {
     until_it_has_failed(tenure, failing).await;
+    // A host makes itself known while its first jobs already run.
+    while tenure.hosts().await?.is_empty() {
+        tokio::task::yield_now().await;
+    }
     tell(tenure, "after its first attempt", failing).await?;
 
     let later = tenure.enqueue(Print { page: 2 }).after(Duration::from_secs(86_400)).await?.id();

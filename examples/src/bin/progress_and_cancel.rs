@@ -31,7 +31,7 @@ async fn render(run: Run<()>, job: Render) -> Result<u32, Failed> {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let tenure = Tenure::open("memory:").await?;
-    let id = tenure.enqueue(Render { frames: 1_000 }).await?.id();
+    let id = tenure.enqueue(Render { frames: 100 }).await?.id();
 
     let worker = Worker::new(&tenure, ()).queue("default", 1).job(render);
     worker.run(async { drop(watch(&tenure, id).await) }).await?;
@@ -53,7 +53,7 @@ async fn watch(tenure: &Tenure, id: JobId) -> Result<(), Error> {
             Happening::Started { attempt } => println!("attempt {attempt} started"),
             Happening::Progressed { fraction, message } => {
                 println!("{:.0} %: {message}", fraction * 100.0);
-                if *fraction > 0.01 {
+                if *fraction > 0.1 {
                     tenure.jobs().cancel(id, Duration::from_secs(5), "nobody wants to see it").await?;
                 }
             }

@@ -46,7 +46,9 @@ async fn debounced(tenure: &Tenure) -> Result<(), Error> {
         match accepted {
             Accepted::New(_) => println!("debounce: shelf {shelf} waits"),
             Accepted::Replaced { .. } => println!("debounce: shelf {shelf} took its place"),
-            Accepted::Repeated(_) | Accepted::Existing(_) => println!("debounce: shelf {shelf} came too late"),
+            Accepted::Repeated(_) | Accepted::Existing(_) => {
+                println!("debounce: shelf {shelf} came too late")
+            }
         }
     }
     Ok(())
