@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tenure::limits;
+
 /// A block of Rust on a page.
 struct Block {
     page: String,
@@ -34,6 +36,32 @@ fn every_block_of_the_guide_stands_in_an_example() {
             sources.iter().any(|source| source.contains(&flat(&code))),
             "{page}:{line}: no example has this; take the block from one, or mark it `rust,ignore`:\n{code}"
         );
+    }
+}
+
+#[test]
+fn the_limits_on_the_page_are_those_of_the_code() {
+    let page = fs::read_to_string(root().join("docs/guide/enqueueing.md")).unwrap();
+    let (_, table) = page.split_once("## Limits").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let shown = [
+        ("name of", limits::NAME_BYTES),
+        ("args", limits::ARGS_BYTES),
+        ("args", limits::JSON_DEPTH),
+        ("tags", limits::TAGS),
+        ("notes", limits::META_ENTRIES),
+        ("notes", limits::META_BYTES),
+        ("unique key", limits::UNIQUE_KEY_BYTES),
+        ("attempts", limits::MAX_ATTEMPTS as usize),
+        ("deliveries", limits::MAX_DELIVERIES as usize),
+        ("batch", limits::BATCH_JOBS),
+        ("batch", limits::BATCH_BYTES),
+    ];
+    for (what, limit) in shown {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {what}")));
+        let numbers = row.unwrap().split(|c: char| !(c.is_ascii_digit() || c == ','));
+        let numbers: Vec<usize> = numbers.filter_map(|text| text.replace(',', "").parse().ok()).collect();
+        assert!(numbers.contains(&limit), "{what}: the page has {numbers:?}, the code {limit}");
     }
 }
 
