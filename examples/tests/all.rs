@@ -4,8 +4,8 @@ use std::process::Command;
 
 /// Runs an example in a folder of its own. These lines have to come in this order, others may come between.
 fn shows(program: &str, lines: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let run = Command::new(program).current_dir(folder.path()).output().unwrap();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let run = Command::new(program).current_dir(folder.path()).output().expect("an example can be started");
     let told = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{}: {told}{}", run.status, String::from_utf8_lossy(&run.stderr));
     let mut rest = told.lines();

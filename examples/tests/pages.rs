@@ -67,7 +67,7 @@ fn the_limits_on_the_page_are_those_of_the_code() {
 
 /// The blocks marked `rust`, and not those marked `rust,ignore`.
 fn blocks(page: &Path) -> Vec<Block> {
-    let text = fs::read_to_string(page).unwrap();
+    let text = fs::read_to_string(page).expect("a page can be read");
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
     for (index, line) in text.lines().enumerate() {
@@ -92,7 +92,9 @@ fn flat(code: &str) -> String {
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let all = fs::read_dir(folder)
+        .expect("a folder can be read")
+        .map(|entry| entry.expect("it has entries").path());
     all.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
