@@ -82,7 +82,7 @@ fn blocking_work_lets_others_run() {
 #[test]
 fn graceful_stop_gives_back_what_did_not_end() {
     let lines = [
-        "settled 2, left unsettled 0",
+        "settled 3, left unsettled 0",
         "rolls: succeeded, attempts spent 1",
         "cake: queued, attempts spent 0",
         "bread: queued, attempts spent 0",

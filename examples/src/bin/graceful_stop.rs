@@ -37,10 +37,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cake = tenure.enqueue(Bake { seconds: 3600 }).await?.id();
     let bread = tenure.enqueue(Bake { seconds: 3600 }).await?.id();
 
-    // Any future can say when to stop. This one: as soon as two jobs have started.
+    // Any future can say when to stop. This one: once the third job has a slot, because the
+    // first one is done.
     let started = Arc::new(Semaphore::new(0));
     let seen = Arc::clone(&started);
-    let shutdown = async move { drop(seen.acquire_many(2).await) };
+    let shutdown = async move { drop(seen.acquire_many(3).await) };
 
     let stopped = Worker::new(&tenure, App { started })
         .queue("default", 2)
