@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenure_core::{Args, Due, Keep, Name, NewJob, Retention, RetryPolicy, Terms, Timestamp, limits};
 
-use super::given::{Given, ids_of, kind, minutes, priority, queue, seconds};
+use super::given::{Given, ids_of, kind, minutes, priority, seconds};
 use super::{Test, test};
 use crate::{Accepted, Change, ChangeOutcome, Enqueued, Refusal};
 
@@ -35,6 +35,7 @@ pub(super) fn tests() -> Vec<Test> {
 
 fn full_terms() -> Terms {
     Terms {
+        attempts: Some(7),
         retry: Some(RetryPolicy { max_attempts: 3, ..RetryPolicy::default() }),
         timeout: Some(minutes(5)),
         retention: Retention { succeeded: Keep::Forever, failed: Keep::For(seconds(7)) },
@@ -144,7 +145,6 @@ async fn an_id_of_another_job_is_refused(given: Given) {
     let before = given.job(job.id).await;
     let others = [
         NewJob { kind: kind("print"), ..job.clone() },
-        NewJob { queue: queue("post"), ..job.clone() },
         NewJob { args: Args::new(*b"{\"to\":8}").unwrap(), ..job.clone() },
     ];
     for other in others {
