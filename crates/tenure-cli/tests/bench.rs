@@ -48,7 +48,9 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
         for key in FIXED {
             assert!(figure.get(key).is_some(), "{key} is missing in {figure}");
         }
-        assert!(figure["fsyncs_per_s"].as_f64().unwrap() > 0.0, "{figure}");
+        for key in ["fsyncs_per_s", "fsyncs_per_s_after"] {
+            assert!(figure[key].as_f64().unwrap() > 0.0, "{key} in {figure}");
+        }
         assert_eq!(figure["durability"], "full");
     }
     let of = |name: &str| figures.iter().find(|figure| figure["figure"] == name).unwrap();

@@ -69,6 +69,14 @@ impl Figure {
         self
     }
 
+    /// Says one thing more, if there is something to say.
+    pub(crate) fn with_some(self, key: &str, value: Option<impl Serialize>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
     /// Says all of these, too.
     pub(crate) fn with_all(mut self, more: &Map<String, Value>) -> Self {
         self.more.extend(more.clone());

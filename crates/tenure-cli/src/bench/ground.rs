@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use tenure::{OpenOptions, SqliteOptions, Tenure};
 
 use super::disk::{fsyncs_per_s, name_of};
-use super::figure::rounded;
 use crate::dev::folder;
 use crate::exit::Failure;
 
@@ -79,13 +78,19 @@ impl Ground {
             say("durability", json!("none"));
             return Ok(facts);
         };
-        let rate = fsyncs_per_s(folder, self.disk)
-            .map_err(|source| Failure::Folder { path: folder.clone(), source })?;
         say("store", json!("sqlite"));
         say("durability", json!("full"));
         say("disk", json!(name_of(folder)));
-        say("fsyncs_per_s", json!(rounded(rate).round()));
+        say("fsyncs_per_s", json!(self.fsyncs_per_s()?));
         Ok(facts)
+    }
+
+    /// What the disk can do now, one page after the other; nothing to tell of memory.
+    pub(crate) fn fsyncs_per_s(&self) -> Result<Option<f64>, Failure> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let rate = fsyncs_per_s(folder, self.disk)
+            .map_err(|source| Failure::Folder { path: folder.clone(), source })?;
+        Ok(Some(rate.round()))
     }
 
     /// Removes the files of figures that are done.

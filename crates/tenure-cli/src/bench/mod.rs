@@ -109,8 +109,11 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
         if !bench.figures.is_empty() && !bench.figures.contains(name) {
             continue;
         }
-        for figure in figures(*name, bench, &sizes, &ground).await? {
-            print(&figure.to_json());
+        let figures = figures(*name, bench, &sizes, &ground).await?;
+        // A shared disk changes its pace: what it could do after the figures is told as well.
+        let after = ground.fsyncs_per_s()?;
+        for figure in figures {
+            print(&figure.with_some("fsyncs_per_s_after", after).to_json());
         }
         ground.clear();
     }

@@ -99,7 +99,8 @@ fn introduce(tenure: &Tenure, dev: &Dev, screen: &Screen) {
         screen.line(&format!("{} not in this version; port {port} is left alone", name("http")));
     }
     let rate = dev.jobs_per_second;
-    screen.line(&format!("{} a handful of demo jobs, then {rate} in a second; Ctrl-C stops", name("flow")));
+    let then = if rate > 0.0 { format!(", then {rate} in a second") } else { String::new() };
+    screen.line(&format!("{} a handful of demo jobs{then}; Ctrl-C stops", name("flow")));
 }
 
 async fn announce_stop(tenure: &Tenure, screen: &Screen) {
