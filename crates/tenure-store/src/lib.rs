@@ -5,7 +5,7 @@
 //! Transitions are decided by `tenure-core`; a store hands out, and swaps rows whose fence still
 //! matches.
 //!
-//! Beside the contract stand its reference, the `MemoryStore`, and the `FaultyStore`, which wraps
+//! Beside the contract stand its reference, the [`MemoryStore`], and the `FaultyStore`, which wraps
 //! any store and misbehaves by seed. The conformance suite (feature `conformance`) has one named test
 //! for each sentence of the contract.
 
@@ -16,6 +16,7 @@ mod fault;
 mod filter;
 mod hosts;
 mod jobs;
+mod memory;
 mod views;
 
 use std::pin::Pin;
@@ -31,6 +32,7 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
 };
+pub use memory::MemoryStore;
 pub use views::{Count, Page, PageAsk, QueueInfo, Views};
 
 /// What a store answers, sooner or later.

@@ -1,0 +1,97 @@
+//! Enqueueing: first every answer, then every row, so that a refused batch leaves nothing behind.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, State, Timestamp, UniqueKey};
+
+use super::rows::Rows;
+use super::step::Step;
+use crate::{Accepted, Enqueued, Refusal};
+
+/// What the earlier jobs of a batch will have changed.
+#[derive(Default)]
+struct Plan<'a> {
+    stored: BTreeMap<JobId, &'a NewJob>,
+    holders: BTreeMap<UniqueKey, JobId>,
+}
+
+impl Rows {
+    /// Stores a batch, or nothing of it.
+    pub fn enqueue(&mut self, batch: &[NewJob], now: Timestamp) -> Enqueued {
+        let mut plan = Plan::default();
+        let mut answers = Vec::with_capacity(batch.len());
+        for (index, new) in batch.iter().enumerate() {
+            match self.decide_new(&plan, new, now) {
+                Ok(answer) => {
+                    plan.note(new, answer);
+                    answers.push(answer);
+                }
+                Err(refusal) => return Enqueued::Refused { index, refusal },
+            }
+        }
+        batch.iter().zip(&answers).for_each(|(new, answer)| self.keep_new(new, *answer, now));
+        Enqueued::Stored(answers)
+    }
+
+    fn decide_new(&self, plan: &Plan<'_>, new: &NewJob, now: Timestamp) -> Result<Accepted, Refusal> {
+        if let Some(repeats) = self.repeats(plan, new, now) {
+            return if repeats { Ok(Accepted::Repeated(new.id)) } else { Err(Refusal::IdTaken(new.id)) };
+        }
+        let Some(unique) = &new.terms.unique else { return Ok(Accepted::New(new.id)) };
+        let planned = plan.holders.get(&unique.key).copied();
+        let Some(holder) = planned.or_else(|| self.keys.holder(unique.key, now)) else {
+            return Ok(Accepted::New(new.id));
+        };
+        match unique.on_conflict {
+            OnConflict::Return => Ok(Accepted::Existing(holder)),
+            OnConflict::Reject => Err(Refusal::KeyHeld(holder)),
+            OnConflict::Replace if plan.stored.contains_key(&holder) || self.waits(holder) => {
+                Ok(Accepted::Replaced { id: new.id, old: holder })
+            }
+            OnConflict::Replace => Ok(Accepted::Existing(holder)),
+        }
+    }
+
+    /// Whether the job that has this id already is the same; `None` if no job has it.
+    fn repeats(&self, plan: &Plan<'_>, new: &NewJob, now: Timestamp) -> Option<bool> {
+        let planned = || plan.stored.get(&new.id).map(|earlier| new.repeats(&earlier.accepted(0, now)));
+        self.find(new.id).map(|row| new.repeats(&row.job)).or_else(planned)
+    }
+
+    fn waits(&self, id: JobId) -> bool {
+        self.find(id).is_some_and(|row| matches!(row.job.state, State::Waiting { .. }))
+    }
+
+    fn keep_new(&mut self, new: &NewJob, answer: Accepted, now: Timestamp) {
+        match answer {
+            Accepted::New(_) => self.accept(new, now),
+            Accepted::Replaced { id, old } => {
+                self.end_replaced(old, id, now);
+                self.accept(new, now);
+            }
+            Accepted::Repeated(_) | Accepted::Existing(_) => {}
+        }
+    }
+
+    /// Cancels a waiting job in favour of another; its key goes to that one.
+    fn end_replaced(&mut self, old: JobId, new: JobId, now: Timestamp) {
+        let Some(row) = self.find(old) else { return };
+        let reason = format!("replaced by job {new}");
+        let request = CancelRequest::new(now, std::time::Duration::ZERO, &reason);
+        if let Cancel::Ends(transition) = Cancel::decide(&row.job, request) {
+            self.write(row.job.seq, Step::Became(transition), now);
+        }
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn note(&mut self, new: &'a NewJob, answer: Accepted) {
+        match answer {
+            Accepted::New(id) | Accepted::Replaced { id, .. } => {
+                self.stored.insert(id, new);
+                self.holders.extend(new.terms.unique.as_ref().map(|unique| (unique.key, id)));
+            }
+            Accepted::Repeated(_) | Accepted::Existing(_) => {}
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The log lines of one job.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{LogLine, limits};
+
+/// Log lines by delivery, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    of_delivery: BTreeMap<u32, Vec<LogLine>>,
+}
+
+impl Lines {
+    /// Keeps a line, unless it is there already or its delivery has said enough.
+    pub fn keep(&mut self, line: LogLine) {
+        let kept = self.of_delivery.entry(line.delivery).or_default();
+        let is_new = kept.last().is_none_or(|last| last.number < line.number);
+        if is_new && kept.len() < limits::LOG_LINES as usize {
+            kept.push(line);
+        }
+    }
+
+    /// The lines behind `(delivery, number)`, in order.
+    pub fn behind(&self, (delivery, number): (u32, u32), at_most: usize) -> Vec<LogLine> {
+        let is_behind = |line: &&LogLine| (line.delivery, line.number) > (delivery, number);
+        self.of_delivery
+            .range(delivery..)
+            .flat_map(|(_, kept)| kept)
+            .filter(is_behind)
+            .take(at_most)
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,199 @@
+//! The memory store: the contract in its plainest form, for development and as the reference that
+//! other stores are compared with.
+//!
+//! One lock over ordered tables, so that the same calls give the same answers in the same order. No
+//! thread, no task, no clock but the injected one: every answer is ready when it is first asked for.
+//! What a call does is done in one go under the lock; nothing of it can be seen half-way.
+
+mod change;
+mod enqueue;
+mod hosts;
+mod keys;
+mod lines;
+mod news;
+mod reserve;
+mod rows;
+mod settle;
+mod step;
+mod tend;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::{
+    Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing, Timestamp,
+};
+use tokio::sync::{broadcast, watch};
+
+use crate::{
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
+    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Turn, Views,
+};
+use rows::Rows;
+
+/// A store that lives as long as the program.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tenure_store::{ManualClock, MemoryStore, Views};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let store = MemoryStore::new(Arc::new(ManualClock::new()));
+/// assert_eq!(store.counts().await, Ok(vec![]));
+/// # }
+/// ```
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    bulletin: Bulletin,
+    /// `None` once it is closed.
+    rows: Mutex<Option<Rows>>,
+}
+
+impl MemoryStore {
+    /// An empty store that goes by this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, bulletin: Bulletin::default(), rows: Mutex::new(Some(Rows::default())) }
+    }
+
+    /// Does one call under the lock, then pins up what there is to tell of it.
+    fn answer<'a, T>(&'a self, call: impl FnOnce(&mut Rows, Timestamp) -> T + Send + 'a) -> Answer<'a, T> {
+        // Like any other future it does nothing before it is polled; it never waits.
+        Box::pin(async move {
+            let mut open = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+            let rows = open.as_mut().ok_or(Fault::Closed)?;
+            rows.news.heard = self.bulletin.is_heard();
+            let answer = call(rows, self.clock.now());
+            // Still under the lock: events are told in the order in which they happened.
+            rows.news.publish(&self.bulletin);
+            Ok(answer)
+        })
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryStore")
+    }
+}
+
+impl Jobs for MemoryStore {
+    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
+        self.answer(move |rows, now| rows.enqueue(&batch, now))
+    }
+
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+        self.answer(move |rows, now| rows.reserve(&ask, now))
+    }
+
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+        self.answer(move |rows, now| ask.held.iter().map(|held| rows.renew(held, ask.ttl, now)).collect())
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+        self.answer(move |rows, now| Turn {
+            settled: settlements.iter().map(|settlement| rows.settle(settlement, now)).collect(),
+            reservation: then.map(|ask| rows.reserve(&ask, now)).unwrap_or_default(),
+        })
+    }
+
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+        self.answer(move |rows, now| reports.into_iter().map(|report| rows.report(report, now)).collect())
+    }
+
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+        self.answer(move |rows, now| rows.change(&change, &selection, now))
+    }
+
+    fn tend(&self) -> Answer<'_, Tended> {
+        self.answer(Rows::tend)
+    }
+}
+
+impl Hosts for MemoryStore {
+    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+        let (name, serves) = (name.to_owned(), serves.to_vec());
+        self.answer(move |rows, now| rows.announce(id, name, serves, ttl, now))
+    }
+
+    fn retire(&self, id: HostId) -> Answer<'_, ()> {
+        self.answer(move |rows, _| rows.retire(id))
+    }
+
+    fn hosts(&self) -> Answer<'_, Vec<Host>> {
+        self.answer(|rows, now| rows.live_hosts(now).cloned().collect())
+    }
+}
+
+impl Views for MemoryStore {
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.answer(move |rows, _| rows.find(id).map(|row| row.job.clone()))
+    }
+
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+        self.answer(move |rows, now| rows.page(&ask, now))
+    }
+
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+        self.answer(move |rows, _| rows.find(id).map(rows::Row::attempts).unwrap_or_default())
+    }
+
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+        self.answer(move |rows, _| {
+            rows.find(id).map(|row| row.lines.behind(behind, at_most)).unwrap_or_default()
+        })
+    }
+
+    fn counts(&self) -> Answer<'_, Vec<Count>> {
+        self.answer(|rows, _| rows.counts())
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+        self.answer(|rows, now| rows.queues(now))
+    }
+
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+        self.answer(move |rows, now| rows.standing(id, now))
+    }
+
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        self.answer(move |rows, _| rows.set_paused(queue, paused))
+    }
+}
+
+impl Hints for MemoryStore {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.bulletin.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.bulletin.asked()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.bulletin.events()
+    }
+}
+
+impl Store for MemoryStore {
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn describe(&self) -> String {
+        "memory, gone when the program ends".to_owned()
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let mut open = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+            open.take().map(drop).ok_or(Fault::Closed)
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! What a call has to tell once it is done.
+
+use tenure_core::{Job, Timestamp};
+
+use crate::{Bulletin, Event, Happening};
+
+/// Hints and events that wait until the call that caused them is done.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Whether anybody listens to events; if not, none are made.
+    pub heard: bool,
+    /// Whether something may be due.
+    pub due: bool,
+    /// Whether a holder was asked to stop.
+    pub asked: bool,
+    events: Vec<Event>,
+}
+
+impl News {
+    /// Notes what happened to a job; `what` is only made if somebody listens.
+    pub fn note(&mut self, job: &Job, at: Timestamp, what: impl FnOnce() -> Happening) {
+        if !self.heard {
+            return;
+        }
+        let (kind, queue) = (job.kind.clone(), job.queue.clone());
+        self.events.push(Event { at, id: job.id, kind, queue, what: what() });
+    }
+
+    /// Pins all of it to the board.
+    pub fn publish(&mut self, bulletin: &Bulletin) {
+        self.events.drain(..).for_each(|event| bulletin.tell(event));
+        if std::mem::take(&mut self.due) {
+            bulletin.call_due();
+        }
+        if std::mem::take(&mut self.asked) {
+            bulletin.call_asked();
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The tables: rows, and the indexes and counters that are kept in step with them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use tenure_core::{
+    Attempt, Epoch, HostId, Job, JobId, Kind, Priority, QueueName, State, StateName, Timestamp,
+};
+
+use super::keys::Keys;
+use super::lines::Lines;
+use super::news::News;
+use crate::Host;
+
+/// All that the store keeps. Rows and what is derived from them are written by [`Rows::write`] alone.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Memory does not outlive the program, so nothing it granted can come back from a backup.
+    pub epoch: Epoch,
+    /// The place of the last accepted job. Places are never used again.
+    pub last_seq: u64,
+    /// Every job, in the order of acceptance.
+    pub jobs: BTreeMap<u64, Box<Row>>,
+    /// Where each job is.
+    pub places: BTreeMap<JobId, u64>,
+    /// Every queue that was ever named.
+    pub queues: BTreeMap<QueueName, Queue>,
+    /// Waiting jobs that no turn has found due yet, by when they will be.
+    pub later: BTreeSet<(Timestamp, u64)>,
+    /// Running jobs, by when they are taken from a silent or deaf holder.
+    pub held: BTreeSet<(Timestamp, u64)>,
+    /// Finished jobs, by when they may be removed.
+    pub kept: BTreeSet<(Timestamp, u64)>,
+    /// How many jobs there are of each sort; no zeroes.
+    pub counts: BTreeMap<(QueueName, Kind, StateName), u64>,
+    /// Which job holds which unique key.
+    pub keys: Keys,
+    /// Hosts that announced themselves.
+    pub hosts: BTreeMap<HostId, Host>,
+    /// What the present call has to tell.
+    pub news: News,
+}
+
+/// A job and what is kept beside it.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub job: Job,
+    /// The state under which it is counted. A waiting job counts as scheduled until a turn finds it due.
+    pub counted: StateName,
+    /// Its attempts that ended, oldest first.
+    pub ended: VecDeque<Attempt>,
+    pub lines: Lines,
+}
+
+/// A queue and the jobs in it that a turn looks at.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub paused: bool,
+    /// Due jobs by kind, each kind in line.
+    pub line: BTreeMap<Kind, BTreeSet<Place>>,
+    /// Running jobs.
+    pub running: BTreeSet<u64>,
+}
+
+/// A place in line: who is served first, then since when it has been due, then who came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub priority: Priority,
+    pub due: Timestamp,
+    pub seq: u64,
+}
+
+/// Where a row is found by what time or a turn looks for.
+enum Spot {
+    /// It waits for this instant.
+    Later(Timestamp),
+    /// It is due.
+    InLine(Place),
+    /// It runs and is taken from its holder then.
+    Held(Timestamp),
+    /// It has ended and is removed then, if ever.
+    Kept(Option<Timestamp>),
+}
+
+impl Rows {
+    /// The row of this job.
+    pub fn find(&self, id: JobId) -> Option<&Row> {
+        self.jobs.get(self.places.get(&id)?).map(Box::as_ref)
+    }
+
+    /// The job at this place, if it is this one: places are never used again.
+    pub fn job_at(&self, seq: u64, id: JobId) -> Option<&Job> {
+        self.jobs.get(&seq).map(|row| &row.job).filter(|job| job.id == id)
+    }
+
+    /// Enters a row into the indexes and counters.
+    pub fn index(&mut self, row: &Row) {
+        let job = &row.job;
+        *self.counts.entry(row.sort()).or_default() += 1;
+        match row.spot() {
+            Spot::Later(due) => {
+                self.later.insert((due, job.seq));
+            }
+            Spot::InLine(place) => {
+                self.queue(&job.queue).line.entry(job.kind.clone()).or_default().insert(place);
+            }
+            Spot::Held(until) => {
+                self.held.insert((until, job.seq));
+                self.queue(&job.queue).running.insert(job.seq);
+            }
+            Spot::Kept(until) => self.kept.extend(until.map(|until| (until, job.seq))),
+        }
+    }
+
+    /// Strikes a row from the indexes and counters.
+    pub fn unindex(&mut self, row: &Row) {
+        let job = &row.job;
+        self.uncount(row);
+        match row.spot() {
+            Spot::Later(due) => {
+                self.later.remove(&(due, job.seq));
+            }
+            Spot::InLine(place) => self.queue(&job.queue).leave_line(&job.kind, place),
+            Spot::Held(until) => {
+                self.held.remove(&(until, job.seq));
+                self.queue(&job.queue).running.remove(&job.seq);
+            }
+            Spot::Kept(until) => {
+                until.map(|until| self.kept.remove(&(until, job.seq)));
+            }
+        }
+    }
+
+    /// The queue of this name, which is remembered from now on.
+    pub fn queue(&mut self, name: &QueueName) -> &mut Queue {
+        if !self.queues.contains_key(name) {
+            self.queues.insert(name.clone(), Queue::default());
+        }
+        self.queues.get_mut(name).expect("it was put there if it was not")
+    }
+
+    fn uncount(&mut self, row: &Row) {
+        let sort = row.sort();
+        let Some(count) = self.counts.get_mut(&sort) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.counts.remove(&sort);
+        }
+    }
+}
+
+impl Row {
+    /// A row of a job that came in.
+    pub fn new(job: Job, now: Timestamp) -> Self {
+        let counted = job.state.name(now);
+        Self { job, counted, ended: VecDeque::new(), lines: Lines::default() }
+    }
+
+    /// All its attempts, oldest first, the running one included.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.ended.iter().cloned().chain(self.running()).collect()
+    }
+
+    /// The attempt that runs.
+    pub fn running(&self) -> Option<Attempt> {
+        let State::Running { holder, .. } = self.job.state else { return None };
+        let Job { attempt, delivery, fence, .. } = self.job;
+        let started = self.job.started?;
+        Some(Attempt { attempt, delivery, fence, holder, started, ended: None, failure: None })
+    }
+
+    /// Its place in line, were it due at `due`.
+    pub fn place(&self, due: Timestamp) -> Place {
+        Place { priority: self.job.priority, due, seq: self.job.seq }
+    }
+
+    fn spot(&self) -> Spot {
+        match self.job.state {
+            State::Waiting { due, .. } if self.counted == StateName::Scheduled => Spot::Later(due),
+            State::Waiting { due, .. } => Spot::InLine(self.place(due)),
+            State::Running { until, .. } => {
+                Spot::Held(self.job.cancel.as_ref().map_or(until, |cancel| cancel.deadline.min(until)))
+            }
+            State::Finished { .. } => Spot::Kept(self.job.expires),
+        }
+    }
+
+    fn sort(&self) -> (QueueName, Kind, StateName) {
+        (self.job.queue.clone(), self.job.kind.clone(), self.counted)
+    }
+}
+
+impl Queue {
+    /// Since when its longest waiting job has been due, as far as turns have found them due.
+    pub fn oldest_due(&self) -> Option<Timestamp> {
+        self.line.values().filter_map(oldest_of).min()
+    }
+
+    /// How many due jobs stand before this place, counted up to `at_most`.
+    pub fn ahead_of(&self, place: Place, now: Timestamp, at_most: usize) -> usize {
+        let before = self.line.values().flat_map(|line| line.range(..place));
+        before.filter(|place| place.due <= now).take(at_most).count()
+    }
+
+    fn leave_line(&mut self, kind: &Kind, place: Place) {
+        let Some(line) = self.line.get_mut(kind) else { return };
+        line.remove(&place);
+        // A kind that is gone from the queue shall cost a turn nothing.
+        if line.is_empty() {
+            self.line.remove(kind);
+        }
+    }
+}
+
+/// The longest due of one line. The first of each priority is its oldest, so it goes from one
+/// priority to the next instead of through the line.
+fn oldest_of(line: &BTreeSet<Place>) -> Option<Timestamp> {
+    let first = line.first().copied();
+    let next = |place: &Place| {
+        let last = Place { due: Timestamp::LAST, seq: u64::MAX, ..*place };
+        line.range((Bound::Excluded(last), Bound::Unbounded)).next().copied()
+    };
+    std::iter::successors(first, next).map(|place| place.due).min()
+}

@@ -1,0 +1,64 @@
+//! What holders do with what they hold, each under its own fence.
+
+use std::time::Duration;
+
+use tenure_core::{Job, Settlement, State, Timestamp};
+
+use super::rows::Rows;
+use super::step::Step;
+use crate::{Held, Holds, Renewal, Report, Reported, Settled};
+
+impl Rows {
+    /// Extends one ownership, unless it has lapsed.
+    pub fn renew(&mut self, held: &Held, ttl: Duration, now: Timestamp) -> Renewal {
+        let Some((job, until)) = self.owned(held) else { return Renewal::Lost };
+        if until <= now {
+            return Renewal::Lapsed;
+        }
+        let cancel = job.cancel.clone();
+        let until = now.after(ttl);
+        self.write(held.seq, Step::Renewed(until), now);
+        Renewal::Held(Holds { until, cancel })
+    }
+
+    /// Ends one ownership. Until somebody has noticed that it lapsed, its holder may still do so.
+    pub fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
+        let Some(job) = self.job_at(settlement.seq(), settlement.id()) else { return Settled::Gone };
+        if job.fence != settlement.fence() {
+            return Settled::Fenced;
+        }
+        match job.state {
+            State::Waiting { .. } | State::Finished { .. } => Settled::Repeated,
+            State::Running { .. } => {
+                let asked = job.cancel.as_ref().map(|cancel| cancel.reason.as_str());
+                let transition = settlement.resolve(now, asked);
+                let name = transition.state.name(now);
+                self.write(settlement.seq(), Step::Became(Box::new(transition)), now);
+                Settled::Done(name)
+            }
+        }
+    }
+
+    /// Keeps what one running attempt tells.
+    pub fn report(&mut self, report: Report, now: Timestamp) -> Reported {
+        if self.owned(&report.held).is_none() {
+            return Reported::Fenced;
+        }
+        if let Some(row) = self.jobs.get_mut(&report.held.seq) {
+            report.lines.into_iter().for_each(|line| row.lines.keep(line));
+        }
+        if let Some(progress) = report.progress {
+            self.write(report.held.seq, Step::Progressed(progress), now);
+        }
+        Reported::Kept
+    }
+
+    /// The job of an ownership that is still the present one, and until when it is.
+    fn owned(&self, held: &Held) -> Option<(&Job, Timestamp)> {
+        let job = self.job_at(held.seq, held.id).filter(|job| job.fence == held.fence)?;
+        match job.state {
+            State::Running { until, .. } => Some((job, until)),
+            State::Waiting { .. } | State::Finished { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What time alone brings, in bounded steps.
+
+use std::collections::BTreeSet;
+
+use tenure_core::{Timestamp, lapse, limits};
+
+use super::rows::Rows;
+use super::step::Step;
+use crate::Tended;
+
+impl Rows {
+    /// Takes one bounded step of all that time alone brings.
+    pub fn tend(&mut self, now: Timestamp) -> Tended {
+        let (lapsed, due) = self.sweep(now);
+        let pruned = self.prune(now);
+        self.forget_silent_hosts(now);
+        self.keys.forget_ended(now, limits::PRUNE_JOBS);
+        let more =
+            [&self.held, &self.later, &self.kept].into_iter().any(|index| !passed(index, now, 1).is_empty());
+        Tended { lapsed, due, pruned, more }
+    }
+
+    /// Takes jobs from holders that fell silent or did not stop, and finds out what came due; answers
+    /// how many of each.
+    pub fn sweep(&mut self, now: Timestamp) -> (usize, usize) {
+        let overheld = passed(&self.held, now, limits::SWEEP_ROWS);
+        for seq in &overheld {
+            let transition = self.jobs.get(seq).and_then(|row| lapse(&row.job, self.epoch, now));
+            if let Some(transition) = transition {
+                self.write(*seq, Step::Became(Box::new(transition)), now);
+            }
+        }
+        let due = passed(&self.later, now, limits::SWEEP_ROWS);
+        due.iter().for_each(|seq| self.write(*seq, Step::CameDue, now));
+        (overheld.len(), due.len())
+    }
+
+    fn prune(&mut self, now: Timestamp) -> usize {
+        let expired = passed(&self.kept, now, limits::PRUNE_JOBS);
+        expired.iter().for_each(|seq| self.write(*seq, Step::Pruned, now));
+        expired.len()
+    }
+}
+
+/// The first of an index by instants whose instant has passed.
+fn passed(index: &BTreeSet<(Timestamp, u64)>, now: Timestamp, at_most: usize) -> Vec<u64> {
+    index.range(..=(now, u64::MAX)).take(at_most).map(|(_, seq)| *seq).collect()
+}
