@@ -5,7 +5,7 @@
 //! Transitions are decided by `tenure-core`; a store hands out, and swaps rows whose fence still
 //! matches.
 //!
-//! Beside the contract stand its reference, the [`MemoryStore`], and the `FaultyStore`, which wraps
+//! Beside the contract stand its reference, the [`MemoryStore`], and the [`FaultyStore`], which wraps
 //! any store and misbehaves by seed. The conformance suite (feature `conformance`) has one named test
 //! for each sentence of the contract.
 
@@ -13,6 +13,7 @@ mod bulletin;
 mod chance;
 mod clock;
 mod fault;
+mod faulty;
 mod filter;
 mod hosts;
 mod jobs;
@@ -26,6 +27,7 @@ pub use bulletin::{Bulletin, Event, Happening, Hints};
 pub use chance::Chance;
 pub use clock::{Clock, ManualClock, Moment, Sleep, SystemClock};
 pub use fault::Fault;
+pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, Order};
 pub use hosts::{Host, Hosts};
 pub use jobs::{
