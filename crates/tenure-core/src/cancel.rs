@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settle::{Transition, end_transition};
-use crate::{AttemptEnd, Cause, End, Epoch, Failure, Invalid, Job, State, Timestamp, invalid, limits};
+use crate::transition::end_transition;
+use crate::{
+    AttemptEnd, Cause, End, Epoch, Failure, Invalid, Job, State, Timestamp, Transition, invalid, limits,
+};
 
 /// A recorded wish that a running job stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

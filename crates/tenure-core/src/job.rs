@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settle::Due;
 use crate::{
-    CancelRequest, Failure, Fence, HostId, Invalid, JobId, Kind, Priority, Progress, QueueName, State, Terms,
-    Timestamp, invalid, json, limits,
+    CancelRequest, Due, Failure, Fence, HostId, Invalid, JobId, Kind, Priority, Progress, QueueName, State,
+    Terms, Timestamp, invalid, json, limits,
 };
 
 /// The encoded arguments of a job: JSON text that is kept as it was given, byte for byte.

@@ -39,6 +39,7 @@ impl Terms {
     }
 
     /// Attempts that a store allows before it ends a job whose holder fell silent.
+    /// A store does not know the policy of a handler: for a job without one of its own the default counts.
     #[must_use]
     pub fn max_attempts(&self) -> u32 {
         self.retry.as_ref().map_or(RetryPolicy::default().max_attempts, |policy| policy.max_attempts)

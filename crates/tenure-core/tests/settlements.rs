@@ -5,8 +5,8 @@ mod common;
 
 use common::{ATTEMPTS, DELIVERIES, KEEP_FAILED, KEEP_SUCCEEDED, NOW, at, policy, running, seconds, waiting};
 use tenure_core::{
-    AttemptEnd, Backoff, CancelRequest, Cause, Due, End, Failure, Job, Next, Output, Reserved, RetryPolicy,
-    State, Terms, Timestamp, Transition, Verdict, Why,
+    AttemptEnd, Backoff, CancelRequest, Cause, Due, End, Failure, Job, Next, Output, Progress, Reserved,
+    RetryPolicy, State, Terms, Timestamp, Transition, Verdict, Why,
 };
 
 use Asked::{No, Yes};
@@ -253,6 +253,13 @@ fn a_job_that_succeeds_in_the_end_keeps_its_last_failure_on_record() {
     let done = again.clone().after(settled(again, Verdict::Succeeded(None), No));
     assert_eq!(done.failure, Some(error()));
     assert_eq!((done.attempt, done.delivery), (2, 2));
+}
+
+#[test]
+fn a_new_attempt_begins_without_the_progress_of_the_last() {
+    let mut job = waiting();
+    job.progress = Progress::new(0.9, "almost").ok();
+    assert_eq!(job.granted(common::host(), Default::default(), at(NOW), at(NOW + 30)).progress, None);
 }
 
 #[test]

@@ -1,1 +1,58 @@
 //! Tenure on one SQLite file: a writer thread, group commit, readers apart.
+//!
+//! A [`SqliteStore`] passes the conformance suite of `tenure-store`. All that is written goes through one
+//! thread, which gathers what many callers ask into one transaction and answers when that is durable.
+//! Reading happens on connections of its own. Other processes may use the same file at the same time.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tenure_sqlite::{Options, SqliteStore};
+//! use tenure_store::{Store, SystemClock, Views};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let file = directory.path().join("tenure.db");
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let store = SqliteStore::open(file, Options::default(), Arc::new(SystemClock))?;
+//! assert!(store.counts().await?.is_empty());
+//! store.close().await
+//! # }).unwrap();
+//! ```
+
+mod attempts;
+mod backup;
+mod change;
+mod code;
+mod command;
+mod connection;
+mod enqueue;
+mod fault;
+mod grants;
+mod hosts;
+mod inspect;
+mod keys;
+mod lanes;
+mod listing;
+mod merge;
+mod open;
+mod options;
+mod pause;
+mod place;
+mod readers;
+mod renew;
+mod report;
+mod reserve;
+mod rows;
+mod schema;
+mod settle;
+mod store;
+mod sweep;
+mod tend;
+mod transition;
+mod value;
+mod views;
+mod watch;
+mod writer;
+mod writing;
+
+pub use options::{Durability, Options};
+pub use store::SqliteStore;

@@ -12,6 +12,8 @@
 mod bulletin;
 mod chance;
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod fault;
 mod faulty;
 mod filter;

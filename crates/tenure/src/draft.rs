@@ -133,11 +133,6 @@ impl Draft {
         self
     }
 
-    /// Whether its user gave it an identity.
-    pub(crate) fn has_id(&self) -> bool {
-        self.id.is_some()
-    }
-
     /// The checked job; `id` counts if its user gave none.
     pub(crate) fn finish(self, id: JobId) -> Result<NewJob, Error> {
         if let Some(wrong) = self.wrong {
@@ -185,10 +180,7 @@ pub(crate) fn finish_all(
             .into());
         }
         let id = next_id();
-        let job = draft.finish(id).map_err(|error| match error {
-            Error::Invalid(wrong) => Error::Invalid(wrong.in_item(index)),
-            other => other,
-        })?;
+        let job = draft.finish(id).map_err(|error| error.in_item(index))?;
         bytes = bytes.saturating_add(job.args.as_bytes().len());
         if bytes > limits::BATCH_BYTES {
             return Err(Invalid::new(

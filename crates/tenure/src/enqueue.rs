@@ -99,16 +99,6 @@ impl<'a> IntoFuture for Enqueue<'a> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let accepted = self.tenure.enqueue_all([self.draft]).await.map_err(|error| match error {
-                // One job is no batch: its complaint names the field alone.
-                Error::Invalid(wrong) => {
-                    let field = wrong.field.trim_start_matches("jobs[0].").to_owned();
-                    Error::Invalid(tenure_core::Invalid { field, ..wrong })
-                }
-                other => other,
-            })?;
-            Ok(accepted[0])
-        })
+        Box::pin(self.tenure.enqueue_one(self.draft))
     }
 }

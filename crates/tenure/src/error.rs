@@ -53,6 +53,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The same complaint about one job of a batch.
+    pub(crate) fn in_item(self, index: usize) -> Self {
+        if let Self::Invalid(wrong) = self {
+            return Self::Invalid(wrong.in_item(index));
+        }
+        self
+    }
+}
+
 fn refusal_words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::IdTaken(id) => format!("job {id} exists with another kind, queue or args"),

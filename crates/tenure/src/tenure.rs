@@ -80,24 +80,25 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        let batch = finish_all(drafts, || self.next_id())?;
-        match self.insist(batch).await? {
-            Enqueued::Stored(accepted) => Ok(accepted),
-            Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
-        }
+        self.insist(finish_all(drafts, || self.next_id())?).await
+    }
+
+    pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
+        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        Ok(accepted[0])
     }
 
     /// Every job of the batch has its id, so that repeating what may have been done is harmless.
-    async fn insist(&self, batch: Vec<NewJob>) -> Result<Enqueued, Fault> {
-        let spare = batch.clone();
-        let mut answer = self.store().enqueue(batch).await;
-        for _ in 0..REPEATS {
-            if !matches!(answer, Err(Fault::Unknown(_))) {
-                break;
+    async fn insist(&self, batch: Vec<NewJob>) -> Result<Vec<Accepted>, Error> {
+        let mut repeats = REPEATS;
+        loop {
+            match self.store().enqueue(batch.clone()).await {
+                Ok(Enqueued::Stored(accepted)) => return Ok(accepted),
+                Ok(Enqueued::Refused { index, refusal }) => return Err(Error::Refused { index, refusal }),
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault.into()),
             }
-            answer = self.store().enqueue(spare.clone()).await;
         }
-        answer
     }
 
     /// Looking at jobs and changing them.

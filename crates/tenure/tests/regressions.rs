@@ -79,7 +79,10 @@ async fn a_worker_goes_on_holding_what_it_runs() {
             )
         };
         let other = Tenure::on(Arc::clone(&rig.store), Chance::seeded(2));
-        let runs = [tokio::spawn(worker(&rig.tenure).run(std::future::pending())), tokio::spawn(worker(&other).run(std::future::pending()))];
+        let runs = [
+            tokio::spawn(worker(&rig.tenure).run(std::future::pending())),
+            tokio::spawn(worker(&other).run(std::future::pending())),
+        ];
         for _ in 0..(2 * 3600 / 5 + 20) {
             common::settle_down().await;
             rig.store.counts().await.unwrap();
@@ -102,7 +105,9 @@ async fn a_kind_that_a_worker_does_not_know_is_left_for_one_that_does() {
         let strange = rig.tenure.enqueue(Strange {}).await.unwrap().id();
         let plain = rig.tenure.enqueue(Plain { number: 7 }).await.unwrap().id();
         let waiting = rig.tenure.clone();
-        let worker = Worker::new(&rig.tenure, ()).queue("default", 4).job(|_: Run<()>, job: Plain| async move { Ok(job.number) });
+        let worker = Worker::new(&rig.tenure, ())
+            .queue("default", 4)
+            .job(|_: Run<()>, job: Plain| async move { Ok(job.number) });
         let reason = Arc::new(std::sync::Mutex::new(None));
         let told = Arc::clone(&reason);
         worker
@@ -114,7 +119,11 @@ async fn a_kind_that_a_worker_does_not_know_is_left_for_one_that_does() {
             .unwrap();
         assert_eq!(rig.state(strange).await, StateName::Queued, "{}", rig.name);
         let reason = reason.lock().unwrap().take().unwrap();
-        assert!(matches!(&reason, Reason::KindNotServed { kind, .. } if kind.as_str() == "strange"), "{}: {reason}", rig.name);
+        assert!(
+            matches!(&reason, Reason::KindNotServed { kind, .. } if kind.as_str() == "strange"),
+            "{}: {reason}",
+            rig.name
+        );
     }
 }
 
@@ -131,13 +140,14 @@ fn a_handler_that_blocks_the_runtime_keeps_its_job() {
         runtime.block_on(async move {
             let id = tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
             let ended = tenure.clone();
-            let worker = Worker::new(&tenure, released).queue("default", 1).lease(Duration::from_secs(1)).job(
-                |run: Run<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>, job: Plain| async move {
+            let worker = Worker::new(&tenure, released)
+                .queue("default", 1)
+                .lease(Duration::from_secs(1))
+                .job(|run: Run<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>, job: Plain| async move {
                     // Not a single await: nothing else on this runtime can make progress.
                     run.app().lock().unwrap().recv().unwrap();
                     Ok(job.number)
-                },
-            );
+                });
             let stopped = worker.run(async move { drop(ended.wait(id).await) }).await.unwrap();
             (id, stopped)
         })
@@ -146,7 +156,12 @@ fn a_handler_that_blocks_the_runtime_keeps_its_job() {
     runtime.block_on(async {
         let clock = observer.store().clock();
         let first_lease_over = loop {
-            let running = observer.jobs().page(tenure::PageAsk { at_most: 1, ..Default::default() }).await.unwrap().jobs;
+            let running = observer
+                .jobs()
+                .page(tenure::PageAsk { at_most: 1, ..Default::default() })
+                .await
+                .unwrap()
+                .jobs;
             if let Some(tenure::State::Running { until, .. }) = running.first().map(|job| job.state) {
                 break until.after(Duration::from_millis(1200));
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{Plain, settle_down};
 use serde::{Deserialize, Serialize};
+use tenure::Clock;
 use tenure::testing::Lab;
 use tenure::{
     AttemptEnd, Cause, ChangeOutcome, Draft, End, Failed, Job, QueueOrder, Run, StateName, Stopping, Tenure,
@@ -71,12 +72,24 @@ fn lab() -> Lab<()> {
 #[tokio::test]
 async fn every_way_to_end_is_an_outcome_with_a_record() {
     let mut lab = lab();
-    let acts = [Act::Succeed, Act::Err, Act::ErrForGood, Act::Panic, Act::PanicWithText("formatted".into()), Act::Snooze, Act::Release, Act::RetryIn(90)];
+    let acts = [
+        Act::Succeed,
+        Act::Err,
+        Act::ErrForGood,
+        Act::Panic,
+        Act::PanicWithText("formatted".into()),
+        Act::Snooze,
+        Act::Release,
+        Act::RetryIn(90),
+    ];
     for job in acts {
         lab.tenure().enqueue(job).await.unwrap();
     }
     let ran = lab.turn().await.unwrap();
-    let told: Vec<_> = ran.iter().map(|ran| (ran.state, ran.failure.as_ref().map(ToString::to_string).unwrap_or_default())).collect();
+    let told: Vec<_> = ran
+        .iter()
+        .map(|ran| (ran.state, ran.failure.as_ref().map(ToString::to_string).unwrap_or_default()))
+        .collect();
     let expected = [
         (StateName::Succeeded, ""),
         (StateName::Scheduled, "the disk is on fire"),
@@ -88,7 +101,16 @@ async fn every_way_to_end_is_an_outcome_with_a_record() {
         (StateName::Scheduled, "try later"),
     ];
     assert_eq!(told.iter().map(|(state, text)| (*state, text.as_str())).collect::<Vec<_>>(), expected);
-    let ends = [AttemptEnd::Succeeded, AttemptEnd::Retried, AttemptEnd::Failed, AttemptEnd::Retried, AttemptEnd::Retried, AttemptEnd::Snoozed, AttemptEnd::Released, AttemptEnd::Retried];
+    let ends = [
+        AttemptEnd::Succeeded,
+        AttemptEnd::Retried,
+        AttemptEnd::Failed,
+        AttemptEnd::Retried,
+        AttemptEnd::Retried,
+        AttemptEnd::Snoozed,
+        AttemptEnd::Released,
+        AttemptEnd::Retried,
+    ];
     for (ran, end) in ran.iter().zip(ends) {
         let attempts = lab.tenure().jobs().attempts(ran.id).await.unwrap();
         assert_eq!(attempts.len(), 1);
@@ -145,9 +167,13 @@ async fn unreadable_args_fail_for_good_and_block_nobody() {
 /// T137, T098: a worker that is told to refuse unknown kinds ends them with a record.
 #[tokio::test]
 async fn unknown_kinds_are_left_or_failed_as_the_worker_is_told() {
-    for (unknown, expected) in [(UnknownKinds::Leave, StateName::Queued), (UnknownKinds::Fail, StateName::Failed)] {
-        let mut lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("default", 4).job(act).unknown_kinds(unknown));
-        let id = lab.tenure().enqueue_draft(Draft::raw("unheard", &serde_json::json!(null))).await.unwrap().id();
+    for (unknown, expected) in
+        [(UnknownKinds::Leave, StateName::Queued), (UnknownKinds::Fail, StateName::Failed)]
+    {
+        let mut lab =
+            Lab::new(|tenure| Worker::new(tenure, ()).queue("default", 4).job(act).unknown_kinds(unknown));
+        let id =
+            lab.tenure().enqueue_draft(Draft::raw("unheard", &serde_json::json!(null))).await.unwrap().id();
         lab.drain().await.unwrap();
         let job = lab.tenure().jobs().get(id).await.unwrap();
         assert_eq!(job.state.name(lab.now()), expected);
@@ -288,15 +314,27 @@ async fn cancelling_ends_a_waiting_job_at_once_tells_a_running_one_and_refuses_a
     shop.until("the first runs", async |_| gate.running.load(Ordering::SeqCst) == 1).await;
 
     let grace = Duration::from_secs(10);
-    assert_eq!(shop.tenure.jobs().cancel(waiting, grace, "changed my mind").await.unwrap(), ChangeOutcome::Done);
+    assert_eq!(
+        shop.tenure.jobs().cancel(waiting, grace, "changed my mind").await.unwrap(),
+        ChangeOutcome::Done
+    );
     assert_eq!(shop.state(waiting).await, StateName::Cancelled);
     let asked_at = shop.clock.now();
     assert_eq!(shop.tenure.jobs().cancel(running, grace, "page closed").await.unwrap(), ChangeOutcome::Asked);
     assert_eq!(shop.tenure.jobs().cancel(running, grace, "again").await.unwrap(), ChangeOutcome::Already);
-    shop.until("the handler has stopped", async |tenure| tenure.jobs().get(running).await.unwrap().state.is_finished()).await;
-    assert!(shop.clock.now().since(asked_at) < Duration::from_secs(1), "it was told by hint, not by the next renewal");
+    shop.until("the handler has stopped", async |tenure| {
+        tenure.jobs().get(running).await.unwrap().state.is_finished()
+    })
+    .await;
+    assert!(
+        shop.clock.now().since(asked_at) < Duration::from_secs(1),
+        "it was told by hint, not by the next renewal"
+    );
     let job = shop.tenure.jobs().get(running).await.unwrap();
-    assert_eq!((job.state.name(shop.clock.now()), job.failure.unwrap().to_string()), (StateName::Cancelled, "cancelled: page closed".into()));
+    assert_eq!(
+        (job.state.name(shop.clock.now()), job.failure.unwrap().to_string()),
+        (StateName::Cancelled, "cancelled: page closed".into())
+    );
     assert_eq!(shop.tenure.jobs().cancel(running, grace, "x").await.unwrap(), ChangeOutcome::Already);
     shop.closed().await;
 }
@@ -331,7 +369,11 @@ async fn a_worker_that_was_silent_past_its_lease_is_told_and_its_settlement_is_r
     let taken = common::try_reserve(&shop.tenure).await;
     assert_eq!(taken.len(), 1);
     shop.until("the first attempt has stopped", async |_| gate.running.load(Ordering::SeqCst) == 0).await;
-    let theirs = taken.into_iter().next().unwrap().settle(tenure_core::Verdict::Succeeded(None), &tenure::RetryPolicy::default(), 0.5);
+    let theirs = taken.into_iter().next().unwrap().settle(
+        tenure_core::Verdict::Succeeded(None),
+        &tenure::RetryPolicy::default(),
+        0.5,
+    );
     shop.tenure.store().settle(vec![theirs], None).await.unwrap();
     let stopped = shop_closed_with_state(shop, id, StateName::Succeeded).await;
     assert_eq!(stopped.fenced, 1);
@@ -367,7 +409,11 @@ async fn a_graceful_stop_lets_jobs_finish_and_gives_the_rest_back() {
     shop.closed().await;
     for id in ids {
         let job = tenure.jobs().get(id).await.unwrap();
-        assert_eq!((job.state.name(tenure::Clock::now(&now)), job.attempt), (StateName::Queued, 0), "{job:?}");
+        assert_eq!(
+            (job.state.name(tenure::Clock::now(&now)), job.attempt),
+            (StateName::Queued, 0),
+            "{job:?}"
+        );
     }
 }
 
@@ -471,13 +517,15 @@ async fn a_handler_sees_why_it_shall_stop() {
     let told = Arc::new(std::sync::Mutex::new(None));
     let rig = common::memory();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let worker = Worker::new(&rig.tenure, Arc::clone(&told)).queue("default", 1).keeper_on_runtime().finish_within(Duration::ZERO).job(
-        |run: Run<Arc<std::sync::Mutex<Option<Stopping>>>>, _job: Plain| async move {
+    let worker = Worker::new(&rig.tenure, Arc::clone(&told))
+        .queue("default", 1)
+        .keeper_on_runtime()
+        .finish_within(Duration::ZERO)
+        .job(|run: Run<Arc<std::sync::Mutex<Option<Stopping>>>>, _job: Plain| async move {
             let why = run.stopped().await;
             *run.app().lock().unwrap() = Some(why);
             Err::<u64, _>(Failed::release())
-        },
-    );
+        });
     let id = rig.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
     let run = tokio::spawn(worker.run(async move { drop(stopped.await) }));
     while rig.state(id).await != StateName::Running {

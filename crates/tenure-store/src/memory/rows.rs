@@ -99,6 +99,8 @@ impl Rows {
         *self.counts.entry(row.sort()).or_default() += 1;
         match row.spot() {
             Spot::Later(due) => {
+                // A queue is named by whatever waits in it, due or not.
+                self.queue(&job.queue);
                 self.later.insert((due, job.seq));
             }
             Spot::InLine(place) => {

@@ -50,7 +50,7 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     };
     let told = tokio::select! {
         biased;
-        done = task.done() => return Finish { verdict: verdict(done, &control), ghost: None },
+        done = task.done() => return Finish { verdict: verdict(done, &control, timeout), ghost: None },
         why = control.stopped() => why,
         () = sleep_or_never(&clock, timeout) => {
             control.stop(Stopping::TimedOut);
@@ -66,7 +66,7 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     };
     tokio::select! {
         biased;
-        done = task.done() => Finish { verdict: verdict(done, &control), ghost: None },
+        done = task.done() => Finish { verdict: verdict(done, &control, timeout), ghost: None },
         () = clock.sleep(left) => Finish { verdict: deaf(&told, timeout), ghost: task.into_ghost() },
     }
 }
@@ -121,10 +121,10 @@ async fn sleep_or_never(clock: &Arc<dyn Clock>, span: Option<Duration>) {
 }
 
 /// The verdict on work that came to an end by itself.
-fn verdict(done: Result<Done, Panic>, control: &Control) -> Verdict {
+fn verdict(done: Result<Done, Panic>, control: &Control, timeout: Option<Duration>) -> Verdict {
     match done {
         Ok(Ok(value)) => succeeded(value, control.take_place()),
-        Ok(Err(verdict)) => stopped_short(verdict, control.stopping()),
+        Ok(Err(verdict)) => stopped_short(verdict, control.stopping(), timeout),
         Err(panic) => panicked(&*panic),
     }
 }
@@ -137,13 +137,14 @@ fn succeeded(value: Vec<u8>, place: Option<String>) -> Verdict {
 }
 
 /// An error that comes after the handler was told to stop is most likely that: it stopped.
-fn stopped_short(verdict: Verdict, told: Option<Stopping>) -> Verdict {
+fn stopped_short(verdict: Verdict, told: Option<Stopping>, timeout: Option<Duration>) -> Verdict {
     match (verdict, told) {
         (verdict @ Verdict::Failed(_), _) => verdict,
         (_, Some(Stopping::Cancelled { reason, .. })) => {
             Verdict::Cancelled(Failure::new(Cause::Cancelled, &reason))
         }
         (Verdict::Retry { .. }, Some(Stopping::HostStops)) => Verdict::Released,
+        (Verdict::Retry { .. }, Some(Stopping::TimedOut)) => timed_out(timeout),
         (verdict, Some(Stopping::HostStops | Stopping::Lost | Stopping::TimedOut) | None) => verdict,
     }
 }
@@ -155,11 +156,13 @@ fn deaf(told: &Stopping, timeout: Option<Duration>) -> Verdict {
         Stopping::Cancelled { reason, .. } => Verdict::Cancelled(Failure::new(Cause::Deaf, reason)),
         Stopping::HostStops => Verdict::Released,
         Stopping::Lost => retry(Cause::Lost, "this host could not reach the store before its lease was over"),
-        Stopping::TimedOut => retry(
-            Cause::TimedOut,
-            &format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64()),
-        ),
+        Stopping::TimedOut => timed_out(timeout),
     }
+}
+
+fn timed_out(timeout: Option<Duration>) -> Verdict {
+    let message = format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64());
+    Verdict::Retry { failure: Failure::new(Cause::TimedOut, &message), due: None }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Verdict {

@@ -66,10 +66,6 @@ impl Holding {
         self.lock().values().for_each(|control| control.stop(why.clone()));
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<JobId, Arc<Control>>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -43,17 +43,17 @@ impl Keeper {
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let mut asked = self.store.asked();
         let mut announced = None;
+        let mut hinted = false;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
-        while !stop.is_cancelled() {
-            self.holding.expire(self.clock.moment());
+        loop {
             let now = self.clock.moment();
+            self.holding.expire(now);
             if announced.is_none_or(|last| now.since(last) >= self.lease.renew_every())
                 && self.announce().await
             {
                 announced = Some(now);
             }
-            let hinted = asked.has_changed().unwrap_or(false);
-            asked.mark_unchanged();
+            // A hint that somebody was asked to stop is answered by asking the store about all.
             let age = if hinted { Duration::ZERO } else { self.lease.renew_every() };
             let pause = match self.renew(age).await {
                 Ok(()) => {
@@ -67,12 +67,12 @@ impl Keeper {
                 () = stop.cancelled() => break,
                 () = self.clock.sleep(pause) => {}
             }
-            tokio::select! {
+            hinted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                _ = asked.changed() => {}
-                () = self.clock.sleep(self.until_next(announced)) => {}
-            }
+                _ = asked.changed() => true,
+                () = self.clock.sleep(self.until_next(announced)) => false,
+            };
         }
         let _ = self.bounded(self.store.retire(self.host)).await;
     }

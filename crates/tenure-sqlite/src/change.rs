@@ -1,0 +1,170 @@
+//! What people change about jobs.
+
+use rusqlite::{Result, params};
+use tenure_core::{Cancel, CancelRequest, JobId, Priority, QueueName, State, Unique, Window, limits, redo};
+use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection};
+
+use crate::listing::{WalkAsk, walk};
+use crate::rows::{Stored, find, write_standing};
+use crate::value;
+use crate::writing::Writing;
+
+impl Writing<'_> {
+    /// Changes each selected job by itself.
+    pub(crate) fn change(&mut self, change: &Change, selection: &Selection) -> Result<Changed> {
+        match selection {
+            Selection::Ids(ids) => {
+                let mut outcomes = Vec::with_capacity(ids.len());
+                for id in ids {
+                    let outcome = match find(self.conn, *id)? {
+                        Some(stored) => self.change_one(change, stored)?,
+                        None => ChangeOutcome::NotFound,
+                    };
+                    outcomes.push((*id, outcome));
+                }
+                Ok(Changed { outcomes, next: None })
+            }
+            Selection::Matching { filter, after } => self.change_matching(change, filter, *after),
+        }
+    }
+
+    fn change_matching(
+        &mut self,
+        change: &Change,
+        filter: &Filter,
+        after: Option<tenure_store::Cursor>,
+    ) -> Result<Changed> {
+        let (order, now) = (Order::OldestFirst, self.now);
+        let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
+        let mut outcomes = Vec::with_capacity(walk.found.len());
+        for stored in walk.found {
+            outcomes.push((stored.job.id, self.change_one(change, stored)?));
+        }
+        Ok(Changed { outcomes, next: walk.next })
+    }
+
+    fn change_one(&mut self, change: &Change, stored: Stored) -> Result<ChangeOutcome> {
+        match change {
+            Change::Cancel { grace, reason } => {
+                self.cancel(stored, CancelRequest::new(self.now, *grace, reason))
+            }
+            Change::Redo => self.redo(stored),
+            Change::Delete => self.delete(&stored),
+            Change::Move(queue) => self.change_waiting(stored, |this, stored, _| this.move_to(stored, queue)),
+            Change::Reprioritise(priority) => {
+                self.change_waiting(stored, |this, stored, _| this.reprioritise(stored, *priority))
+            }
+            Change::Reschedule(due) => {
+                let due = due.at(self.now);
+                self.change_waiting(stored, |this, stored, why| {
+                    this.reschedule(stored, State::Waiting { due, why })
+                })
+            }
+        }
+    }
+
+    fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<ChangeOutcome> {
+        match Cancel::decide(&stored.job, request) {
+            Cancel::Ends(transition) => {
+                self.enter(stored, *transition)?;
+                Ok(ChangeOutcome::Done)
+            }
+            Cancel::Asks(request) => {
+                stored.job.cancel = Some(request);
+                write_standing(self.conn, &stored)?;
+                self.news.asked = true;
+                self.tell(stored.lane, stored.job.id, || Happening::AskedToStop)?;
+                Ok(ChangeOutcome::Asked)
+            }
+            Cancel::AlreadyAsked | Cancel::AlreadyEnded(tenure_core::End::Cancelled) => {
+                Ok(ChangeOutcome::Already)
+            }
+            Cancel::AlreadyEnded(tenure_core::End::Succeeded | tenure_core::End::Failed) => {
+                Ok(ChangeOutcome::RefusedFinished)
+            }
+        }
+    }
+
+    fn redo(&mut self, stored: Stored) -> Result<ChangeOutcome> {
+        let Some(transition) = redo(&stored.job, self.now) else {
+            return Ok(ChangeOutcome::RefusedUnfinished);
+        };
+        if let Some(unique @ Unique { window: Window::WhileUnfinished, key, .. }) = stored.job.terms.unique {
+            match self.holder_of(key)? {
+                Some(holder) if holder != stored.job.id => return Ok(ChangeOutcome::RefusedKeyHeld(holder)),
+                Some(_) | None => self.take_key(&unique, value::signed(stored.job.seq), stored.job.id)?,
+            }
+        }
+        self.enter(stored, transition)?;
+        Ok(ChangeOutcome::Done)
+    }
+
+    fn delete(&mut self, stored: &Stored) -> Result<ChangeOutcome> {
+        match stored.job.state {
+            State::Running { .. } => return Ok(ChangeOutcome::RefusedRunning),
+            State::Waiting { .. } | State::Finished { .. } => {}
+        }
+        self.free_key(&stored.job)?;
+        self.remove(stored)?;
+        self.tell(stored.lane, stored.job.id, || Happening::Deleted)?;
+        Ok(ChangeOutcome::Done)
+    }
+
+    fn change_waiting(
+        &mut self,
+        stored: Stored,
+        write: impl FnOnce(&mut Self, Stored, tenure_core::Why) -> Result<ChangeOutcome>,
+    ) -> Result<ChangeOutcome> {
+        match stored.job.state {
+            State::Waiting { why, .. } => write(self, stored, why),
+            State::Running { .. } => Ok(ChangeOutcome::RefusedRunning),
+            State::Finished { .. } => Ok(ChangeOutcome::RefusedFinished),
+        }
+    }
+
+    fn move_to(&mut self, stored: Stored, queue: &QueueName) -> Result<ChangeOutcome> {
+        if stored.job.queue == *queue {
+            return Ok(ChangeOutcome::Already);
+        }
+        let lane = self.memory.lanes.of(self.conn, queue, &stored.job.kind)?;
+        self.rewrite(stored, |stored| {
+            stored.lane = lane;
+            stored.job.queue = queue.clone();
+        })
+    }
+
+    fn reprioritise(&mut self, stored: Stored, priority: Priority) -> Result<ChangeOutcome> {
+        if stored.job.priority == priority {
+            return Ok(ChangeOutcome::Already);
+        }
+        self.rewrite(stored, |stored| stored.job.priority = priority)
+    }
+
+    fn reschedule(&mut self, stored: Stored, state: State) -> Result<ChangeOutcome> {
+        let (lane, id): (i64, JobId) = (stored.lane, stored.job.id);
+        let outcome = self.rewrite(stored, |stored| stored.job.state = state)?;
+        self.tell_became(lane, id, state.name(self.now), None)?;
+        Ok(outcome)
+    }
+
+    /// Takes a waiting job out of its place, changes it, and gives it its new place.
+    fn rewrite(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<ChangeOutcome> {
+        self.uncount(&stored)?;
+        edit(&mut stored);
+        let Some(due) = stored.job.state.due() else { return Ok(ChangeOutcome::RefusedFinished) };
+        let first_due = if stored.begun { None } else { Some(due.as_micros()) };
+        self.conn
+            .prepare_cached("UPDATE job SET lane = ?2, priority = ?3, due = ifnull(?4, due) WHERE seq = ?1")?
+            .execute(params![
+                value::signed(stored.job.seq),
+                stored.lane,
+                stored.job.priority.number(),
+                first_due
+            ])?;
+        if stored.begun {
+            write_standing(self.conn, &stored)?;
+        }
+        self.place(&stored, due)?;
+        Ok(ChangeOutcome::Done)
+    }
+}

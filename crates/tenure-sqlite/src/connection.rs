@@ -1,0 +1,52 @@
+//! Connections and how they are set up.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Result};
+
+use crate::Options;
+
+/// Marks the file as one of Tenure: "TNUR".
+pub(crate) const APPLICATION_ID: i32 = 0x544E_5552;
+
+/// Pages of the log after which it is worked into the file: 16 MiB.
+const CHECKPOINT_PAGES: u32 = 4000;
+
+/// The one connection that writes.
+pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
+    conn.busy_timeout(options.busy_timeout)?;
+    conn.execute_batch(&format!(
+        "PRAGMA synchronous = {};
+         PRAGMA foreign_keys = OFF;
+         PRAGMA trusted_schema = OFF;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -65536;
+         PRAGMA journal_size_limit = 67108864;
+         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};",
+        options.durability.synchronous(),
+    ))?;
+    conn.set_prepared_statement_cache_capacity(128);
+    Ok(conn)
+}
+
+/// A connection that only reads.
+pub(crate) fn reading(path: &Path, options: &Options) -> Result<Connection> {
+    // It is opened for writing all the same: a connection that may not write cannot take part in the
+    // log's upkeep when it happens to be the last one.
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
+    conn.busy_timeout(options.busy_timeout)?;
+    conn.execute_batch(
+        "PRAGMA query_only = ON;
+         PRAGMA trusted_schema = OFF;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -8192;",
+    )?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+/// No shared cache and no lock inside: each connection belongs to one thread.
+pub(crate) fn common() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE
+}

@@ -1,0 +1,93 @@
+//! What an error of SQLite means to a caller.
+
+use rusqlite::{Error, ErrorCode, ffi, types::Type};
+use tenure_store::Fault;
+
+/// Says that a stored value cannot be read: only another program can have written it.
+pub(crate) fn unreadable(what: impl std::fmt::Display) -> Error {
+    Error::FromSqlConversionFailure(0, Type::Null, what.to_string().into())
+}
+
+/// What to do next about an error of a transaction that was rolled back.
+pub(crate) fn fault_of(error: &Error) -> Fault {
+    let Error::SqliteFailure(failure, _) = error else {
+        return Fault::Broken(format!("the file holds something that this version cannot read ({error})"));
+    };
+    let unavailable = |text: &str| Fault::Unavailable(text.to_owned());
+    match failure.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            unavailable("another process is writing to the file and has not finished in time")
+        }
+        ErrorCode::DiskFull => unavailable("the disk is full; make room and try again"),
+        ErrorCode::SystemIoFailure => {
+            Fault::Unavailable(format!("the disk did not answer ({})", detail(failure)))
+        }
+        ErrorCode::OutOfMemory => unavailable("there is not enough memory"),
+        ErrorCode::OperationInterrupted | ErrorCode::OperationAborted | ErrorCode::SchemaChanged => {
+            unavailable("the statement was interrupted")
+        }
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+            Fault::Broken("the file is damaged; restore a backup of it".to_owned())
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
+            Fault::Broken("the file may not be written; check its permissions".to_owned())
+        }
+        ErrorCode::CannotOpen => {
+            Fault::Broken("the file cannot be opened; check that its directory may be written".to_owned())
+        }
+        _ => Fault::Broken(format!("SQLite refused a statement ({error})")),
+    }
+}
+
+/// What became of a transaction whose commit failed with this error. SQLite has rolled it back, but
+/// what a failing disk has kept of it is known only to the disk.
+pub(crate) fn fault_of_commit(error: &Error, rolled_back: bool) -> Fault {
+    let io = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+    if rolled_back && !io {
+        return fault_of(error);
+    }
+    Fault::Unknown(fault_of(error).to_string())
+}
+
+fn detail(failure: &ffi::Error) -> &'static str {
+    ffi::code_to_str(failure.extended_code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing_with(code: i32) -> Error {
+        Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    /// solid_queue #133, #385: what its users saw was "database is locked".
+    #[test]
+    fn nobody_reads_that_the_database_is_locked() {
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED, ffi::SQLITE_BUSY_SNAPSHOT, ffi::SQLITE_PROTOCOL] {
+            let fault = fault_of(&failing_with(code));
+            assert!(fault.is_passing(), "{fault}");
+            assert!(!fault.to_string().contains("locked"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_passes_is_told_from_what_does_not() {
+        assert!(fault_of(&failing_with(ffi::SQLITE_FULL)).is_passing());
+        assert!(fault_of(&failing_with(ffi::SQLITE_IOERR_FSYNC)).is_passing());
+        assert!(!fault_of(&failing_with(ffi::SQLITE_CORRUPT)).is_passing());
+        assert!(!fault_of(&failing_with(ffi::SQLITE_NOTADB)).is_passing());
+        assert!(!fault_of(&failing_with(ffi::SQLITE_READONLY)).is_passing());
+        assert!(!fault_of(&unreadable("a state 9")).is_passing());
+    }
+
+    #[test]
+    fn a_commit_on_a_failing_disk_has_an_unknown_outcome() {
+        let unknown = |code, rolled_back| {
+            matches!(fault_of_commit(&failing_with(code), rolled_back), Fault::Unknown(_))
+        };
+        assert!(unknown(ffi::SQLITE_IOERR_FSYNC, true));
+        assert!(unknown(ffi::SQLITE_FULL, false));
+        assert!(!unknown(ffi::SQLITE_FULL, true));
+    }
+}

@@ -1,0 +1,140 @@
+//! A look at a file before anything touches it.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use tenure_store::Fault;
+
+use crate::connection::{APPLICATION_ID, common};
+use crate::fault::fault_of;
+use crate::schema;
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const HEADER_BYTES: usize = 100;
+/// Up to this size a file is checked page by page at start; beyond it that would take too long.
+const CHECKED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The header of an SQLite file, as far as it matters here.
+struct Header {
+    pages: u64,
+    page_bytes: u64,
+    application_id: i32,
+}
+
+/// Says what speaks against using this file; it is only read, and stays as it is.
+pub(crate) fn inspect(path: &Path) -> Result<(), Fault> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return check_directory(path),
+        Err(error) => return Err(broken(path, format_args!("it cannot be read ({error})"))),
+    };
+    if metadata.is_dir() {
+        return Err(broken(path, "it is a directory; name a file in it, such as tenure.db"));
+    }
+    if !metadata.is_file() {
+        return Err(broken(path, "it is not a regular file"));
+    }
+    if metadata.len() == 0 {
+        return Ok(());
+    }
+    let header = read_header(path)?;
+    if header.application_id != 0 && header.application_id != APPLICATION_ID {
+        return Err(foreign(path));
+    }
+    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    if !has_log && header.pages * header.page_bytes > metadata.len() {
+        return Err(broken(path, "it is cut short; restore a backup of it"));
+    }
+    let conn = look_into(path, has_log).map_err(|error| of_file(path, fault_of(&error)))?;
+    check_contents(&conn, path, metadata.len())
+}
+
+/// The name of a file that SQLite keeps beside another.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The fault with the file's name in front.
+pub(crate) fn of_file(path: &Path, fault: Fault) -> Fault {
+    let named = |text: String| format!("{}: {text}", path.display());
+    match fault {
+        Fault::Unavailable(text) => Fault::Unavailable(named(text)),
+        Fault::Unknown(text) => Fault::Unknown(named(text)),
+        Fault::Broken(text) => Fault::Broken(named(text)),
+        Fault::Closed => Fault::Closed,
+    }
+}
+
+pub(crate) fn broken(path: &Path, what: impl std::fmt::Display) -> Fault {
+    of_file(path, Fault::Broken(what.to_string()))
+}
+
+fn foreign(path: &Path) -> Fault {
+    broken(path, "it is the database of another program; name a file of Tenure's own")
+}
+
+fn check_directory(path: &Path) -> Result<(), Fault> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if directory.is_none_or(Path::is_dir) {
+        return Ok(());
+    }
+    Err(broken(path, "its directory does not exist; create it first"))
+}
+
+fn read_header(path: &Path) -> Result<Header, Fault> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    File::open(path)
+        .and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut bytes))
+        .map_err(|error| broken(path, format_args!("it cannot be read ({error})")))?;
+    if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
+        return Err(broken(path, "it is not an SQLite database; name another file"));
+    }
+    let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let page_bytes = match u64::from(number(16) >> 16) {
+        1 => 65_536,
+        bytes => bytes,
+    };
+    // The page count counts only if the last writer was one that keeps it.
+    let pages = if number(24) == number(92) { u64::from(number(28)) } else { 0 };
+    Ok(Header { pages, page_bytes, application_id: number(68).cast_signed() })
+}
+
+fn look_into(path: &Path, has_log: bool) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | common();
+    // Without a log the file alone is the database: read so, SQLite puts no files beside it.
+    match path.to_str() {
+        Some(text) if !has_log => {
+            let text = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let uri = format!("file:{text}?immutable=1");
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+        }
+        Some(_) | None => Connection::open_with_flags(path, flags),
+    }
+}
+
+fn check_contents(conn: &Connection, path: &Path, bytes: u64) -> Result<(), Fault> {
+    let number = |sql: &str| -> Result<i64, Fault> {
+        conn.query_row(sql, [], |row| row.get(0)).map_err(|error| of_file(path, fault_of(&error)))
+    };
+    if number("SELECT count(*) FROM sqlite_schema")? == 0 {
+        return Ok(());
+    }
+    if number("PRAGMA application_id")? != i64::from(APPLICATION_ID) {
+        return Err(foreign(path));
+    }
+    schema::check_version(number("PRAGMA user_version")?).map_err(|fault| of_file(path, fault))?;
+    if bytes > CHECKED_BYTES {
+        return Ok(());
+    }
+    let verdict: String = conn
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| of_file(path, fault_of(&error)))?;
+    if verdict != "ok" {
+        return Err(broken(path, "it is damaged; restore a backup of it"));
+    }
+    Ok(())
+}

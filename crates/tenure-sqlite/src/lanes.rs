@@ -1,0 +1,229 @@
+//! Lanes and queues as the writer remembers them, and the counters of a transaction.
+//!
+//! The memory is of the file, not beside it: it is read again when another process has changed a lane or
+//! a pause, and forgotten when a transaction is rolled back.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Result, params};
+use tenure_core::{Kind, QueueName, StateName};
+
+use crate::fault::unreadable;
+use crate::value;
+
+/// A kind in a queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Lane {
+    pub id: i64,
+    pub queue: QueueName,
+    pub kind: Kind,
+    /// What the running transaction adds to the counters, by state.
+    added: [i64; 6],
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    paused: bool,
+    lanes: HashMap<Kind, i64>,
+}
+
+/// All lanes, by rising id, and all queues.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    queues: HashMap<QueueName, Queue>,
+    /// The queues in the order in which they were met.
+    met: Vec<QueueName>,
+    /// The lane asked for last: most batches are of one kind in one queue.
+    last: usize,
+    revision: Option<i64>,
+}
+
+/// How the lanes were before a batch that may be refused.
+#[derive(Debug)]
+pub(crate) struct LanesMark {
+    added: Vec<[i64; 6]>,
+    queues: usize,
+}
+
+impl Lanes {
+    /// Reads them again if another process has changed them.
+    pub(crate) fn refresh(&mut self, conn: &Connection) -> Result<()> {
+        let revision = conn
+            .prepare_cached("SELECT value FROM meta WHERE name = 'lanes'")?
+            .query_row([], |row| row.get::<_, i64>(0))?;
+        if self.revision == Some(revision) {
+            return Ok(());
+        }
+        *self = Self { revision: Some(revision), ..Self::default() };
+        let mut queues = conn.prepare_cached("SELECT name, paused FROM queue")?;
+        let mut rows = queues.query([])?;
+        while let Some(row) = rows.next()? {
+            self.meet(value::queue(row, 0)?).paused = row.get(1)?;
+        }
+        let mut lanes = conn.prepare_cached("SELECT id, queue, kind FROM lane ORDER BY id")?;
+        let mut rows = lanes.query([])?;
+        while let Some(row) = rows.next()? {
+            self.remember(row.get(0)?, value::queue(row, 1)?, value::kind(row, 2)?);
+        }
+        Ok(())
+    }
+
+    /// Forgets all: the transaction in which it was learnt has been rolled back.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The lane of this kind in this queue; it is made if need be.
+    pub(crate) fn of(&mut self, conn: &Connection, queue: &QueueName, kind: &Kind) -> Result<i64> {
+        if let Some(last) = self.lanes.get(self.last)
+            && last.kind == *kind
+            && last.queue == *queue
+        {
+            return Ok(last.id);
+        }
+        let id = match self.queues.get(queue).and_then(|known| known.lanes.get(kind)) {
+            Some(id) => *id,
+            None => self.make(conn, queue, kind)?,
+        };
+        self.last = self.position(id)?;
+        Ok(id)
+    }
+
+    fn make(&mut self, conn: &Connection, queue: &QueueName, kind: &Kind) -> Result<i64> {
+        self.ensure_queue(conn, queue)?;
+        let id = conn
+            .prepare_cached("INSERT INTO lane (queue, kind) VALUES (?1, ?2)")?
+            .insert([queue.as_str(), kind.as_str()])?;
+        self.revise(conn)?;
+        self.remember(id, queue.clone(), kind.clone());
+        Ok(id)
+    }
+
+    /// Makes the queue if need be.
+    pub(crate) fn ensure_queue(&mut self, conn: &Connection, queue: &QueueName) -> Result<()> {
+        if self.queues.contains_key(queue) {
+            return Ok(());
+        }
+        conn.prepare_cached("INSERT INTO queue (name, paused) VALUES (?1, 0)")?.execute([queue.as_str()])?;
+        self.meet(queue.clone());
+        self.revise(conn)
+    }
+
+    /// Pauses or resumes a queue; answers whether that changed anything.
+    pub(crate) fn set_paused(&mut self, conn: &Connection, queue: &QueueName, paused: bool) -> Result<bool> {
+        self.ensure_queue(conn, queue)?;
+        let changed = conn
+            .prepare_cached("UPDATE queue SET paused = ?2 WHERE name = ?1 AND paused <> ?2")?
+            .execute(params![queue.as_str(), paused])?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        self.meet(queue.clone()).paused = paused;
+        self.revise(conn)?;
+        Ok(true)
+    }
+
+    pub(crate) fn is_paused(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_some_and(|known| known.paused)
+    }
+
+    /// The lanes of a queue whose kind is taken.
+    pub(crate) fn of_queue(&self, queue: &QueueName, take: impl Fn(&Kind) -> bool) -> Vec<i64> {
+        let Some(known) = self.queues.get(queue) else { return Vec::new() };
+        known.lanes.iter().filter(|(kind, _)| take(kind)).map(|(_, id)| *id).collect()
+    }
+
+    pub(crate) fn get(&self, id: i64) -> Result<&Lane> {
+        Ok(&self.lanes[self.position(id)?])
+    }
+
+    /// Counts jobs into (or, if negative, out of) a state.
+    pub(crate) fn count(&mut self, id: i64, state: StateName, jobs: i64) -> Result<()> {
+        let position = self.position(id)?;
+        self.lanes[position].added[column(state)] += jobs;
+        Ok(())
+    }
+
+    /// Writes what the transaction has counted: one statement a lane that changed.
+    pub(crate) fn flush(&mut self, conn: &Connection) -> Result<()> {
+        let changed = self.lanes.iter_mut().filter(|lane| lane.added != [0; 6]);
+        for lane in changed {
+            let [scheduled, queued, running, succeeded, failed, cancelled] = lane.added;
+            conn.prepare_cached(
+                "UPDATE lane SET scheduled = scheduled + ?2, queued = queued + ?3, running = running + ?4,
+                     succeeded = succeeded + ?5, failed = failed + ?6, cancelled = cancelled + ?7
+                 WHERE id = ?1",
+            )?
+            .execute([lane.id, scheduled, queued, running, succeeded, failed, cancelled])?;
+            lane.added = [0; 6];
+        }
+        Ok(())
+    }
+
+    pub(crate) fn mark(&self) -> LanesMark {
+        LanesMark { added: self.lanes.iter().map(|lane| lane.added).collect(), queues: self.met.len() }
+    }
+
+    /// Back to the mark, after what was written since has been undone in the file.
+    pub(crate) fn back_to(&mut self, conn: &Connection, mark: LanesMark) -> Result<()> {
+        for lane in self.lanes.drain(mark.added.len()..) {
+            if let Some(known) = self.queues.get_mut(&lane.queue) {
+                known.lanes.remove(&lane.kind);
+            }
+        }
+        for (lane, added) in self.lanes.iter_mut().zip(mark.added) {
+            lane.added = added;
+        }
+        for queue in self.met.drain(mark.queues..) {
+            self.queues.remove(&queue);
+        }
+        self.last = 0;
+        let revision = conn.query_row("SELECT value FROM meta WHERE name = 'lanes'", [], |row| row.get(0))?;
+        self.revision = Some(revision);
+        Ok(())
+    }
+
+    fn remember(&mut self, id: i64, queue: QueueName, kind: Kind) {
+        self.meet(queue.clone()).lanes.insert(kind.clone(), id);
+        self.lanes.push(Lane { id, queue, kind, added: [0; 6] });
+    }
+
+    fn meet(&mut self, queue: QueueName) -> &mut Queue {
+        if !self.queues.contains_key(&queue) {
+            self.met.push(queue.clone());
+        }
+        self.queues.entry(queue).or_default()
+    }
+
+    fn position(&self, id: i64) -> Result<usize> {
+        if let Some(last) = self.lanes.get(self.last)
+            && last.id == id
+        {
+            return Ok(self.last);
+        }
+        self.lanes
+            .binary_search_by_key(&id, |lane| lane.id)
+            .map_err(|_| unreadable(format_args!("lane {id}, which does not exist")))
+    }
+
+    /// Tells other processes that there is something new to read.
+    fn revise(&mut self, conn: &Connection) -> Result<()> {
+        let revision = conn
+            .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'lanes' RETURNING value")?
+            .query_row([], |row| row.get(0))?;
+        self.revision = Some(revision);
+        Ok(())
+    }
+}
+
+fn column(state: StateName) -> usize {
+    match state {
+        StateName::Scheduled => 0,
+        StateName::Queued => 1,
+        StateName::Running => 2,
+        StateName::Succeeded => 3,
+        StateName::Failed => 4,
+        StateName::Cancelled => 5,
+    }
+}

@@ -1,0 +1,245 @@
+//! Walking the jobs that a filter means, in the order of acceptance, without looking at all others.
+//!
+//! A source names candidates by the narrowest index that covers the filter; the filter itself decides
+//! about each. A source is either a list that is short by what the counters say, or the merge of a few
+//! index ranges that are read chunk by chunk.
+
+use std::collections::VecDeque;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, params_from_iter};
+use tenure_core::{Job, StateName, Timestamp, limits};
+use tenure_store::{Cursor, Filter, Order};
+
+use crate::rows::{Stored, by_seq, stored};
+use crate::value;
+
+const CHUNK: i64 = 64;
+
+pub(crate) const ALL: &str = "SELECT seq FROM job WHERE seq > ? ORDER BY seq LIMIT ?";
+pub(crate) const BY_TAG: &str = "SELECT seq FROM tag WHERE tag = ? AND seq > ? ORDER BY seq LIMIT ?";
+pub(crate) const BY_LANE: &str = "SELECT seq FROM job WHERE lane = ? AND seq > ? ORDER BY seq LIMIT ?";
+pub(crate) const BY_TROUBLE: &str = "SELECT seq FROM standing
+     WHERE lane = ? AND state = ? AND state IN (3, 4) AND seq > ? ORDER BY seq LIMIT ?";
+pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ?";
+pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ?";
+pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ?";
+
+/// A lane with as much of its counters as chooses a source.
+struct Lane {
+    id: i64,
+    wanted: bool,
+    scheduled: u64,
+    queued: u64,
+    running: u64,
+}
+
+/// One index range: a statement whose last two parameters are the place behind which it goes on and
+/// how much to read.
+struct Range {
+    sql: String,
+    key: Vec<Value>,
+    read: VecDeque<i64>,
+    behind: i64,
+    ended: bool,
+}
+
+/// Candidates in order, without repetition.
+struct Source {
+    ranges: Vec<Range>,
+    order: Order,
+}
+
+/// What came of a walk.
+pub(crate) struct Walk {
+    pub found: Vec<Stored>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// Which walk is wanted.
+pub(crate) struct WalkAsk<'a> {
+    pub filter: &'a Filter,
+    pub order: Order,
+    pub after: Option<Cursor>,
+    pub at_most: usize,
+    pub now: Timestamp,
+}
+
+/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
+pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
+    let start = match ask.order {
+        Order::OldestFirst => 0,
+        Order::NewestFirst => i64::MAX,
+    };
+    let behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
+    let mut source = Source::choose(conn, ask.filter, ask.order, behind)?;
+    let mut job = by_seq(conn)?;
+    let mut found = Vec::new();
+    let mut last = None;
+    for _ in 0..limits::PAGE_EXAMINED {
+        if found.len() == ask.at_most {
+            break;
+        }
+        let Some(seq) = source.next(conn)? else { return Ok(Walk { found, next: None }) };
+        let candidate = job.query_row([seq], stored)?;
+        last = Some(candidate.job.seq);
+        if ask.filter.means(&candidate.job, ask.now) {
+            found.push(candidate);
+        }
+    }
+    let next = if source.next(conn)?.is_some() { last.map(Cursor::behind) } else { None };
+    Ok(Walk { found, next })
+}
+
+/// The jobs of a walk.
+pub(crate) fn jobs(walk: Vec<Stored>) -> Vec<Job> {
+    walk.into_iter().map(|stored| stored.job).collect()
+}
+
+impl Source {
+    fn choose(conn: &Connection, filter: &Filter, order: Order, behind: i64) -> Result<Self> {
+        let range = |sql: &str, key: Vec<Value>| Range {
+            sql: directed(sql, order),
+            key,
+            read: VecDeque::new(),
+            behind,
+            ended: false,
+        };
+        let of = |ranges| Ok(Self { ranges, order });
+        if let Some(tag) = filter.tags.first() {
+            return of(vec![range(BY_TAG, vec![tag.as_str().to_owned().into()])]);
+        }
+        let by_lane = !filter.queues.is_empty() || !filter.kinds.is_empty();
+        if filter.states.is_empty() && !by_lane {
+            return of(vec![range(ALL, vec![])]);
+        }
+        let lanes = lanes(conn, filter)?;
+        if let Some(seqs) = short_list(conn, filter, &lanes)? {
+            return of(vec![listed(seqs, order, behind)]);
+        }
+        let wanted = lanes.iter().filter(|lane| lane.wanted).map(|lane| lane.id);
+        let troubles = [StateName::Failed, StateName::Cancelled];
+        if !filter.states.is_empty() && filter.states.iter().all(|state| troubles.contains(state)) {
+            let codes: Vec<i64> = (3..)
+                .zip(troubles)
+                .filter(|(_, state)| filter.states.contains(state))
+                .map(|(code, _)| code)
+                .collect();
+            return of(wanted
+                .flat_map(|lane| codes.iter().map(move |code| vec![lane.into(), (*code).into()]))
+                .map(|key| range(BY_TROUBLE, key))
+                .collect());
+        }
+        if by_lane {
+            return of(wanted.map(|lane| range(BY_LANE, vec![lane.into()])).collect());
+        }
+        of(vec![range(ALL, vec![])])
+    }
+
+    fn next(&mut self, conn: &Connection) -> Result<Option<i64>> {
+        let order = self.order;
+        let mut best: Option<(usize, i64)> = None;
+        for (index, range) in self.ranges.iter_mut().enumerate() {
+            let Some(head) = range.head(conn)? else { continue };
+            let is_better = best.is_none_or(|(_, seq)| match order {
+                Order::OldestFirst => head < seq,
+                Order::NewestFirst => head > seq,
+            });
+            if is_better {
+                best = Some((index, head));
+            }
+        }
+        let Some((index, seq)) = best else { return Ok(None) };
+        self.ranges[index].read.pop_front();
+        Ok(Some(seq))
+    }
+}
+
+impl Range {
+    fn head(&mut self, conn: &Connection) -> Result<Option<i64>> {
+        if self.read.is_empty() && !self.ended {
+            let bounds = [Value::from(self.behind), Value::from(CHUNK)];
+            let mut statement = conn.prepare_cached(&self.sql)?;
+            let rows = statement
+                .query_map(params_from_iter(self.key.iter().cloned().chain(bounds)), |row| row.get(0))?;
+            self.read = rows.collect::<Result<_>>()?;
+            self.behind = self.read.back().copied().unwrap_or(self.behind);
+            self.ended = self.read.is_empty();
+        }
+        Ok(self.read.front().copied())
+    }
+}
+
+/// The statement for an order.
+pub(crate) fn directed(sql: &str, order: Order) -> String {
+    match order {
+        Order::OldestFirst => sql.to_owned(),
+        Order::NewestFirst => sql.replace("seq > ?", "seq < ?").replace("ORDER BY seq", "ORDER BY seq DESC"),
+    }
+}
+
+fn lanes(conn: &Connection, filter: &Filter) -> Result<Vec<Lane>> {
+    let mut statement =
+        conn.prepare_cached("SELECT id, queue, kind, scheduled, queued, running FROM lane")?;
+    let rows = statement.query_map([], |row| {
+        let (queue, kind) = (value::queue(row, 1)?, value::kind(row, 2)?);
+        Ok(Lane {
+            id: row.get(0)?,
+            wanted: (filter.queues.is_empty() || filter.queues.contains(&queue))
+                && (filter.kinds.is_empty() || filter.kinds.contains(&kind)),
+            scheduled: row.get::<_, i64>(3)?.try_into().unwrap_or(0),
+            queued: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
+            running: row.get::<_, i64>(5)?.try_into().unwrap_or(0),
+        })
+    })?;
+    rows.collect()
+}
+
+/// All waiting or running jobs that may be meant, if only such are and the counters say that they are few.
+fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Option<Vec<i64>>> {
+    let is_wanted = |state| filter.states.contains(&state);
+    let ended = [StateName::Succeeded, StateName::Failed, StateName::Cancelled];
+    if filter.states.is_empty() || ended.into_iter().any(is_wanted) {
+        return Ok(None);
+    }
+    let waiting = is_wanted(StateName::Scheduled) || is_wanted(StateName::Queued);
+    let running = is_wanted(StateName::Running);
+    let wanted = || lanes.iter().filter(|lane| lane.wanted);
+    // The line is read by lane; the diary and what runs can only be read whole.
+    let in_line: u64 = if waiting { wanted().map(|lane| lane.queued).sum() } else { 0 };
+    let in_diary: u64 = if waiting { lanes.iter().map(|lane| lane.scheduled).sum() } else { 0 };
+    let at_work: u64 = if running { lanes.iter().map(|lane| lane.running).sum() } else { 0 };
+    if in_line + in_diary + at_work > limits::PAGE_EXAMINED as u64 {
+        return Ok(None);
+    }
+    let most = value::bound(limits::PAGE_EXAMINED);
+    let mut seqs = Vec::new();
+    let mut read = |sql: &str, key: &[i64]| -> Result<()> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let rows =
+            statement.query_map(params_from_iter(key.iter().chain([&most])), |row| row.get::<_, i64>(0))?;
+        rows.into_iter().try_for_each(|seq| seq.map(|seq| seqs.push(seq)))
+    };
+    if waiting {
+        wanted().filter(|lane| lane.queued > 0).try_for_each(|lane| read(IN_LINE, &[lane.id]))?;
+        read(IN_DIARY, &[])?;
+    }
+    if running {
+        read(RUNNING, &[])?;
+    }
+    Ok(Some(seqs))
+}
+
+/// A range that was read whole.
+fn listed(mut seqs: Vec<i64>, order: Order, behind: i64) -> Range {
+    match order {
+        Order::OldestFirst => seqs.sort_unstable(),
+        Order::NewestFirst => seqs.sort_unstable_by_key(|seq| std::cmp::Reverse(*seq)),
+    }
+    seqs.retain(|seq| match order {
+        Order::OldestFirst => *seq > behind,
+        Order::NewestFirst => *seq < behind,
+    });
+    Range { sql: String::new(), key: vec![], read: seqs.into(), behind, ended: true }
+}

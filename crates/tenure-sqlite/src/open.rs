@@ -1,0 +1,65 @@
+//! Opening a file: look first, then create, bring up to date, and switch to the log.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tenure_core::Epoch;
+use tenure_store::Fault;
+
+use crate::connection::{common, writing};
+use crate::fault::fault_of;
+use crate::inspect::{broken, inspect, of_file};
+use crate::pause::pause;
+use crate::{Options, schema};
+
+/// The first SQLite without the bug that could lose a log when two connections worked it in.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// How long to wait between two tries to switch to the log while another program starts, too.
+const SWITCH_AGAIN: Duration = Duration::from_millis(5);
+
+/// The writing connection to a file that is ready for use, and the file's epoch.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch), Fault> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(Fault::Broken(format!(
+            "SQLite {} is too old: 3.51.3 is the first that does not lose its log",
+            rusqlite::version()
+        )));
+    }
+    inspect(path)?;
+    create(path)?;
+    let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
+    let mut conn = writing(path, options).map_err(fail)?;
+    let epoch = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
+    switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
+    Ok((conn, epoch))
+}
+
+/// The schema comes before the log, so that the file alone tells whose it is from its first commit.
+fn create(path: &Path) -> Result<(), Fault> {
+    if path.exists() {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | common();
+    Connection::open_with_flags(path, flags)
+        .and_then(|conn| conn.query_row("PRAGMA user_version", [], |_| Ok(())))
+        .map_err(|_| broken(path, "it cannot be created; check that its directory may be written"))
+}
+
+/// Nobody may be reading at this moment, and SQLite does not wait for that by itself.
+fn switch_to_log(conn: &Connection, options: &Options) -> Result<(), Fault> {
+    let tries = options.busy_timeout.as_millis() / SWITCH_AGAIN.as_millis() + 1;
+    for _ in 0..tries {
+        match conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                return Err(Fault::Broken(format!(
+                    "its file system allows no write-ahead log (only {mode}); use a local disk"
+                )));
+            }
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => pause(SWITCH_AGAIN),
+            Err(error) => return Err(fault_of(&error)),
+        }
+    }
+    Err(Fault::Unavailable("another process is using the file and has not finished in time".to_owned()))
+}

@@ -1,0 +1,67 @@
+//! Keeping what running attempts tell.
+
+use rusqlite::{OptionalExtension, Result, params};
+use tenure_core::{LogLine, limits};
+use tenure_store::{Happening, Report, Reported};
+
+use crate::value;
+use crate::writing::Writing;
+
+const TOLD_BY: &str = "SELECT s.lane, s.delivery FROM job j CROSS JOIN standing s ON s.seq = j.seq
+     WHERE j.seq = ?1 AND j.id = ?2 AND s.fence = ?3 AND s.state = 1";
+const LAST_LINE: &str = "SELECT ifnull(max(number), 0) FROM log WHERE seq = ?1 AND delivery = ?2";
+const COUNT_LINES: &str = "SELECT count(*) FROM log WHERE seq = ?1 AND delivery = ?2";
+
+impl Writing<'_> {
+    /// Keeps each report whose fence is the running one.
+    pub(crate) fn report(&mut self, reports: &[Report]) -> Result<Vec<Reported>> {
+        reports.iter().map(|report| self.report_one(report)).collect()
+    }
+
+    fn report_one(&mut self, report: &Report) -> Result<Reported> {
+        let held = report.held;
+        let seq = value::signed(held.seq);
+        let told_by: Option<(i64, u32)> = self
+            .conn
+            .prepare_cached(TOLD_BY)?
+            .query_row(params![seq, held.id.as_bytes(), value::signed(held.fence.number())], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
+        let Some((lane, delivery)) = told_by else { return Ok(Reported::Fenced) };
+        if let Some(progress) = &report.progress {
+            self.conn
+                .prepare_cached("UPDATE standing SET progress = ?2 WHERE seq = ?1")?
+                .execute(params![seq, value::to_json(progress)?])?;
+            let (fraction, message) = (progress.fraction, progress.message.clone());
+            self.tell(lane, held.id, || Happening::Progressed { fraction, message })?;
+        }
+        if !report.lines.is_empty() {
+            self.keep_lines(seq, delivery, &report.lines)?;
+        }
+        Ok(Reported::Kept)
+    }
+
+    fn keep_lines(&self, seq: i64, delivery: u32, lines: &[LogLine]) -> Result<()> {
+        let number = |sql| {
+            self.conn.prepare_cached(sql)?.query_row(params![seq, delivery], |row| row.get::<_, u32>(0))
+        };
+        let mut last = number(LAST_LINE)?;
+        // Numbers start at 1, so there are at most as many lines as the last one's number says.
+        let room = limits::LOG_LINES.saturating_sub(last);
+        let fits = u32::try_from(lines.len()).is_ok_and(|lines| lines <= room);
+        let mut kept = if fits { last } else { number(COUNT_LINES)? };
+        let mut insert = self.conn.prepare_cached(
+            "INSERT INTO log (seq, delivery, number, at, text) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        for line in lines {
+            if line.number <= last || kept >= limits::LOG_LINES {
+                continue;
+            }
+            insert.execute(params![seq, delivery, line.number, line.at.as_micros(), line.text])?;
+            last = line.number;
+            kept += 1;
+        }
+        Ok(())
+    }
+}

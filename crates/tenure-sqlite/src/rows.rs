@@ -1,0 +1,147 @@
+//! Whole jobs, between rows and the domain.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
+
+use crate::fault::unreadable;
+use crate::{code, value};
+
+/// A job with what only this store knows of it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub job: Job,
+    /// The lane that it is in.
+    pub lane: i64,
+    /// Whether it has a row in `standing`.
+    pub begun: bool,
+}
+
+const COLUMNS: &str =
+    "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, j.due, j.created, j.terms, j.args,
+        s.state, s.fence, s.attempt, s.delivery, s.why, s.due, s.until, s.started, s.ended, s.expires,
+        s.holder, s.failure, s.output, s.place, s.cancel, s.progress
+     FROM job j CROSS JOIN lane l ON l.id = j.lane LEFT JOIN standing s ON s.seq = j.seq";
+
+/// Finds a job by its place in the order of acceptance.
+pub(crate) fn by_seq(conn: &Connection) -> Result<CachedStatement<'_>> {
+    conn.prepare_cached(&format!("{COLUMNS} WHERE j.seq = ?1"))
+}
+
+/// The job with this place in the order of acceptance.
+pub(crate) fn find_by_seq(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
+    by_seq(conn)?.query_row([seq], stored).optional()
+}
+
+/// The job with this id.
+pub(crate) fn find(conn: &Connection, id: JobId) -> Result<Option<Stored>> {
+    match seq_of(conn, id)? {
+        Some(seq) => find_by_seq(conn, seq),
+        None => Ok(None),
+    }
+}
+
+/// Where the job with this id is.
+pub(crate) fn seq_of(conn: &Connection, id: JobId) -> Result<Option<i64>> {
+    conn.prepare_cached("SELECT seq FROM job WHERE id = ?1")?
+        .query_row([id.as_bytes()], |row| row.get(0))
+        .optional()
+}
+
+/// Reads a row of [`COLUMNS`].
+pub(crate) fn stored(row: &Row<'_>) -> Result<Stored> {
+    let begun = row.get_ref(10)? != ValueRef::Null;
+    let job = Job {
+        seq: value::seq(row.get(0)?)?,
+        id: value::job_id(row, 1)?,
+        queue: value::queue(row, 2)?,
+        kind: value::kind(row, 3)?,
+        priority: value::priority(row.get(5)?)?,
+        created: value::instant(row, 7)?,
+        terms: value::terms(row, 8)?.unwrap_or_default(),
+        args: Args::stored(row.get_ref(9)?.as_blob()?),
+        state: if begun {
+            state(row)?
+        } else {
+            State::Waiting { due: value::instant(row, 6)?, why: Why::Enqueued }
+        },
+        fence: if begun { value::fence(row.get(11)?)? } else { Fence::NONE },
+        attempt: if begun { value::number(row.get(12)?)? } else { 0 },
+        delivery: if begun { value::number(row.get(13)?)? } else { 0 },
+        started: value::maybe_instant(row, 17)?,
+        expires: value::maybe_instant(row, 19)?,
+        holder: value::host_id(row, 20)?,
+        failure: value::maybe_json(row, 21)?,
+        output: output(row)?,
+        cancel: value::maybe_json(row, 24)?,
+        progress: value::maybe_json(row, 25)?,
+    };
+    Ok(Stored { job, lane: row.get(4)?, begun })
+}
+
+fn state(row: &Row<'_>) -> Result<State> {
+    let finished = |end: End| Ok(State::Finished { at: value::instant(row, 18)?, end });
+    match row.get(10)? {
+        code::WAITING => Ok(State::Waiting { due: value::instant(row, 15)?, why: code::why(row.get(14)?)? }),
+        code::RUNNING => Ok(State::Running {
+            holder: value::host_id(row, 20)?.ok_or_else(|| unreadable("a running job without a holder"))?,
+            until: value::instant(row, 16)?,
+            due: value::instant(row, 15)?,
+        }),
+        code::SUCCEEDED => finished(End::Succeeded),
+        code::FAILED => finished(End::Failed),
+        code::CANCELLED => finished(End::Cancelled),
+        other => Err(unreadable(format_args!("state {other}"))),
+    }
+}
+
+fn output(row: &Row<'_>) -> Result<Option<Output>> {
+    let value: Option<Vec<u8>> = row.get(22)?;
+    let place = row.get(23)?;
+    Ok(value.map(|value| Output { value, place }))
+}
+
+/// Writes the standing of a job, whatever it was before.
+pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Stored) -> Result<()> {
+    let mut statement = conn.prepare_cached(
+        "INSERT INTO standing (seq, lane, state, fence, attempt, delivery, why, due, until, lapse, started, ended,
+             expires, holder, failure, output, place, cancel, progress)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+         ON CONFLICT (seq) DO UPDATE SET
+             lane = excluded.lane, state = excluded.state, fence = excluded.fence, attempt = excluded.attempt,
+             delivery = excluded.delivery, why = excluded.why, due = excluded.due, until = excluded.until,
+             lapse = excluded.lapse, started = excluded.started, ended = excluded.ended,
+             expires = excluded.expires, holder = excluded.holder, failure = excluded.failure,
+             output = excluded.output, place = excluded.place, cancel = excluded.cancel,
+             progress = excluded.progress",
+    )?;
+    let (why, until, ended) = match job.state {
+        State::Waiting { why, .. } => (Some(code::of_why(why)), None, None),
+        State::Running { until, .. } => (None, Some(until), None),
+        State::Finished { at, .. } => (None, None, Some(at)),
+    };
+    let deadline = job.cancel.as_ref().map(|request| request.deadline);
+    let lapse = until.map(|until| deadline.map_or(until, |deadline| until.min(deadline)));
+    statement.execute(params![
+        value::signed(job.seq),
+        lane,
+        code::of_state(&job.state),
+        value::signed(job.fence.number()),
+        job.attempt,
+        job.delivery,
+        why,
+        job.state.due().map(|at| at.as_micros()),
+        until.map(|at| at.as_micros()),
+        lapse.map(|at| at.as_micros()),
+        job.started.map(|at| at.as_micros()),
+        ended.map(|at| at.as_micros()),
+        job.expires.map(|at| at.as_micros()),
+        job.holder.map(|host| *host.as_bytes()),
+        value::maybe_to_json(job.failure.as_ref())?,
+        job.output.as_ref().map(|output| output.value.as_slice()),
+        job.output.as_ref().and_then(|output| output.place.as_deref()),
+        value::maybe_to_json(job.cancel.as_ref())?,
+        value::maybe_to_json(job.progress.as_ref())?,
+    ])?;
+    Ok(())
+}

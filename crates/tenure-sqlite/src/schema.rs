@@ -1,0 +1,101 @@
+//! The schema: ordered steps, each of which ran once and is kept word by word in the file.
+
+use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior};
+use tenure_core::Epoch;
+use tenure_store::Fault;
+
+use crate::connection::APPLICATION_ID;
+use crate::fault::{fault_of, unreadable};
+
+struct Step {
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// A step that was released is never edited: the file of every user holds its text.
+const STEPS: &[Step] = &[Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") }];
+
+const MIGRATION: &str = "CREATE TABLE migration (
+    number INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL,
+    sql    TEXT NOT NULL
+) STRICT";
+
+/// Refuses the schema of a later version.
+pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
+    if version <= latest() {
+        return Ok(());
+    }
+    Err(Fault::Broken(format!(
+        "its schema is number {version} and this program knows only {}; use the newer program",
+        latest()
+    )))
+}
+
+/// Brings the schema up to date, in one transaction: several programs may start at once.
+/// Answers the epoch of the file, raised if the file is a copy that was never opened before.
+pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
+    let fail = |error: rusqlite::Error| fault_of(&error);
+    let txn = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let version = number(&txn, "PRAGMA user_version").map_err(fail)?;
+    check_version(version)?;
+    if version == 0 {
+        txn.execute(MIGRATION, []).map_err(fail)?;
+        txn.pragma_update(None, "application_id", APPLICATION_ID).map_err(fail)?;
+    }
+    for (number, step) in (1_i64..).zip(STEPS) {
+        if number <= version {
+            check_step(&txn, number, step)?;
+            continue;
+        }
+        txn.execute_batch(step.sql).map_err(fail)?;
+        txn.execute(
+            "INSERT INTO migration (number, name, sql) VALUES (?1, ?2, ?3)",
+            (number, step.name, step.sql),
+        )
+        .map_err(fail)?;
+    }
+    txn.pragma_update(None, "user_version", latest()).map_err(fail)?;
+    let epoch = settle_epoch(&txn).map_err(fail)?;
+    txn.commit().map_err(fail)?;
+    Ok(epoch)
+}
+
+fn latest() -> i64 {
+    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+fn check_step(conn: &Connection, number: i64, step: &Step) -> Result<(), Fault> {
+    let sql: Option<String> = conn
+        .query_row("SELECT sql FROM migration WHERE number = ?1", [number], |row| row.get(0))
+        .optional()
+        .map_err(|error| fault_of(&error))?;
+    if sql.as_deref() == Some(step.sql) {
+        return Ok(());
+    }
+    Err(Fault::Broken(format!(
+        "step {} of its schema is not the one of this program; use the program that made it",
+        step.name
+    )))
+}
+
+/// A copy may have forgotten grants that the original made after it: its fences start above them.
+fn settle_epoch(conn: &Connection) -> Result<Epoch> {
+    let value = |name: &str| {
+        conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
+    };
+    let stored = value("epoch")?;
+    let epoch =
+        u16::try_from(stored).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {stored}")))?;
+    if value("restored")? == 0 {
+        return Ok(epoch);
+    }
+    let epoch = epoch.next();
+    conn.execute("UPDATE meta SET value = ?1 WHERE name = 'epoch'", [epoch.number()])?;
+    conn.execute("UPDATE meta SET value = 0 WHERE name = 'restored'", [])?;
+    Ok(epoch)
+}
+
+fn number(conn: &Connection, sql: &str) -> Result<i64> {
+    conn.query_row(sql, [], |row| row.get(0))
+}

@@ -1,0 +1,283 @@
+//! The store.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tenure_core::{
+    Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing, Timestamp,
+};
+use tenure_store::{
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
+    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Turn, Views,
+};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use crate::command::{Command, Reply};
+use crate::connection::reading;
+use crate::fault::fault_of;
+use crate::inspect::of_file;
+use crate::readers::Readers;
+use crate::writer::Writer;
+use crate::writing::Memory;
+use crate::{Options, backup, hosts, open, views};
+
+/// Commands that may wait for the writer before whoever asks waits, too.
+const WAITING_COMMANDS: usize = 4096;
+
+/// Jobs in one SQLite file.
+///
+/// One thread writes, a few read, one watches for what other processes write. Dropping the store ends
+/// them; [`Store::close`] also waits until the file is whole and alone.
+pub struct SqliteStore {
+    path: PathBuf,
+    options: Options,
+    clock: Arc<dyn Clock>,
+    bulletin: Arc<Bulletin>,
+    writer: mpsc::Sender<Command>,
+    readers: Readers,
+    commits: Arc<AtomicU64>,
+    closed: AtomicBool,
+    /// The threads besides the writer; taken by whoever closes.
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    /// Ends when the last of them has ended.
+    alive: mpsc::Receiver<()>,
+    /// Ends the watch when it is dropped.
+    stop_watch: std::sync::mpsc::Sender<()>,
+}
+
+impl SqliteStore {
+    /// Opens the file, or creates it.
+    ///
+    /// # Errors
+    /// Tells what is wrong with a file that is not Tenure's, damaged, or made by a later version; such a
+    /// file stays as it is.
+    pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
+        let path = path.as_ref().to_owned();
+        let (conn, epoch) = open::open(&path, &options)?;
+        let read = || reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error)));
+        let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
+        let watching = read()?;
+        let (bulletin, commits) = (Arc::new(Bulletin::default()), Arc::new(AtomicU64::new(0)));
+        let (sender, inbox) = mpsc::channel(WAITING_COMMANDS);
+        let (alive, threads_alive) = mpsc::channel(1);
+        let (stop_watch, stop) = std::sync::mpsc::channel();
+        let writer = Writer {
+            conn,
+            path: path.clone(),
+            memory: Memory::new(epoch),
+            clock: Arc::clone(&clock),
+            bulletin: Arc::clone(&bulletin),
+            commits: Arc::clone(&commits),
+            commit_takes_at_least: options.commit_takes_at_least,
+        };
+        let no_thread =
+            |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));
+        let readers = Readers::start(connections, &alive).map_err(no_thread)?;
+        crate::watch::start(watching, sender.downgrade(), stop, alive).map_err(no_thread)?;
+        std::thread::Builder::new()
+            .name("tenure-write".to_owned())
+            .spawn(move || writer.run(inbox))
+            .map_err(no_thread)?;
+        Ok(Arc::new(Self {
+            path,
+            options,
+            clock,
+            bulletin,
+            writer: sender,
+            readers,
+            commits,
+            closed: AtomicBool::new(false),
+            threads: Mutex::new(Some(Threads { alive: threads_alive, stop_watch })),
+        }))
+    }
+
+    /// Copies the file while it is in use. The copy appears under its name when it is whole.
+    ///
+    /// A store that opens the copy grants greater fences than any that this one ever grants, even
+    /// those that the copy knows nothing of.
+    pub fn backup(&self, to: &Path) -> Answer<'_, ()> {
+        let (from, to) = (self.path.clone(), to.to_owned());
+        Box::pin(async move {
+            self.check_open()?;
+            self.readers.read(move |conn| backup::copy(conn, &from, &to)).await
+        })
+    }
+
+    /// How many transactions have been written: fewer than calls, if callers shared some.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
+        self.check_open()?;
+        let (reply, answer) = oneshot::channel();
+        if self.writer.send(command(reply)).await.is_err() {
+            return Err(self.without_writer(Fault::Unavailable));
+        }
+        answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.check_open()?;
+        let now = self.clock.now();
+        let answer = self.readers.read(move |conn| look(conn, now).map_err(|error| fault_of(&error))).await;
+        answer.map_err(|fault| of_file(&self.path, fault))
+    }
+
+    fn check_open(&self) -> Result<(), Fault> {
+        if self.closed.load(Ordering::Acquire) { Err(Fault::Closed) } else { Ok(()) }
+    }
+
+    /// What to say when the writer has ended.
+    fn without_writer(&self, fault: fn(String) -> Fault) -> Fault {
+        match self.check_open() {
+            Err(closed) => closed,
+            Ok(()) => {
+                of_file(&self.path, fault("its writing thread has ended; open the file again".to_owned()))
+            }
+        }
+    }
+}
+
+impl Jobs for SqliteStore {
+    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
+        Box::pin(self.write(|reply| Command::Enqueue(batch, reply)))
+    }
+
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+        Box::pin(self.write(|reply| Command::Reserve(ask, reply)))
+    }
+
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+        Box::pin(self.write(|reply| Command::Renew(ask, reply)))
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+        Box::pin(self.write(|reply| Command::Settle(settlements, then, reply)))
+    }
+
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+        Box::pin(self.write(|reply| Command::Report(reports, reply)))
+    }
+
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+        Box::pin(self.write(|reply| Command::Change(change, selection, reply)))
+    }
+
+    fn tend(&self) -> Answer<'_, Tended> {
+        Box::pin(self.write(Command::Tend))
+    }
+}
+
+impl Hosts for SqliteStore {
+    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+        let (name, serves) = (name.to_owned(), serves.to_vec());
+        Box::pin(self.write(move |reply| Command::Announce { id, name, serves, ttl, reply }))
+    }
+
+    fn retire(&self, id: HostId) -> Answer<'_, ()> {
+        Box::pin(self.write(move |reply| Command::Retire(id, reply)))
+    }
+
+    fn hosts(&self) -> Answer<'_, Vec<Host>> {
+        Box::pin(self.read(hosts::alive))
+    }
+}
+
+impl Views for SqliteStore {
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        Box::pin(self.read(move |conn, _| views::job(conn, id)))
+    }
+
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+        Box::pin(self.read(move |conn, now| views::page(conn, &ask, now)))
+    }
+
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+        Box::pin(self.read(move |conn, _| views::attempts(conn, id)))
+    }
+
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+        Box::pin(self.read(move |conn, _| views::logs(conn, id, behind, at_most)))
+    }
+
+    fn counts(&self) -> Answer<'_, Vec<Count>> {
+        Box::pin(self.read(|conn, _| views::counts(conn)))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+        Box::pin(self.read(views::queues))
+    }
+
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+        Box::pin(self.read(move |conn, now| views::standing(conn, id, now)))
+    }
+
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        Box::pin(self.write(move |reply| Command::SetPaused(queue, paused, reply)))
+    }
+}
+
+impl Hints for SqliteStore {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.bulletin.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.bulletin.asked()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.bulletin.events()
+    }
+}
+
+impl Store for SqliteStore {
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn describe(&self) -> String {
+        let synchronous = self.options.durability.synchronous();
+        format!("SQLite file {} (WAL, synchronous {synchronous})", self.path.display())
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Err(Fault::Closed);
+            }
+            let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.readers.stop().await;
+            if let Some(Threads { mut alive, stop_watch }) = threads {
+                drop(stop_watch);
+                while alive.recv().await.is_some() {}
+            }
+            // The writer goes last, so that it is alone when it works the log into the file.
+            let (reply, answer) = oneshot::channel();
+            if self.writer.send(Command::Close(reply)).await.is_err() {
+                return Ok(());
+            }
+            answer.await.unwrap_or(Ok(()))
+        })
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}

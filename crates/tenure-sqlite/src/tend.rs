@@ -1,0 +1,40 @@
+//! A bounded step of upkeep.
+
+use rusqlite::{Result, params};
+use tenure_core::limits;
+use tenure_store::Tended;
+
+use crate::rows::find_by_seq;
+use crate::value;
+use crate::writing::Writing;
+
+pub(crate) const EXPIRED: &str =
+    "SELECT seq FROM standing WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2";
+pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NULL AND until <= ?1";
+
+impl Writing<'_> {
+    /// Sweeps, and removes what nobody needs any more.
+    pub(crate) fn tend(&mut self) -> Result<Tended> {
+        let swept = self.sweep()?;
+        let pruned = self.prune()?;
+        let now = self.now.as_micros();
+        self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
+        self.conn.prepare_cached("DELETE FROM host WHERE until <= ?1")?.execute([now])?;
+        let more = swept.more || pruned >= limits::PRUNE_JOBS;
+        Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
+    }
+
+    fn prune(&mut self) -> Result<usize> {
+        let seqs = self
+            .conn
+            .prepare_cached(EXPIRED)?
+            .query_map(params![self.now.as_micros(), value::bound(limits::PRUNE_JOBS)], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
+        for seq in &seqs {
+            if let Some(stored) = find_by_seq(self.conn, *seq)? {
+                self.remove(&stored)?;
+            }
+        }
+        Ok(seqs.len())
+    }
+}

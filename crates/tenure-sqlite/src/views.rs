@@ -1,0 +1,143 @@
+//! Looking, on a connection of its own.
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use tenure_core::{Attempt, Job, JobId, LogLine, Standing, State, StateName, Timestamp, limits};
+use tenure_store::{Count, Page, PageAsk, QueueInfo};
+
+use crate::listing::{self, WalkAsk, walk};
+use crate::rows::{Stored, find, seq_of};
+use crate::{attempts, hosts, value};
+
+const NEXT_PRIORITY: &str =
+    "SELECT priority, due FROM ready WHERE lane = ?1 AND priority > ?2 ORDER BY priority, due LIMIT 1";
+pub(crate) const AHEAD_IN_LINE: &str = "SELECT count(*) FROM (SELECT 1 FROM ready
+     WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4) AND due <= ?5 LIMIT ?6)";
+/// Due, but not in line yet.
+pub(crate) const AHEAD_IN_DIARY: &str = "SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later
+     WHERE due <= ?5 ORDER BY due LIMIT ?6) WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4)";
+const AT_WORK: &str =
+    "SELECT j.id FROM standing s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN job j ON j.seq = s.seq
+     WHERE s.state = 1 AND l.queue = ?1 AND s.until > ?2 ORDER BY s.seq LIMIT ?3";
+
+/// Most jobs that are counted or named around another.
+const SURROUNDING: usize = 1000;
+
+pub(crate) fn job(conn: &Connection, id: JobId) -> Result<Option<Job>> {
+    Ok(find(conn, id)?.map(|stored| stored.job))
+}
+
+pub(crate) fn page(conn: &Connection, ask: &PageAsk, now: Timestamp) -> Result<Page> {
+    let at_most = ask.at_most.clamp(1, limits::PAGE_JOBS);
+    let walk =
+        walk(conn, &WalkAsk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now })?;
+    Ok(Page { jobs: listing::jobs(walk.found), next: walk.next })
+}
+
+pub(crate) fn attempts(conn: &Connection, id: JobId) -> Result<Vec<Attempt>> {
+    find(conn, id)?.map_or(Ok(Vec::new()), |stored| attempts::of(conn, &stored.job))
+}
+
+pub(crate) fn logs(conn: &Connection, id: JobId, behind: (u32, u32), at_most: usize) -> Result<Vec<LogLine>> {
+    let Some(seq) = seq_of(conn, id)? else { return Ok(Vec::new()) };
+    let mut statement = conn.prepare_cached(
+        "SELECT delivery, number, at, text FROM log
+         WHERE seq = ?1 AND (delivery, number) > (?2, ?3) ORDER BY delivery, number LIMIT ?4",
+    )?;
+    let lines = statement.query_map(params![seq, behind.0, behind.1, value::bound(at_most)], |row| {
+        let (delivery, number) = (row.get(0)?, row.get(1)?);
+        Ok(LogLine { delivery, number, at: value::instant(row, 2)?, text: row.get(3)? })
+    })?;
+    lines.collect()
+}
+
+pub(crate) fn counts(conn: &Connection) -> Result<Vec<Count>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT queue, kind, scheduled, queued, running, succeeded, failed, cancelled FROM lane ORDER BY queue, kind",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut counts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (queue, kind) = (value::queue(row, 0)?, value::kind(row, 1)?);
+        for (column, state) in (2..).zip(StateName::ALL) {
+            let jobs = value::seq(row.get(column)?)?;
+            if jobs > 0 {
+                counts.push(Count { queue: queue.clone(), kind: kind.clone(), state, jobs });
+            }
+        }
+    }
+    Ok(counts)
+}
+
+pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>> {
+    let mut statement = conn.prepare_cached("SELECT name, paused FROM queue ORDER BY name")?;
+    let mut rows = statement.query([])?;
+    let mut queues = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = value::queue(row, 0)?;
+        let mut oldest_due = None;
+        for lane in lanes_of(conn, name.as_str())? {
+            oldest_due = oldest_in(conn, lane)?.into_iter().chain(oldest_due).min();
+        }
+        let oldest_due = oldest_due.filter(|due| *due <= now);
+        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due });
+    }
+    Ok(queues)
+}
+
+pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<Option<Standing>> {
+    let Some(stored) = find(conn, id)? else { return Ok(None) };
+    let queue = stored.job.queue.as_str();
+    let paused = conn
+        .prepare_cached("SELECT paused FROM queue WHERE name = ?1")?
+        .query_row([queue], |row| row.get(0))
+        .optional()?;
+    let serving = hosts::alive(conn, now)?.into_iter().flat_map(|host| host.serves).collect();
+    let running = conn
+        .prepare_cached(AT_WORK)?
+        .query_map(params![queue, now.as_micros(), value::bound(SURROUNDING)], |row| value::job_id(row, 0))?
+        .collect::<Result<Vec<_>>>()?;
+    let ahead = ahead_of(conn, &stored, now)?;
+    Ok(Some(Standing { paused: paused.unwrap_or(false), serving, running, ahead, job: stored.job }))
+}
+
+fn lanes_of(conn: &Connection, queue: &str) -> Result<Vec<i64>> {
+    conn.prepare_cached("SELECT id FROM lane WHERE queue = ?1")?
+        .query_map([queue], |row| row.get(0))?
+        .collect()
+}
+
+/// The smallest due of a lane's line: its jobs lie by priority first, so it hops from one to the next.
+fn oldest_in(conn: &Connection, lane: i64) -> Result<Option<Timestamp>> {
+    let mut statement = conn.prepare_cached(NEXT_PRIORITY)?;
+    let (mut priority, mut oldest) = (i64::MIN, None);
+    while let Some((next, due)) =
+        statement.query_row([lane, priority], |row| Ok((row.get(0)?, value::instant(row, 1)?))).optional()?
+    {
+        oldest = Some(oldest.map_or(due, |oldest: Timestamp| oldest.min(due)));
+        priority = next;
+    }
+    Ok(oldest)
+}
+
+fn ahead_of(conn: &Connection, stored: &Stored, now: Timestamp) -> Result<u32> {
+    let State::Waiting { due, .. } = stored.job.state else { return Ok(0) };
+    if due > now {
+        return Ok(0);
+    }
+    let most = value::bound(SURROUNDING);
+    let mut ahead = 0_i64;
+    for lane in lanes_of(conn, stored.job.queue.as_str())? {
+        let key = [
+            lane,
+            stored.job.priority.number(),
+            due.as_micros(),
+            value::signed(stored.job.seq),
+            now.as_micros(),
+            most,
+        ];
+        for sql in [AHEAD_IN_LINE, AHEAD_IN_DIARY] {
+            ahead += conn.prepare_cached(sql)?.query_row(key, |row| row.get::<_, i64>(0))?;
+        }
+    }
+    value::number(ahead.min(most))
+}

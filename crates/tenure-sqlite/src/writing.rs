@@ -1,0 +1,188 @@
+//! One transaction of the writer, as the commands in it see it.
+
+use rusqlite::{Connection, Result, params};
+use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
+use tenure_store::{Bulletin, Event, Happening};
+
+use crate::grants::Grants;
+use crate::lanes::{Lanes, LanesMark};
+use crate::value;
+
+/// What the writer keeps in mind between transactions. All of it can be read again from the file.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub epoch: Epoch,
+    pub lanes: Lanes,
+    pub grants: Grants,
+    /// The last `seq` that was given.
+    last_seq: Option<i64>,
+    /// What `PRAGMA data_version` said last: it changes when another connection commits.
+    data_version: Option<i64>,
+}
+
+/// A transaction that is being written.
+pub(crate) struct Writing<'w> {
+    pub conn: &'w Connection,
+    pub memory: &'w mut Memory,
+    pub now: Timestamp,
+    pub news: News,
+}
+
+/// What to tell once the transaction is durable.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub is_heard: bool,
+    pub due: bool,
+    pub asked: bool,
+    events: Vec<Event>,
+}
+
+/// How a transaction was before a batch that may be refused.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    lanes: LanesMark,
+    last_seq: Option<i64>,
+    events: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(epoch: Epoch) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    /// Whether another process has committed since this was asked last.
+    pub(crate) fn others_have_written(&mut self, conn: &Connection) -> Result<bool> {
+        let version =
+            conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0))?;
+        let before = self.data_version.replace(version);
+        Ok(before.is_some_and(|before| before != version))
+    }
+
+    /// Forgets what may be wrong now.
+    pub(crate) fn forget(&mut self) {
+        self.lanes.forget();
+        self.grants.forget();
+        self.last_seq = None;
+    }
+}
+
+impl<'w> Writing<'w> {
+    /// The transaction that has just begun on this connection. Answers also whether another process has
+    /// written since the last one.
+    pub(crate) fn begin(
+        conn: &'w Connection,
+        memory: &'w mut Memory,
+        now: Timestamp,
+        is_heard: bool,
+    ) -> Result<Self> {
+        let mut news = News { is_heard, ..News::default() };
+        if memory.others_have_written(conn)? {
+            memory.last_seq = None;
+            (news.due, news.asked) = (true, true);
+        }
+        if news.due || memory.last_seq.is_none() {
+            memory.lanes.refresh(conn)?;
+        }
+        Ok(Self { conn, memory, now, news })
+    }
+
+    /// Writes what is written once a transaction.
+    pub(crate) fn finish(self) -> Result<News> {
+        self.memory.lanes.flush(self.conn)?;
+        Ok(self.news)
+    }
+
+    /// The next place in the order of acceptance.
+    pub(crate) fn next_seq(&mut self) -> Result<i64> {
+        let last = match self.memory.last_seq {
+            Some(last) => last,
+            None => self.conn.query_row(
+                "SELECT max((SELECT ifnull(max(seq), 0) FROM job), (SELECT value FROM meta WHERE name = 'removed'))",
+                [],
+                |row| row.get(0),
+            )?,
+        };
+        self.memory.last_seq = Some(last + 1);
+        Ok(last + 1)
+    }
+
+    /// The last place that was given, as far as it is known.
+    pub(crate) fn last_seq(&self) -> Option<i64> {
+        self.memory.last_seq
+    }
+
+    /// Takes back the places after this one: nothing was stored there.
+    pub(crate) fn give_back_seq(&mut self, last: Option<i64>) {
+        self.memory.last_seq = last;
+    }
+
+    /// Keeps the place of a removed job from being given again.
+    pub(crate) fn retire_seq(&self, seq: i64) -> Result<()> {
+        self.conn
+            .prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'removed' AND value < ?1")?
+            .execute([seq])?;
+        Ok(())
+    }
+
+    /// The smallest fence that may be granted, less one.
+    pub(crate) fn fence_floor(&self) -> i64 {
+        value::signed(tenure_core::Fence::NONE.next(self.memory.epoch).number()) - 1
+    }
+
+    /// Tells of a job, if anybody listens.
+    pub(crate) fn tell(&mut self, lane: i64, id: JobId, what: impl FnOnce() -> Happening) -> Result<()> {
+        if !self.news.is_heard {
+            return Ok(());
+        }
+        let lane = self.memory.lanes.get(lane)?;
+        let (kind, queue) = (lane.kind.clone(), lane.queue.clone());
+        self.news.events.push(Event { at: self.now, id, kind, queue, what: what() });
+        Ok(())
+    }
+
+    /// Tells which state a job has entered.
+    pub(crate) fn tell_became(
+        &mut self,
+        lane: i64,
+        id: JobId,
+        state: StateName,
+        failure: Option<&Failure>,
+    ) -> Result<()> {
+        self.tell(lane, id, || Happening::Became { state, failure: failure.map(ToString::to_string) })
+    }
+
+    /// Begins something that may have to be undone within the transaction.
+    pub(crate) fn mark(&self) -> Result<Mark> {
+        self.conn.prepare_cached("SAVEPOINT batch")?.execute(params![])?;
+        let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
+        Ok(Mark { lanes, last_seq, events: self.news.events.len() })
+    }
+
+    /// It stays.
+    pub(crate) fn keep(&self) -> Result<()> {
+        self.conn.prepare_cached("RELEASE batch")?.execute(params![])?;
+        Ok(())
+    }
+
+    /// It never was.
+    pub(crate) fn back_to(&mut self, mark: Mark) -> Result<()> {
+        self.conn.execute_batch("ROLLBACK TO batch; RELEASE batch")?;
+        self.memory.lanes.back_to(self.conn, mark.lanes)?;
+        self.memory.last_seq = mark.last_seq;
+        self.news.events.truncate(mark.events);
+        Ok(())
+    }
+}
+
+impl News {
+    /// Pins it on the board.
+    pub(crate) fn publish(self, bulletin: &Bulletin) {
+        self.events.into_iter().for_each(|event| bulletin.tell(event));
+        if self.due {
+            bulletin.call_due();
+        }
+        if self.asked {
+            bulletin.call_asked();
+        }
+    }
+}

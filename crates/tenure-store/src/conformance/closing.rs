@@ -1,0 +1,70 @@
+//! What a store as a whole promises, up to its close.
+
+use tenure_core::Fence;
+
+use super::given::{Given, TTL, cancel_within, decide, held, minutes, queue, want};
+use super::{Test, test};
+use crate::{Clock, Fault, PageAsk, Renew, Report, Selection};
+
+pub(super) fn tests() -> Vec<Test> {
+    vec![
+        test(a_store_goes_by_the_clock_it_was_given),
+        test(a_store_describes_itself_in_a_few_words),
+        test(a_store_begins_empty),
+        test(after_the_close_every_call_is_a_fault),
+        test(after_the_close_its_hints_can_still_be_asked_for),
+    ]
+}
+
+async fn a_store_goes_by_the_clock_it_was_given(given: Given) {
+    given.pass(minutes(7));
+    assert_eq!(given.store.clock().now(), given.clock.now());
+    let id = given.put(given.new_job("mail")).await;
+    assert_eq!(given.job(id).await.created, given.clock.now());
+}
+
+async fn a_store_describes_itself_in_a_few_words(given: Given) {
+    let words = given.store.describe();
+    assert!(!words.trim().is_empty() && words.len() < 500 && !words.contains('\n'), "{words:?}");
+}
+
+async fn a_store_begins_empty(given: Given) {
+    given.enqueue("mail", 2).await;
+    let other = given.anew(2).await;
+    assert_eq!(other.all().await, []);
+    assert_eq!(other.store.counts().await.unwrap(), []);
+    other.store.close().await.unwrap();
+}
+
+async fn after_the_close_every_call_is_a_fault(given: Given) {
+    let reserved = given.running().await;
+    let (id, ownership, mail) = (reserved.job().id, held(&reserved), queue("mail"));
+    let store = &given.store;
+    store.close().await.unwrap();
+    let closed = |answer: Result<(), Fault>| assert_eq!(answer, Err(Fault::Closed));
+    closed(store.enqueue(vec![given.new_job("mail")]).await.map(drop));
+    closed(store.reserve(given.ask(vec![want("mail", 1)], 1)).await.map(drop));
+    closed(store.renew(Renew { ttl: TTL, held: vec![ownership] }).await.map(drop));
+    closed(store.settle(vec![decide(reserved, tenure_core::Verdict::Released)], None).await.map(drop));
+    closed(store.report(vec![Report { held: ownership, progress: None, lines: vec![] }]).await.map(drop));
+    closed(store.change(cancel_within(TTL), Selection::Ids(vec![id])).await.map(drop));
+    closed(store.tend().await.map(drop));
+    closed(store.announce(given.holder, "web-1", &[], TTL).await);
+    closed(store.retire(given.holder).await);
+    closed(store.hosts().await.map(drop));
+    closed(store.job(id).await.map(drop));
+    closed(store.jobs(PageAsk::default()).await.map(drop));
+    closed(store.attempts(id).await.map(drop));
+    closed(store.logs(id, (0, 0), 1).await.map(drop));
+    closed(store.counts().await.map(drop));
+    closed(store.queues().await.map(drop));
+    closed(store.standing(id).await.map(drop));
+    closed(store.set_paused(&mail, true).await.map(drop));
+    assert!(ownership.fence > Fence::NONE);
+}
+
+async fn after_the_close_its_hints_can_still_be_asked_for(given: Given) {
+    given.store.close().await.unwrap();
+    assert!(!given.store.due().has_changed().unwrap());
+    assert!(!given.store.describe().is_empty());
+}

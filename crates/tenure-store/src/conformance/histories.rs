@@ -1,0 +1,80 @@
+//! Random histories: whatever is done to a store and to the reference, they answer the same.
+//!
+//! `TENURE_HISTORIES` says how many are tried and `TENURE_SEED` with which seed they begin: a history
+//! that failed is had again with its seed and a number of 1.
+
+use super::generator::Generator;
+use super::given::Given;
+use super::operation::{Answered, Operation, Side};
+use super::{Test, test};
+
+const HISTORIES: u64 = 200;
+const STEPS: usize = 60;
+
+pub(super) fn tests() -> Vec<Test> {
+    vec![test(every_history_goes_as_it_goes_with_the_reference), test(a_history_can_be_had_again)]
+}
+
+async fn every_history_goes_as_it_goes_with_the_reference(given: Given) {
+    let first = number_from("TENURE_SEED").unwrap_or(1);
+    let count = number_from("TENURE_HISTORIES").unwrap_or(HISTORIES);
+    for seed in first..first.saturating_add(count) {
+        let given = given.anew(seed).await;
+        let mut tested = Side::new(given.store.clone(), given.clock.clone());
+        let mut reference = Side::new(given.reference(), given.clock.clone());
+        let mut generator = Generator::new(seed);
+        for step in 1..=STEPS {
+            let operation = generator.draw(given.now(), &tested);
+            let answer = tested.apply(&operation).await;
+            // Time passes for both at once.
+            if let Operation::Pass(_) = operation {
+                continue;
+            }
+            let expected = reference.apply(&operation).await;
+            compare(seed, step, &operation, &answer, &expected);
+        }
+        let (answer, expected) = (tested.look_at_all().await, reference.look_at_all().await);
+        for (answer, expected) in answer.iter().zip(&expected) {
+            assert_eq!(answer, expected, "history {seed}, at its end");
+        }
+        assert_eq!(answer.len(), expected.len(), "history {seed}, at its end: another number of jobs");
+        given.store.close().await.unwrap();
+    }
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number is given"))
+}
+
+fn compare(seed: u64, step: usize, operation: &Operation, answer: &Answered, expected: &Answered) {
+    let at = || format!("history {seed}, step {step}: {operation:#?}");
+    assert!(answer.text == expected.text, "{}\nanswered {}\nexpected {}", at(), answer.text, expected.text);
+    // The next due instant is a hint that may be early; late, it would leave a due job lying.
+    let early_enough = match (answer.next_due, expected.next_due) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(hint), Some(due)) => hint <= due,
+    };
+    assert!(early_enough, "{}\nhinted {:?}\nexpected {:?}", at(), answer.next_due, expected.next_due);
+}
+
+async fn a_history_can_be_had_again(given: Given) {
+    for seed in 1..=5 {
+        let (first, second) = (told(&given, seed).await, told(&given, seed).await);
+        assert_eq!(first, second);
+        assert_ne!(first, told(&given, seed + 100).await);
+    }
+}
+
+async fn told(given: &Given, seed: u64) -> Vec<Answered> {
+    let given = given.anew(seed).await;
+    let mut side = Side::new(given.store.clone(), given.clock.clone());
+    let mut generator = Generator::new(seed);
+    let mut answers = Vec::new();
+    for _ in 0..STEPS {
+        let operation = generator.draw(given.now(), &side);
+        answers.push(side.apply(&operation).await);
+    }
+    given.store.close().await.unwrap();
+    answers
+}

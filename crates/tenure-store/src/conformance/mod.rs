@@ -1,0 +1,166 @@
+//! The conformance suite: what a store has to do, as tests; one named test a sentence.
+//!
+//! A store's `tests/conformance.rs`, declared with `harness = false`, is this:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use tenure_store::conformance::{self, Maker, Making};
+//! use tenure_store::{Clock, Store};
+//!
+//! struct Fresh;
+//!
+//! impl Maker for Fresh {
+//!     fn make(&self, clock: Arc<dyn Clock>) -> Making<'_> {
+//!         # fn my_store(_: Arc<dyn Clock>) -> Arc<dyn Store> { unimplemented!() }
+//!         Box::pin(async move { my_store(clock) })
+//!     }
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     conformance::run(Fresh)
+//! }
+//! ```
+//!
+//! Then `cargo test` prints each sentence, and takes a part of a name to run only those.
+
+// A test that unwraps fails where it stands, with what it found; there is nobody to hand an error to.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod attempts;
+mod change;
+mod closing;
+mod counts;
+mod enqueue;
+mod explain;
+mod generator;
+mod given;
+mod hints;
+mod histories;
+mod hosts;
+mod operation;
+mod races;
+mod renew;
+mod report;
+mod reserve;
+mod settle;
+mod tend;
+mod unique;
+mod views;
+
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{Clock, Store};
+use given::Given;
+
+/// A store, sooner or later.
+pub type Making<'a> = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send + 'a>>;
+
+/// Makes the stores that are tested.
+pub trait Maker: Send + Sync {
+    /// A new store on this clock, with nothing in it and nothing shared with an earlier one.
+    fn make(&self, clock: Arc<dyn Clock>) -> Making<'_>;
+}
+
+/// Runs the suite as the command line asks, prints as `cargo test` does, and answers how it went.
+#[must_use]
+pub fn run(maker: impl Maker + 'static) -> ExitCode {
+    let maker: Arc<dyn Maker> = Arc::new(maker);
+    let trials = all().into_iter().map(|test| trial(test, Arc::clone(&maker))).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn all() -> Vec<Test> {
+    [
+        attempts::tests(),
+        change::tests(),
+        closing::tests(),
+        counts::tests(),
+        enqueue::tests(),
+        explain::tests(),
+        hints::tests(),
+        histories::tests(),
+        hosts::tests(),
+        races::tests(),
+        renew::tests(),
+        report::tests(),
+        reserve::tests(),
+        settle::tests(),
+        tend::tests(),
+        unique::tests(),
+        views::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One sentence of the contract, and how to find out whether it holds.
+struct Test {
+    sentence: &'static str,
+    threads: Threads,
+    run: Box<dyn Fn(Given) -> Running + Send>,
+}
+
+/// A test on its way.
+type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a test runs on.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// The thread of the test, so that nothing but the test decides what happens when.
+    One,
+    /// Several, so that calls meet.
+    Several,
+}
+
+fn test<F, Run>(sentence: F) -> Test
+where
+    F: Fn(Given) -> Run + Send + 'static,
+    Run: Future<Output = ()> + 'static,
+{
+    Test {
+        sentence: name_of::<F>(),
+        threads: Threads::One,
+        run: Box::new(move |given| Box::pin(sentence(given))),
+    }
+}
+
+fn race<F, Run>(sentence: F) -> Test
+where
+    F: Fn(Given) -> Run + Send + 'static,
+    Run: Future<Output = ()> + 'static,
+{
+    Test { threads: Threads::Several, ..test(sentence) }
+}
+
+/// `noun::sentence`, by which a function of this suite is called on the command line.
+fn name_of<F>() -> &'static str {
+    let path = std::any::type_name::<F>();
+    path.split_once("conformance::").map_or(path, |(_, name)| name)
+}
+
+fn trial(test: Test, maker: Arc<dyn Maker>) -> Trial {
+    Trial::test(test.sentence, move || {
+        runtime(test.threads)?.block_on(async {
+            let given = Given::new(maker).await;
+            let store = Arc::clone(&given.store);
+            (test.run)(given).await;
+            // The tests of closing have closed it already.
+            let _ = store.close().await;
+        });
+        Ok(())
+    })
+}
+
+fn runtime(threads: Threads) -> std::io::Result<Runtime> {
+    match threads {
+        Threads::One => Builder::new_current_thread().enable_all().build(),
+        Threads::Several => Builder::new_multi_thread().worker_threads(4).enable_all().build(),
+    }
+}

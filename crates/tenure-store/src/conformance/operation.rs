@@ -1,0 +1,214 @@
+//! What may happen to a store, drawn by chance, and doing it to one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{
+    Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, Progress, QueueName, Reserved, Serves, Settlement,
+    Timestamp, Verdict, explain,
+};
+
+use super::given::{decide, held, list};
+use crate::{
+    Accepted, Change, Enqueued, Filter, Held, ManualClock, Order, Renew, Report, Reservation, Reserve,
+    Selection, Store,
+};
+
+/// Something that somebody does with a store. Reservations and settlements go by their place in
+/// what the [`Side`] has, for a proof belongs to the store that made it.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Enqueue(Vec<NewJob>),
+    Reserve(Reserve),
+    Renew { held: Vec<usize>, spent: Vec<usize>, ttl: Duration },
+    Settle { held: Vec<(usize, Verdict)>, spent: Vec<usize>, then: Option<Reserve> },
+    Report { held: Vec<usize>, spent: Vec<usize>, progress: Option<Progress>, lines: Vec<u32> },
+    Change(Change, Vec<JobId>),
+    ChangeMatching(Change, Filter),
+    SetPaused(QueueName, bool),
+    Announce(HostId, Vec<Serves>, Duration),
+    Retire(HostId),
+    Tend,
+    LookAt(JobId),
+    List(Filter, Order, usize),
+    LookAround,
+    Pass(Duration),
+}
+
+/// A store and what its callers have of it.
+pub(super) struct Side {
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    pub(super) held: Vec<Reserved>,
+    pub(super) spent: Vec<Settlement>,
+}
+
+/// What a store answered.
+#[derive(Debug, PartialEq)]
+pub(super) struct Answered {
+    /// In full, as text; fences without their epoch, which is the store's own affair.
+    pub(super) text: String,
+    /// When the store expects something next, if it was asked to reserve.
+    pub(super) next_due: Option<Timestamp>,
+}
+
+impl Side {
+    pub(super) fn new(store: Arc<dyn Store>, clock: ManualClock) -> Self {
+        Self { store, clock, held: Vec::new(), spent: Vec::new() }
+    }
+
+    pub(super) async fn apply(&mut self, operation: &Operation) -> Answered {
+        let mut next_due = None;
+        let text = match operation {
+            Operation::Enqueue(batch) => text(&self.store.enqueue(batch.clone()).await.unwrap()),
+            Operation::Reserve(ask) => {
+                let reservation = self.store.reserve(ask.clone()).await.unwrap();
+                next_due = reservation.next_due;
+                self.keep(reservation)
+            }
+            Operation::Renew { held, spent, ttl } => {
+                let ask = Renew { ttl: *ttl, held: self.ownerships(held, spent) };
+                text(&self.store.renew(ask).await.unwrap())
+            }
+            Operation::Settle { held, spent, then } => {
+                let settlements = self.decide(held, spent);
+                let turn = self.store.settle(settlements, then.clone()).await.unwrap();
+                next_due = turn.reservation.next_due;
+                format!("{:?} {}", turn.settled, self.keep(turn.reservation))
+            }
+            Operation::Report { held, spent, progress, lines } => {
+                let reports = self.reports(held, spent, progress, lines);
+                text(&self.store.report(reports).await.unwrap())
+            }
+            Operation::Change(change, ids) => {
+                text(&self.store.change(change.clone(), Selection::Ids(ids.clone())).await.unwrap())
+            }
+            Operation::ChangeMatching(change, filter) => self.change_matching(change, filter).await,
+            Operation::SetPaused(queue, paused) => {
+                text(&self.store.set_paused(queue, *paused).await.unwrap())
+            }
+            Operation::Announce(id, serves, ttl) => {
+                text(&self.store.announce(*id, "web", serves, *ttl).await.unwrap())
+            }
+            Operation::Retire(id) => text(&self.store.retire(*id).await.unwrap()),
+            Operation::Tend => text(&self.store.tend().await.unwrap()),
+            Operation::LookAt(id) => self.look_at(*id).await,
+            Operation::List(filter, order, page) => {
+                let jobs = list(&*self.store, filter.clone(), *order, *page).await;
+                text(&jobs.into_iter().map(without_epoch).collect::<Vec<_>>())
+            }
+            Operation::LookAround => self.look_around().await,
+            Operation::Pass(span) => {
+                self.clock.advance(*span);
+                String::new()
+            }
+        };
+        Answered { text, next_due }
+    }
+
+    /// Everything there is to see, one job after the other.
+    pub(super) async fn look_at_all(&self) -> Vec<String> {
+        let jobs = list(&*self.store, Filter::default(), Order::OldestFirst, 7).await;
+        let mut seen = vec![self.look_around().await];
+        for job in jobs {
+            seen.push(self.look_at(job.id).await);
+        }
+        seen
+    }
+
+    async fn look_at(&self, id: JobId) -> String {
+        let job = self.store.job(id).await.unwrap().map(without_epoch);
+        let attempts = self.store.attempts(id).await.unwrap();
+        let attempts: Vec<Attempt> =
+            attempts.into_iter().map(|a| Attempt { fence: counter(a.fence), ..a }).collect();
+        let log = self.store.logs(id, (1, 1), 5).await.unwrap();
+        let standing = self.store.standing(id).await.unwrap();
+        let now = self.store.clock().now();
+        let reason = standing.as_ref().map(|standing| explain(standing, now));
+        let around = standing.map(|s| (s.paused, s.serving, s.running, s.ahead, without_epoch(s.job)));
+        format!("{job:?}\n{attempts:?}\n{log:?}\n{reason:?}\n{around:?}")
+    }
+
+    async fn look_around(&self) -> String {
+        let counts = self.store.counts().await.unwrap();
+        let queues = self.store.queues().await.unwrap();
+        let hosts = self.store.hosts().await.unwrap();
+        format!("{counts:?}\n{queues:?}\n{hosts:?}")
+    }
+
+    async fn change_matching(&self, change: &Change, filter: &Filter) -> String {
+        let (mut outcomes, mut after) = (Vec::new(), None);
+        for _ in 0..1_000 {
+            let selection = Selection::Matching { filter: filter.clone(), after };
+            let changed = self.store.change(change.clone(), selection).await.unwrap();
+            outcomes.extend(changed.outcomes);
+            after = changed.next;
+            if after.is_none() {
+                return text(&outcomes);
+            }
+        }
+        panic!("a change over a filter comes to an end");
+    }
+
+    fn keep(&mut self, reservation: Reservation) -> String {
+        let jobs: Vec<Job> = reservation.jobs.iter().map(|r| without_epoch(r.job().clone())).collect();
+        self.held.extend(reservation.jobs);
+        text(&jobs)
+    }
+
+    fn ownerships(&self, places: &[usize], spent: &[usize]) -> Vec<Held> {
+        let of_spent = |s: &Settlement| Held { id: s.id(), seq: s.seq(), fence: s.fence() };
+        let present = places.iter().map(|place| held(&self.held[*place]));
+        present.chain(spent.iter().map(|place| of_spent(&self.spent[*place]))).collect()
+    }
+
+    fn decide(&mut self, places: &[(usize, Verdict)], spent: &[usize]) -> Vec<Settlement> {
+        let mut settlements: Vec<Settlement> = spent.iter().map(|place| self.spent[*place].clone()).collect();
+        for (place, verdict) in places {
+            settlements.push(decide(self.held.swap_remove(*place), verdict.clone()));
+        }
+        self.spent.extend(settlements.iter().skip(spent.len()).cloned());
+        settlements
+    }
+
+    fn reports(
+        &self,
+        places: &[usize],
+        spent: &[usize],
+        progress: &Option<Progress>,
+        lines: &[u32],
+    ) -> Vec<Report> {
+        let now = self.store.clock().now();
+        let of_held = |place: &usize| {
+            let delivery = self.held[*place].job().delivery;
+            let lines = lines.iter().map(|n| LogLine::new(delivery, *n, now, &format!("line {n}"))).collect();
+            Report { held: held(&self.held[*place]), progress: progress.clone(), lines }
+        };
+        let of_spent = |held: Held| Report { held, progress: progress.clone(), lines: vec![] };
+        let stale = self.ownerships(&[], spent).into_iter().map(of_spent);
+        places.iter().map(of_held).chain(stale).collect()
+    }
+}
+
+fn text(answer: &impl std::fmt::Debug) -> String {
+    format!("{answer:?}")
+}
+
+fn counter(fence: Fence) -> Fence {
+    Fence::from_number(fence.counter())
+}
+
+fn without_epoch(mut job: Job) -> Job {
+    job.fence = counter(job.fence);
+    job
+}
+
+/// The jobs of an answer that were not there before.
+pub(super) fn new_ones(enqueued: &Enqueued) -> Vec<JobId> {
+    let Enqueued::Stored(accepted) = enqueued else { return vec![] };
+    let new = accepted.iter().filter_map(|accepted| match accepted {
+        Accepted::New(id) | Accepted::Replaced { id, .. } => Some(*id),
+        Accepted::Repeated(_) | Accepted::Existing(_) => None,
+    });
+    new.collect()
+}
