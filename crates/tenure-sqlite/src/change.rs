@@ -1,7 +1,7 @@
 //! What people change about jobs.
 
 use rusqlite::{Result, params};
-use tenure_core::{Cancel, CancelRequest, JobId, Priority, QueueName, State, Unique, Window, limits, redo};
+use tenure_core::{Cancel, CancelRequest, Priority, QueueName, State, Unique, Window, limits, redo};
 use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection};
 
 use crate::listing::{WalkAsk, walk};
@@ -127,7 +127,7 @@ impl Writing<'_> {
             return Ok(ChangeOutcome::Already);
         }
         let lane = self.memory.lanes.of(self.conn, queue, &stored.job.kind)?;
-        self.rewrite(stored, |stored| {
+        self.transfer(stored, |stored| {
             stored.lane = lane;
             stored.job.queue = queue.clone();
         })
@@ -137,22 +137,37 @@ impl Writing<'_> {
         if stored.job.priority == priority {
             return Ok(ChangeOutcome::Already);
         }
-        self.rewrite(stored, |stored| stored.job.priority = priority)
+        self.transfer(stored, |stored| stored.job.priority = priority)
     }
 
-    fn reschedule(&mut self, stored: Stored, state: State) -> Result<ChangeOutcome> {
-        let (lane, id): (i64, JobId) = (stored.lane, stored.job.id);
-        let outcome = self.rewrite(stored, |stored| stored.job.state = state)?;
-        self.tell_became(lane, id, state.name(self.now), None)?;
-        Ok(outcome)
-    }
-
-    /// Takes a waiting job out of its place, changes it, and gives it its new place.
-    fn rewrite(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<ChangeOutcome> {
+    fn reschedule(&mut self, mut stored: Stored, state: State) -> Result<ChangeOutcome> {
         self.uncount(&stored)?;
+        stored.job.state = state;
+        self.rewrite(&stored)?;
+        if let State::Waiting { due, .. } = state {
+            self.place(&stored, due)?;
+        }
+        self.tell_became(stored.lane, stored.job.id, state.name(self.now), None)?;
+        Ok(ChangeOutcome::Done)
+    }
+
+    /// Changes where a waiting job waits, but not until when.
+    fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<ChangeOutcome> {
+        let State::Waiting { due, .. } = stored.job.state else { return Ok(ChangeOutcome::RefusedFinished) };
+        let place = self.unplace(&stored, due)?;
         edit(&mut stored);
-        let Some(due) = stored.job.state.due() else { return Ok(ChangeOutcome::RefusedFinished) };
-        let first_due = if stored.begun { None } else { Some(due.as_micros()) };
+        self.rewrite(&stored)?;
+        self.place_in(place, &stored, due)?;
+        Ok(ChangeOutcome::Done)
+    }
+
+    /// Writes what was edited of a waiting job.
+    fn rewrite(&self, stored: &Stored) -> Result<()> {
+        if stored.begun {
+            write_standing(self.conn, stored)?;
+        }
+        // The due of a job that was claimed before is in its standing.
+        let first_due = stored.job.state.due().filter(|_| !stored.begun).map(|due| due.as_micros());
         self.conn
             .prepare_cached("UPDATE job SET lane = ?2, priority = ?3, due = ifnull(?4, due) WHERE seq = ?1")?
             .execute(params![
@@ -161,10 +176,6 @@ impl Writing<'_> {
                 stored.job.priority.number(),
                 first_due
             ])?;
-        if stored.begun {
-            write_standing(self.conn, &stored)?;
-        }
-        self.place(&stored, due)?;
-        Ok(ChangeOutcome::Done)
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::Result;
-use tenure_core::{HostId, NewJob, QueueName, Serves, Settlement};
+use tenure_core::{HostId, NewJob, QueueName, Serves, Settlement, limits};
 use tenure_store::{
     Change, Changed, Enqueued, Fault, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
     Tended, Turn,
@@ -45,13 +45,13 @@ impl Command {
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Enqueue(batch, _) => batch.len(),
-            Self::Reserve(ask, _) => ask.at_most,
+            Self::Reserve(ask, _) => ask.at_most.min(limits::RESERVE_JOBS),
             Self::Renew(ask, _) => ask.held.len(),
             Self::Settle(settlements, then, _) => {
-                settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most)
+                settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most.min(limits::RESERVE_JOBS))
             }
             Self::Report(reports, _) => reports.iter().map(|report| 1 + report.lines.len()).sum(),
-            Self::Change(..) | Self::Tend(_) => tenure_core::limits::CHANGE_JOBS,
+            Self::Change(..) | Self::Tend(_) => limits::CHANGE_JOBS,
             Self::SetPaused(..) | Self::Announce { .. } | Self::Retire(..) | Self::Look | Self::Close(_) => 1,
         }
     }

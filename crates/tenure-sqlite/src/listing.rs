@@ -16,14 +16,14 @@ use crate::value;
 
 const CHUNK: i64 = 64;
 
-pub(crate) const ALL: &str = "SELECT seq FROM job WHERE seq > ? ORDER BY seq LIMIT ?";
-pub(crate) const BY_TAG: &str = "SELECT seq FROM tag WHERE tag = ? AND seq > ? ORDER BY seq LIMIT ?";
-pub(crate) const BY_LANE: &str = "SELECT seq FROM job WHERE lane = ? AND seq > ? ORDER BY seq LIMIT ?";
+pub(crate) const ALL: &str = "SELECT seq FROM job WHERE seq > ? ORDER BY seq LIMIT ? + 0";
+pub(crate) const BY_TAG: &str = "SELECT seq FROM tag WHERE tag = ? AND seq > ? ORDER BY seq LIMIT ? + 0";
+pub(crate) const BY_LANE: &str = "SELECT seq FROM job WHERE lane = ? AND seq > ? ORDER BY seq LIMIT ? + 0";
 pub(crate) const BY_TROUBLE: &str = "SELECT seq FROM standing
-     WHERE lane = ? AND state = ? AND state IN (3, 4) AND seq > ? ORDER BY seq LIMIT ?";
-pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ?";
-pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ?";
-pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ?";
+     WHERE lane = ? AND state = ? AND state IN (3, 4) AND seq > ? ORDER BY seq LIMIT ? + 0";
+pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ? + 0";
+pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ? + 0";
+pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ? + 0";
 
 /// A lane with as much of its counters as chooses a source.
 struct Lane {

@@ -7,7 +7,7 @@ use tenure_store::{Happening, Report, Reported};
 use crate::value;
 use crate::writing::Writing;
 
-const TOLD_BY: &str = "SELECT s.lane, s.delivery FROM job j CROSS JOIN standing s ON s.seq = j.seq
+const TOLD_BY: &str = "SELECT s.lane FROM job j CROSS JOIN standing s ON s.seq = j.seq
      WHERE j.seq = ?1 AND j.id = ?2 AND s.fence = ?3 AND s.state = 1";
 const LAST_LINE: &str = "SELECT ifnull(max(number), 0) FROM log WHERE seq = ?1 AND delivery = ?2";
 const COUNT_LINES: &str = "SELECT count(*) FROM log WHERE seq = ?1 AND delivery = ?2";
@@ -21,14 +21,12 @@ impl Writing<'_> {
     fn report_one(&mut self, report: &Report) -> Result<Reported> {
         let held = report.held;
         let seq = value::signed(held.seq);
-        let told_by: Option<(i64, u32)> = self
+        let told_by: Option<i64> = self
             .conn
             .prepare_cached(TOLD_BY)?
-            .query_row(params![seq, held.id.as_bytes(), value::signed(held.fence.number())], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(params![seq, held.id.as_bytes(), value::signed(held.fence.number())], |row| row.get(0))
             .optional()?;
-        let Some((lane, delivery)) = told_by else { return Ok(Reported::Fenced) };
+        let Some(lane) = told_by else { return Ok(Reported::Fenced) };
         if let Some(progress) = &report.progress {
             self.conn
                 .prepare_cached("UPDATE standing SET progress = ?2 WHERE seq = ?1")?
@@ -36,13 +34,15 @@ impl Writing<'_> {
             let (fraction, message) = (progress.fraction, progress.message.clone());
             self.tell(lane, held.id, || Happening::Progressed { fraction, message })?;
         }
-        if !report.lines.is_empty() {
-            self.keep_lines(seq, delivery, &report.lines)?;
+        for lines in report.lines.chunk_by(|line, next| line.delivery == next.delivery) {
+            self.keep_lines(seq, lines)?;
         }
         Ok(Reported::Kept)
     }
 
-    fn keep_lines(&self, seq: i64, delivery: u32, lines: &[LogLine]) -> Result<()> {
+    /// Keeps lines of one delivery.
+    fn keep_lines(&self, seq: i64, lines: &[LogLine]) -> Result<()> {
+        let Some(LogLine { delivery, .. }) = lines.first() else { return Ok(()) };
         let number = |sql| {
             self.conn.prepare_cached(sql)?.query_row(params![seq, delivery], |row| row.get::<_, u32>(0))
         };

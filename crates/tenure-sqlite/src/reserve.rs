@@ -17,10 +17,10 @@ pub(crate) type Place = (i64, i64, i64);
 
 pub(crate) const LINE: &str = "SELECT r.priority, r.due, r.seq, r.begun, j.id, j.created, j.terms, j.args
      FROM ready r CROSS JOIN job j ON j.seq = r.seq
-     WHERE r.lane = ?1 AND r.due <= ?2 ORDER BY r.priority, r.due, r.seq LIMIT ?3";
+     WHERE r.lane = ?1 AND r.due <= ?2 ORDER BY r.priority, r.due, r.seq LIMIT ?3 + 0";
 pub(crate) const PLACES: &str = "SELECT priority, due, seq FROM ready
      WHERE lane = ?1 AND due <= ?2 AND (priority, due, seq) > (?3, ?4, ?5)
-     ORDER BY priority, due, seq LIMIT ?6";
+     ORDER BY priority, due, seq LIMIT ?6 + 0";
 pub(crate) const BEGIN: &str = "INSERT INTO standing
          (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder)
      SELECT seq, lane, 1, ?6 + 1, 1, 1, due, ?7, ?7, ?5, ?8 FROM ready

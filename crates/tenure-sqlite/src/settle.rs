@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Next, Settlement, State, StateName};
 use tenure_store::Settled;
 
-use crate::rows::{find, find_by_seq};
+use crate::rows::find_by_seq;
 use crate::value;
 use crate::writing::Writing;
 
@@ -61,11 +61,11 @@ impl Writing<'_> {
 
     /// Every other end, by the whole job.
     fn settle_one(&mut self, settlement: &Settlement) -> Result<Settled> {
-        let stored = match find_by_seq(self.conn, value::signed(settlement.seq()))? {
-            Some(stored) if stored.job.id == settlement.id() => Some(stored),
-            Some(_) | None => find(self.conn, settlement.id())?,
+        // Places are never used again: another job there means that this one is gone.
+        let stored = find_by_seq(self.conn, value::signed(settlement.seq()))?;
+        let Some(stored) = stored.filter(|stored| stored.job.id == settlement.id()) else {
+            return Ok(Settled::Gone);
         };
-        let Some(stored) = stored else { return Ok(Settled::Gone) };
         if stored.job.fence != settlement.fence() {
             return Ok(Settled::Fenced);
         }

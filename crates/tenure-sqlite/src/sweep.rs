@@ -9,10 +9,10 @@ use crate::writing::Writing;
 
 pub(crate) const FIRST_LAPSE: &str = "SELECT lapse FROM standing WHERE state = 1 ORDER BY lapse LIMIT 1";
 pub(crate) const LAPSED: &str =
-    "SELECT seq FROM standing WHERE state = 1 AND lapse <= ?1 ORDER BY lapse LIMIT ?2";
+    "SELECT seq FROM standing WHERE state = 1 AND lapse <= ?1 ORDER BY lapse LIMIT ?2 + 0";
 pub(crate) const FIRST_LATER: &str = "SELECT due FROM later ORDER BY due LIMIT 1";
 pub(crate) const LAST_DUE: &str = "SELECT due, seq FROM
-     (SELECT due, seq FROM later WHERE due <= ?1 ORDER BY due, seq LIMIT ?2) ORDER BY due DESC, seq DESC LIMIT 1";
+     (SELECT due, seq FROM later WHERE due <= ?1 ORDER BY due, seq LIMIT ?2 + 0) ORDER BY due DESC, seq DESC LIMIT 1";
 pub(crate) const COUNT_DUE: &str =
     "SELECT lane, count(*) FROM later WHERE (due, seq) <= (?1, ?2) GROUP BY lane";
 pub(crate) const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun)

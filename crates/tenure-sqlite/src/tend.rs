@@ -9,7 +9,7 @@ use crate::value;
 use crate::writing::Writing;
 
 pub(crate) const EXPIRED: &str =
-    "SELECT seq FROM standing WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2";
+    "SELECT seq FROM standing WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2 + 0";
 pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NULL AND until <= ?1";
 
 impl Writing<'_> {

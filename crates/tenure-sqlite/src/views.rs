@@ -11,13 +11,13 @@ use crate::{attempts, hosts, value};
 const NEXT_PRIORITY: &str =
     "SELECT priority, due FROM ready WHERE lane = ?1 AND priority > ?2 ORDER BY priority, due LIMIT 1";
 pub(crate) const AHEAD_IN_LINE: &str = "SELECT count(*) FROM (SELECT 1 FROM ready
-     WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4) AND due <= ?5 LIMIT ?6)";
+     WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4) AND due <= ?5 LIMIT ?6 + 0)";
 /// Due, but not in line yet.
 pub(crate) const AHEAD_IN_DIARY: &str = "SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later
-     WHERE due <= ?5 ORDER BY due LIMIT ?6) WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4)";
+     WHERE due <= ?5 ORDER BY due LIMIT ?6 + 0) WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4)";
 const AT_WORK: &str =
     "SELECT j.id FROM standing s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN job j ON j.seq = s.seq
-     WHERE s.state = 1 AND l.queue = ?1 AND s.until > ?2 ORDER BY s.seq LIMIT ?3";
+     WHERE s.state = 1 AND l.queue = ?1 AND s.until > ?2 ORDER BY s.seq LIMIT ?3 + 0";
 
 /// Most jobs that are counted or named around another.
 const SURROUNDING: usize = 1000;
@@ -41,7 +41,7 @@ pub(crate) fn logs(conn: &Connection, id: JobId, behind: (u32, u32), at_most: us
     let Some(seq) = seq_of(conn, id)? else { return Ok(Vec::new()) };
     let mut statement = conn.prepare_cached(
         "SELECT delivery, number, at, text FROM log
-         WHERE seq = ?1 AND (delivery, number) > (?2, ?3) ORDER BY delivery, number LIMIT ?4",
+         WHERE seq = ?1 AND (delivery, number) > (?2, ?3) ORDER BY delivery, number LIMIT ?4 + 0",
     )?;
     let lines = statement.query_map(params![seq, behind.0, behind.1, value::bound(at_most)], |row| {
         let (delivery, number) = (row.get(0)?, row.get(1)?);

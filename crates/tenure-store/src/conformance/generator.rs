@@ -31,28 +31,28 @@ impl Generator {
     /// The next operation at `now`, on what `side` has.
     pub(super) fn draw(&mut self, now: Timestamp, side: &Side) -> Operation {
         match self.below(100) {
-            0..22 => Operation::Enqueue((0..=self.below(3)).map(|_| self.job(now)).collect()),
-            22..38 => Operation::Reserve(self.reserve()),
-            38..54 => self.settle(side),
-            54..60 => Operation::Renew {
+            0..20 => Operation::Enqueue((0..=self.below(3)).map(|_| self.job(now)).collect()),
+            20..36 => Operation::Reserve(self.reserve()),
+            36..52 => self.settle(side),
+            52..57 => Operation::Renew {
                 held: self.places(side.held.len(), 3),
                 spent: self.places(side.spent.len(), 1),
                 ttl: self.span(40),
             },
-            60..65 => self.report(side),
-            65..73 => {
+            57..62 => self.report(side),
+            62..71 => {
                 Operation::Change(self.change(), (0..=self.below(2)).map(|_| self.known(now)).collect())
             }
-            73..75 => Operation::ChangeMatching(self.change(), self.filter(now)),
-            75..78 => Operation::SetPaused(self.queue(), self.one_in(2)),
-            78..80 => Operation::Announce(host(self.below(3) as u8 + 1), self.serves(), self.span(90)),
-            80 => Operation::Retire(host(self.below(3) as u8 + 1)),
-            81..84 => Operation::Tend,
-            84..87 => Operation::LookAt(self.known(now)),
-            87..89 => {
+            71..73 => Operation::ChangeMatching(self.change(), self.filter(now)),
+            73..75 => Operation::SetPaused(self.queue(), self.one_in(3)),
+            75..79 => Operation::Announce(host(self.below(3) as u8 + 1), self.serves(), self.span(90)),
+            79 => Operation::Retire(host(self.below(3) as u8 + 1)),
+            80..85 => Operation::Tend,
+            85..89 => Operation::LookAt(self.known(now)),
+            89..91 => {
                 Operation::List(self.filter(now), self.of(&[Order::NewestFirst, Order::OldestFirst]), 3)
             }
-            89..91 => Operation::LookAround,
+            91 => Operation::LookAround,
             _ if self.one_in(12) => Operation::Pass(seconds(7_200)),
             _ => Operation::Pass(self.span(30)),
         }
@@ -127,7 +127,7 @@ impl Generator {
         }
         if self.one_in(2) {
             let keep = self.of(&[Keep::For(seconds(0)), Keep::For(seconds(60)), Keep::Forever]);
-            terms.retention = Retention { succeeded: keep, ..Retention::default() };
+            terms.retention = Retention { succeeded: keep, failed: Keep::For(self.span(300)) };
         }
         if self.one_in(4) {
             terms.tags = vec![Name::new("tag", "eu").unwrap()];

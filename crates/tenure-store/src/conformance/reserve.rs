@@ -43,6 +43,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_keeps_failing_does_not_block_those_behind_it),
         test(a_grant_clears_the_progress_and_keeps_the_failure),
         test(a_clock_that_steps_back_grants_nothing_twice),
+        test(a_clock_that_steps_back_grants_nothing_early),
         test(the_next_due_instant_is_that_of_the_first_scheduled_job),
         test(the_next_due_instant_is_that_of_the_first_lapse),
         test(the_next_due_instant_is_that_of_the_first_end_of_a_grace),
@@ -358,6 +359,16 @@ async fn a_clock_that_steps_back_grants_nothing_twice(given: Given) {
     given.succeed(reserved).await;
     given.clock.step_to(given.now().after(minutes(1_200)));
     assert_eq!(given.reserve("mail", 9).await, []);
+}
+
+async fn a_clock_that_steps_back_grants_nothing_early(given: Given) {
+    let id = given.put(given.due_in("mail", seconds(10))).await;
+    given.pass(seconds(10));
+    given.tend().await;
+    given.clock.step_to(given.now().before(seconds(5)));
+    assert_eq!(given.reserve("mail", 9).await, [], "although it had been found due before");
+    given.pass(seconds(5));
+    assert_eq!(ids(&given.reserve("mail", 9).await), [id]);
 }
 
 async fn next_due(given: &Given) -> Option<Timestamp> {

@@ -269,12 +269,16 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
     }
 
-    /// Takes what else has ended by now, after a chance for tasks that are about to.
+    /// Takes what else has ended by now, and goes on as long as each chance for others brings more:
+    /// attempts that end together are settled together.
     async fn gather(&mut self) {
-        tokio::task::yield_now().await;
-        while self.running.decided.len() < limits::RESERVE_JOBS {
-            let Some(ended) = self.running.attempts.try_join_next_with_id() else { return };
-            self.ended(ended);
+        let mut before = 0;
+        while self.running.decided.len() > before && self.running.decided.len() < limits::RESERVE_JOBS {
+            before = self.running.decided.len();
+            tokio::task::yield_now().await;
+            while let Some(ended) = self.running.attempts.try_join_next_with_id() {
+                self.ended(ended);
+            }
         }
     }
 

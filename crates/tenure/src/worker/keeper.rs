@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Serves};
-use tenure_store::{Chance, Clock, Fault, Held, Holds, Renew, Renewal, Store};
+use tenure_store::{Chance, Clock, Fault, Held, Holds, Moment, Renew, Renewal, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
@@ -42,20 +42,18 @@ impl Keeper {
     /// Keeps until told to stop, then says that the host has gone.
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let mut asked = self.store.asked();
-        let mut announced = None;
+        let mut announced = self.clock.moment();
         let mut hinted = false;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
         loop {
-            let now = self.clock.moment();
-            self.holding.expire(now);
-            if announced.is_none_or(|last| now.since(last) >= self.lease.renew_every())
-                && self.announce().await
-            {
-                announced = Some(now);
-            }
+            self.holding.expire(self.clock.moment());
             // A hint that somebody was asked to stop is answered by asking the store about all.
-            let age = if hinted { Duration::ZERO } else { self.lease.renew_every() };
-            let pause = match self.renew(age).await {
+            let age = if hinted { Duration::ZERO } else { self.renew_every() };
+            let done = match self.renew(age).await {
+                Ok(()) => self.announce_again(&mut announced).await,
+                Err(fault) => Err(fault),
+            };
+            let pause = match done {
                 Ok(()) => {
                     faults.reset();
                     HINTS_APART
@@ -77,25 +75,34 @@ impl Keeper {
         let _ = self.bounded(self.store.retire(self.host)).await;
     }
 
+    /// A little sooner than needed, so that one wake serves all that was taken at about one time.
+    fn renew_every(&self) -> Duration {
+        self.lease.renew_every().mul_f64(0.8)
+    }
+
     /// How long until something has to be done, if no hint comes.
-    fn until_next(&self, announced: Option<tenure_store::Moment>) -> Duration {
+    fn until_next(&self, announced: Moment) -> Duration {
         let now = self.clock.moment();
         let every = self.lease.renew_every().mul_f64(0.9 + 0.1 * self.chance.fraction());
-        let announce = announced.map(|last| last.after(every));
         let renew = self.holding.oldest_sent().map(|sent| sent.after(every));
-        let first = [announce, renew, self.holding.first_deadline()].into_iter().flatten().min();
+        let first =
+            [Some(announced.after(every)), renew, self.holding.first_deadline()].into_iter().flatten().min();
         first.map_or(every, |moment| moment.since(now)).min(every)
     }
 
-    async fn announce(&self) -> bool {
-        let ttl = self.lease.ttl();
-        match self.bounded(self.store.announce(self.host, &self.name, &self.serves, ttl)).await {
-            Ok(()) => true,
-            Err(fault) => {
-                tracing::debug!(%fault, "the host could not be announced");
-                false
-            }
+    /// Says that the host lives, if it has not said so lately.
+    async fn announce_again(&self, last: &mut Moment) -> Result<(), Fault> {
+        let now = self.clock.moment();
+        if now.since(*last) >= self.renew_every() {
+            self.announce().await?;
+            *last = now;
         }
+        Ok(())
+    }
+
+    /// Says that the host lives.
+    pub(crate) async fn announce(&self) -> Result<(), Fault> {
+        self.bounded(self.store.announce(self.host, &self.name, &self.serves, self.lease.ttl())).await
     }
 
     /// Renews what was last renewed at least `age` ago.
@@ -113,7 +120,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn tell(&self, control: &Control, renewal: Renewal, sent: tenure_store::Moment) {
+    fn tell(&self, control: &Control, renewal: Renewal, sent: Moment) {
         match renewal {
             Renewal::Held(Holds { cancel, .. }) => {
                 control.renewed(self.lease.trust_from(sent));

@@ -180,6 +180,11 @@ impl<App: Send + Sync + 'static> Worker<App> {
             name: self.settings.name.clone().unwrap_or_else(|| format!("pid {}", std::process::id())),
             serves: self.settings.serves(&known),
         };
+        // Before the first job: whoever asks why something is not running shall know of this host.
+        match keeper.announce().await {
+            Err(fault) if !fault.is_passing() => return Err(fault.into()),
+            Ok(()) | Err(_) => {}
+        }
         let keeping = Keeping::start(keeper, self.keeper_on_runtime)?;
         let writing = tokio::spawn(
             Arc::clone(&reports).write(Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock())),

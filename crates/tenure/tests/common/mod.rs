@@ -23,7 +23,7 @@ pub struct Rig {
 
 /// The same rig on every kind of store: what the library promises, it promises on all.
 pub fn rigs() -> Vec<Rig> {
-    vec![memory()]
+    vec![memory(), sqlite()]
 }
 
 pub fn memory() -> Rig {

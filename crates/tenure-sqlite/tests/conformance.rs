@@ -1,0 +1,36 @@
+//! The store passes the suite that every store has to pass.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+use tenure_sqlite::{Durability, Options, SqliteStore};
+use tenure_store::conformance::{self, Maker, Making};
+use tenure_store::{Clock, Store};
+
+/// Makes each store on a file of its own; the directory goes with the process.
+struct Files {
+    directory: TempDir,
+    made: AtomicUsize,
+}
+
+impl Files {
+    fn next(&self) -> PathBuf {
+        self.directory.path().join(format!("{}.db", self.made.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+impl Maker for Files {
+    fn make(&self, clock: Arc<dyn Clock>) -> Making<'_> {
+        let file = self.next();
+        // The suite asks what is kept, not what a loss of power leaves: it need not wait for the disk.
+        let options = Options { durability: Durability::Normal, readers: 1, ..Options::default() };
+        Box::pin(async move { SqliteStore::open(file, options, clock).unwrap() as Arc<dyn Store> })
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    let directory = tempfile::tempdir().unwrap();
+    conformance::run(Files { directory, made: AtomicUsize::new(0) })
+}
