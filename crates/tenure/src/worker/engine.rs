@@ -27,6 +27,7 @@ use super::control::Control;
 use super::handlers::{Done, Handlers};
 use super::holding::Holding;
 use super::lease::Lease;
+use super::look::Look;
 use super::plan::{Room, wants};
 use super::reports::Reports;
 use super::settings::Settings;
@@ -106,7 +107,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     continue;
                 }
             }
-            let pause = look.pause(self);
+            let pause = look.pause(self.poll(), self.tenure.now());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
@@ -141,7 +142,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
             self.running.tally.count(settlement, settled);
         }
         if let Some(asked) = asked {
-            look.answered(reservation.jobs.len() >= asked, reservation.next_due);
+            let granted = reservation.jobs.len();
+            look.answered(granted >= asked, granted, reservation.next_due, self.tenure.now());
         }
         self.take(reservation.jobs, sent);
         Ok(())
@@ -170,6 +172,11 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 .collect(),
             in_all: (self.settings.all_slots + ahead).saturating_sub(in_all),
         }
+    }
+
+    /// How long to go without looking. Spread, so that many workers do not ask all at once.
+    fn poll(&self) -> Duration {
+        self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction())
     }
 
     fn has_room(&self) -> bool {
@@ -346,35 +353,6 @@ fn verdict_before_start(why: &Stopping) -> Verdict {
             Verdict::Cancelled(tenure_core::Failure::new(tenure_core::Cause::Cancelled, reason))
         }
         Stopping::Lost | Stopping::HostStops | Stopping::TimedOut => Verdict::Released,
-    }
-}
-
-/// Whether looking for due jobs is worth a request now.
-#[derive(Debug, Default)]
-struct Look {
-    nothing_more: bool,
-    next_due: Option<tenure_core::Timestamp>,
-}
-
-impl Look {
-    fn is_worth_it(&self) -> bool {
-        !self.nothing_more
-    }
-
-    fn hint(&mut self) {
-        self.nothing_more = false;
-    }
-
-    fn answered(&mut self, full: bool, next_due: Option<tenure_core::Timestamp>) {
-        self.nothing_more = !full;
-        self.next_due = next_due;
-    }
-
-    /// Until the next look without a hint: the poll, spread, or sooner if something comes due.
-    fn pause<App>(&self, engine: &Engine<App>) -> Duration {
-        let poll = engine.settings.poll.mul_f64(0.9 + 0.2 * engine.tenure.chance().fraction());
-        let due = self.next_due.map(|due| due.since(engine.tenure.now()) + Duration::from_micros(1));
-        due.map_or(poll, |due| due.min(poll))
     }
 }
 

@@ -8,6 +8,7 @@ mod handlers;
 mod holding;
 mod keeper;
 mod lease;
+mod look;
 mod plan;
 mod reports;
 mod settings;

@@ -1,0 +1,94 @@
+//! When a worker looks for due jobs again.
+
+use std::time::Duration;
+
+use tenure_core::Timestamp;
+
+/// The first wait after a look for something that the store said is due by now, but did not grant.
+const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
+
+/// Whether looking for due jobs is worth a request now, and when it will be.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    nothing_more: bool,
+    next_due: Option<Timestamp>,
+    /// Looks in a row that found nothing, though by this host's clock something was due.
+    vain: u32,
+}
+
+impl Look {
+    pub(crate) fn is_worth_it(&self) -> bool {
+        !self.nothing_more
+    }
+
+    /// Something may be due. What the store last expected has come or is outdated: without a new
+    /// answer there is nothing but the poll to wait for.
+    pub(crate) fn hint(&mut self) {
+        self.nothing_more = false;
+        self.next_due = None;
+    }
+
+    /// The store granted all there was room for, or so many jobs and expects the next one then.
+    pub(crate) fn answered(&mut self, full: bool, granted: usize, next_due: Option<Timestamp>, now: Timestamp) {
+        self.nothing_more = !full;
+        self.next_due = next_due;
+        // The store decides what is due, and its clock may be behind this host's.
+        let is_vain = granted == 0 && next_due.is_some_and(|due| due <= now);
+        self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
+    }
+
+    /// Until the next look without a hint: the poll, or sooner if something comes due.
+    pub(crate) fn pause(&self, poll: Duration, now: Timestamp) -> Duration {
+        let Some(due) = self.next_due else { return poll };
+        let until_due = due.since(now) + Duration::from_micros(1);
+        let apart = match self.vain {
+            0 => Duration::ZERO,
+            vain => FIRST_VAIN_WAIT.saturating_mul(1 << (vain - 1).min(16)),
+        };
+        until_due.max(apart).min(poll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLL: Duration = Duration::from_secs(1);
+
+    fn second(secs: u64) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(secs))
+    }
+
+    #[test]
+    fn a_job_that_comes_due_is_waited_for_and_not_polled_for() {
+        let mut look = Look::default();
+        let (now, due) = (second(10), second(10).after(Duration::from_millis(300)));
+        look.answered(false, 0, Some(due), now);
+        assert_eq!(look.pause(POLL, now), Duration::from_micros(300_001));
+        assert_eq!(look.pause(POLL, due), Duration::from_micros(1));
+    }
+
+    /// A store whose clock is behind goes on expecting what by this host's clock is long due.
+    #[test]
+    fn a_host_whose_clock_is_ahead_of_the_store_does_not_ask_without_pause() {
+        let mut look = Look::default();
+        let mut asked = 0;
+        let mut spent = Duration::ZERO;
+        while spent < Duration::from_secs(60) {
+            look.answered(false, 0, Some(second(100)), second(3600));
+            look.hint();
+            look.answered(false, 0, Some(second(100)), second(3600));
+            spent += look.pause(POLL, second(3600));
+            asked += 1;
+        }
+        assert!(asked < 75, "{asked} times in a minute");
+    }
+
+    #[test]
+    fn a_worker_without_room_waits_for_the_poll_and_not_for_what_has_passed() {
+        let mut look = Look::default();
+        look.answered(false, 0, Some(second(10)), second(9));
+        look.hint();
+        assert_eq!(look.pause(POLL, second(20)), POLL);
+    }
+}
