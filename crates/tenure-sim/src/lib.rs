@@ -1,1 +1,49 @@
 //! Whole clusters of Tenure in one thread, by seed.
+//!
+//! A seed decides everything: how many hosts there are, what their clients ask for, what their
+//! handlers do, and which faults befall them. Time is simulated: it moves when nothing else can. Under
+//! the same seed every byte of the trace is the same.
+//!
+//! ```text
+//!   clients, operators, workers      the library, as users have it
+//!            │
+//!          Wire                      what one host has for a store: frozen, cut, dead with its host
+//!            │
+//!       FaultyStore                  requests and replies that are late, lost or refused
+//!            │
+//!         Witness ───▶ Book          what really happened: traced, checked at once, probed
+//!            │
+//!       MemoryStore                  one for all
+//! ```
+//! Each seed has two phases. First there are faults, and nothing unsafe may happen. Then all is
+//! healed, and everything has to end within a bounded time.
+//!
+//! ```
+//! let outcome = tenure_sim::Setup::of(7).run();
+//! assert_eq!(outcome.violation, None);
+//! ```
+
+mod asks;
+mod book;
+mod checks;
+mod client;
+mod clock;
+mod gate;
+mod handlers;
+mod history;
+mod host;
+mod operator;
+mod plan;
+mod probes;
+mod report;
+mod run;
+mod trace;
+mod weather;
+mod wire;
+mod witness;
+mod world;
+
+pub use checks::Violation;
+pub use probes::Probe;
+pub use report::{Summary, report};
+pub use run::{Outcome, Setup};

@@ -89,6 +89,8 @@ pub struct ManualClock {
 
 struct Hands {
     now: Timestamp,
+    /// What has passed since `now`, which shows whole microseconds.
+    within: Duration,
     moment: Moment,
     sleepers: BTreeMap<(Moment, u64), Waker>,
     next_sleeper: u64,
@@ -105,7 +107,8 @@ impl ManualClock {
     #[must_use]
     pub fn new() -> Self {
         let now = Timestamp::from_micros(1_767_225_600_000_000).unwrap_or(Timestamp::EPOCH);
-        let hands = Hands { now, moment: Moment(Duration::ZERO), sleepers: BTreeMap::new(), next_sleeper: 0 };
+        let (within, moment) = (Duration::ZERO, Moment(Duration::ZERO));
+        let hands = Hands { now, within, moment, sleepers: BTreeMap::new(), next_sleeper: 0 };
         Self { inner: Arc::new(Mutex::new(hands)) }
     }
 
@@ -113,7 +116,9 @@ impl ManualClock {
     pub fn advance(&self, span: Duration) {
         let woken = {
             let mut hands = self.hands();
-            hands.now = hands.now.after(span);
+            let passed = hands.within.saturating_add(span);
+            hands.now = hands.now.after(passed);
+            hands.within = Duration::from_nanos(u64::from(passed.subsec_nanos() % 1_000));
             hands.moment = hands.moment.after(span);
             let first_kept = (hands.moment.after(Duration::from_nanos(1)), 0);
             let after = hands.sleepers.split_off(&first_kept);
@@ -203,6 +208,15 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.until_next_sleeper(), None);
+    }
+
+    #[test]
+    fn many_short_advances_are_as_long_as_one_long_one() {
+        let clock = ManualClock::new();
+        let before = clock.now();
+        (0..10_000).for_each(|_| clock.advance(Duration::from_nanos(700)));
+        assert_eq!(clock.now().since(before), Duration::from_millis(7));
+        assert_eq!(clock.moment(), Moment::from_start(Duration::from_millis(7)));
     }
 
     #[test]

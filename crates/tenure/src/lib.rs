@@ -55,7 +55,7 @@ pub use job::Job;
 pub use jobs::{Jobs, Tally};
 pub use open::OpenOptions;
 pub use queues::Queues;
-pub use run::{Run, Stopped as StoppedShort, Stopping};
+pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
 pub use unique::Only;
 pub use wait::Ended;
@@ -68,7 +68,7 @@ pub use tenure_core::{
     Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
     StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
 };
-pub use tenure_sqlite::{Durability, Options as SqliteOptions};
+pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
     Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,

@@ -27,6 +27,7 @@ use super::control::Control;
 use super::handlers::{Done, Handlers};
 use super::holding::Holding;
 use super::lease::Lease;
+use super::look::Look;
 use super::plan::{Room, wants};
 use super::reports::Reports;
 use super::settings::Settings;
@@ -85,13 +86,13 @@ impl<App: Send + Sync + 'static> Engine<App> {
         self.running.busy.resize(self.settings.queues.len(), 0);
         let mut due = self.tenure.store().due();
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-        let mut look = Look::default();
+        let mut look = Look::new(self.settings.queues.len());
         loop {
             due.mark_unchanged();
             if stop.is_cancelled() {
                 return Ok(());
             }
-            let ask = if look.is_worth_it() { self.ask() } else { None };
+            let ask = self.ask(&look);
             if ask.is_some() || !self.running.decided.is_empty() {
                 match self.turn(ask, &mut look).await {
                     Ok(()) => faults.reset(),
@@ -102,11 +103,12 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     }
                     Err(fault) => return Err(fault),
                 }
-                if look.is_worth_it() && self.has_room() {
+                if self.ask(&look).is_some() {
                     continue;
                 }
             }
-            let pause = look.pause(self);
+            let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());
+            let pause = look.pause(poll, self.tenure.now());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
@@ -132,7 +134,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         self.reports.flush(self.tenure.store()).await;
         let settlements: Vec<Settlement> =
             self.running.decided.iter().map(|(settlement, _)| settlement.clone()).collect();
-        let asked = ask.as_ref().map(|ask| ask.at_most);
+        let asked = ask.as_ref().map(|ask| (ask.at_most, ask.wants.clone()));
         let sent = self.tenure.clock().moment();
         let Turn { settled, reservation } = self.tenure.store().settle(settlements, ask).await?;
         let decided = std::mem::take(&mut self.running.decided);
@@ -140,16 +142,17 @@ impl<App: Send + Sync + 'static> Engine<App> {
         for ((settlement, _), settled) in decided.iter().zip(settled) {
             self.running.tally.count(settlement, settled);
         }
-        if let Some(asked) = asked {
-            look.answered(reservation.jobs.len() >= asked, reservation.next_due);
+        if let Some((at_most, wants)) = asked {
+            look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
+            look.expect_next(reservation.next_due, reservation.jobs.len(), self.tenure.now());
         }
         self.take(reservation.jobs, sent);
         Ok(())
     }
 
     /// What to ask for; `None` if there is no room.
-    fn ask(&self) -> Option<Reserve> {
-        let room = self.room();
+    fn ask(&self, look: &Look) -> Option<Reserve> {
+        let room = look.worth_filling(self.room());
         let wants = wants(&self.settings, &self.kinds, &room, self.tenure.chance());
         let at_most =
             wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
@@ -170,11 +173,6 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 .collect(),
             in_all: (self.settings.all_slots + ahead).saturating_sub(in_all),
         }
-    }
-
-    fn has_room(&self) -> bool {
-        let room = self.room();
-        room.in_all > 0 && room.of_queue.iter().any(|free| *free > 0)
     }
 
     /// Holds what was granted, and starts what has a slot.
@@ -269,12 +267,16 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
     }
 
-    /// Takes what else has ended by now, after a chance for tasks that are about to.
+    /// Takes what else has ended by now, and goes on as long as each chance for others brings more:
+    /// attempts that end together are settled together.
     async fn gather(&mut self) {
-        tokio::task::yield_now().await;
-        while self.running.decided.len() < limits::RESERVE_JOBS {
-            let Some(ended) = self.running.attempts.try_join_next_with_id() else { return };
-            self.ended(ended);
+        let mut before = 0;
+        while self.running.decided.len() > before && self.running.decided.len() < limits::RESERVE_JOBS {
+            before = self.running.decided.len();
+            tokio::task::yield_now().await;
+            while let Some(ended) = self.running.attempts.try_join_next_with_id() {
+                self.ended(ended);
+            }
         }
     }
 
@@ -330,7 +332,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         if self.running.decided.is_empty() {
             return;
         }
-        if let Err(fault) = self.turn(None, &mut Look::default()).await {
+        if let Err(fault) = self.turn(None, &mut Look::new(0)).await {
             tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
         }
     }
@@ -342,35 +344,6 @@ fn verdict_before_start(why: &Stopping) -> Verdict {
             Verdict::Cancelled(tenure_core::Failure::new(tenure_core::Cause::Cancelled, reason))
         }
         Stopping::Lost | Stopping::HostStops | Stopping::TimedOut => Verdict::Released,
-    }
-}
-
-/// Whether looking for due jobs is worth a request now.
-#[derive(Debug, Default)]
-struct Look {
-    nothing_more: bool,
-    next_due: Option<tenure_core::Timestamp>,
-}
-
-impl Look {
-    fn is_worth_it(&self) -> bool {
-        !self.nothing_more
-    }
-
-    fn hint(&mut self) {
-        self.nothing_more = false;
-    }
-
-    fn answered(&mut self, full: bool, next_due: Option<tenure_core::Timestamp>) {
-        self.nothing_more = !full;
-        self.next_due = next_due;
-    }
-
-    /// Until the next look without a hint: the poll, spread, or sooner if something comes due.
-    fn pause<App>(&self, engine: &Engine<App>) -> Duration {
-        let poll = engine.settings.poll.mul_f64(0.9 + 0.2 * engine.tenure.chance().fraction());
-        let due = self.next_due.map(|due| due.since(engine.tenure.now()) + Duration::from_micros(1));
-        due.map_or(poll, |due| due.min(poll))
     }
 }
 

@@ -1,6 +1,6 @@
 //! All that a worker holds now.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::Stopping;
 /// The attempts of a worker, as its keeper sees them.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
-    controls: Mutex<HashMap<JobId, Arc<Control>>>,
+    // Ordered: who is told first does not depend on a hash.
+    controls: Mutex<BTreeMap<JobId, Arc<Control>>>,
 }
 
 impl Holding {
@@ -66,7 +67,7 @@ impl Holding {
         self.lock().values().for_each(|control| control.stop(why.clone()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobId, Arc<Control>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<Control>>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

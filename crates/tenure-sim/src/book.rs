@@ -1,0 +1,104 @@
+//! The book in which everybody who is not the system under test writes down what happens.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_store::{Clock, ManualClock};
+
+use crate::checks::{Checks, Violation};
+use crate::clock::{SimClock, since_start};
+use crate::history::{Entry, What, Who};
+use crate::probes::{Probe, Probes};
+use crate::trace::Trace;
+
+/// Writes down, checks at once, and stops writing at the first broken promise.
+pub(crate) struct Book {
+    time: ManualClock,
+    store_clock: Arc<SimClock>,
+    pages: Mutex<Pages>,
+}
+
+struct Pages {
+    checks: Checks,
+    probes: Probes,
+    trace: Trace,
+    entries: u64,
+    violation: Option<Violation>,
+    closed: bool,
+}
+
+impl Book {
+    pub(crate) fn new(time: &ManualClock, store_clock: Arc<SimClock>, whole_trace: bool) -> Self {
+        let pages = Pages {
+            checks: Checks::new(),
+            probes: Probes::default(),
+            trace: Trace::new(whole_trace),
+            entries: 0,
+            violation: None,
+            closed: false,
+        };
+        Self { time: time.clone(), store_clock, pages: Mutex::new(pages) }
+    }
+
+    /// Writes down what happens now.
+    pub(crate) fn note(&self, who: Who, what: What) {
+        let entry = Entry { at: self.now(), store_now: self.store_clock.now(), who, what };
+        let mut pages = self.pages();
+        if pages.closed {
+            return;
+        }
+        pages.entries += 1;
+        if entry.what.is_worth_a_line() {
+            pages.trace.push(entry.to_string());
+        }
+        pages.probes.see(&entry);
+        pages.violation = pages.checks.see(&entry);
+        pages.closed = pages.violation.is_some();
+    }
+
+    pub(crate) fn hit(&self, probe: Probe) {
+        self.pages().probes.hit(probe);
+    }
+
+    /// How much time has passed.
+    pub(crate) fn now(&self) -> Duration {
+        since_start(&self.time)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.pages().closed
+    }
+
+    /// Ends the history: what falls apart afterwards is not part of it.
+    pub(crate) fn close(&self) -> Closed {
+        let mut pages = self.pages();
+        pages.closed = true;
+        Closed {
+            violation: pages.violation.clone(),
+            probes: std::mem::take(&mut pages.probes.hits),
+            digest: pages.trace.digest(),
+            trace: pages.trace.take(),
+            entries: pages.entries,
+        }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Book")
+    }
+}
+
+/// A closed book.
+pub(crate) struct Closed {
+    pub(crate) violation: Option<Violation>,
+    pub(crate) probes: std::collections::BTreeMap<Probe, u64>,
+    pub(crate) trace: Vec<String>,
+    pub(crate) digest: u64,
+    pub(crate) entries: u64,
+}

@@ -1,0 +1,90 @@
+//! Attempts and deliveries are counted and bounded.
+
+use std::collections::BTreeMap;
+
+use tenure_core::JobId;
+use tenure_store::ChangeOutcome;
+
+use super::Check;
+use crate::history::{Changing, Entry, What};
+
+/// No attempt above the limit starts, and each grant counts exactly one delivery, so that none is
+/// made behind the back of the history.
+#[derive(Default)]
+pub(super) struct Attempts {
+    deliveries: BTreeMap<u64, u32>,
+    attempts: BTreeMap<u64, u32>,
+    places: BTreeMap<JobId, u64>,
+}
+
+impl Check for Attempts {
+    fn rule(&self) -> &'static str {
+        "attempts are bounded"
+    }
+
+    fn see(&mut self, entry: &Entry) -> Result<(), String> {
+        if let What::Row(row) = &entry.what {
+            self.places.insert(row.id, row.seq);
+        }
+        if let What::Changed { id, change: Changing::Redo, outcome: ChangeOutcome::Done } = &entry.what {
+            let seq = self.places.get(id);
+            seq.map(|seq| self.attempts.remove(seq));
+        }
+        let What::Granted(grant) = &entry.what else { return Ok(()) };
+        if grant.attempt > grant.max_attempts {
+            return Err(format!("#{} began attempt {} of {}", grant.seq, grant.attempt, grant.max_attempts));
+        }
+        let before = self.deliveries.insert(grant.seq, grant.delivery).unwrap_or(0);
+        if grant.delivery != before + 1 {
+            return Err(format!("delivery {} of #{} came after {before}", grant.delivery, grant.seq));
+        }
+        let before = self.attempts.insert(grant.seq, grant.attempt).unwrap_or(0);
+        // The same number comes again when the last one was given back.
+        if grant.attempt == before || grant.attempt == before + 1 {
+            return Ok(());
+        }
+        Err(format!("attempt {} of #{} came after {before}", grant.attempt, grant.seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{H0, at, fence, grant, id, row, second, succeeded, verdict};
+    use super::*;
+    use crate::history::Grant;
+
+    fn granted(attempt: u32, delivery: u32) -> Entry {
+        let What::Granted(made) = grant(1, 9) else { unreachable!() };
+        let fence = fence(u64::from(delivery));
+        at(1, H0, What::Granted(Grant { attempt, delivery, fence, until: second(9), ..made }))
+    }
+
+    fn says(history: impl IntoIterator<Item = Entry>) -> Result<(), String> {
+        verdict(Attempts::default(), history)
+    }
+
+    #[test]
+    fn an_attempt_above_the_limit_is_found() {
+        assert!(says([granted(1, 1), granted(2, 2), granted(3, 3), granted(4, 4)]).is_err());
+    }
+
+    #[test]
+    fn a_grant_that_nobody_saw_is_found() {
+        assert!(says([granted(1, 1), granted(2, 3)]).is_err());
+        assert!(says([granted(1, 1), granted(3, 2)]).is_err());
+    }
+
+    #[test]
+    fn attempts_that_were_given_back_or_asked_for_are_accepted() {
+        let redo = What::Changed { id: id(1), change: Changing::Redo, outcome: ChangeOutcome::Done };
+        let good = [
+            granted(1, 1),
+            granted(1, 2),
+            granted(2, 3),
+            at(2, H0, What::Row(row(1, succeeded(2)))),
+            at(3, H0, redo),
+            granted(1, 4),
+        ];
+        assert_eq!(says(good), Ok(()));
+    }
+}

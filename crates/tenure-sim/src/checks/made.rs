@@ -1,0 +1,72 @@
+//! Histories made by hand, for the tests of the checkers.
+
+use std::time::Duration;
+
+use tenure_core::{End, Fence, JobId, Kind, QueueName, State, Timestamp, Why as Waits};
+
+use super::Check;
+use crate::history::{Entry, Grant, Row, What, Who};
+
+pub(crate) const H0: Who = Who::Host { number: 0, life: 0 };
+pub(crate) const H1: Who = Who::Host { number: 1, life: 0 };
+
+pub(crate) fn fence(number: u64) -> Fence {
+    Fence::from_number(number)
+}
+
+pub(crate) fn id(seq: u64) -> JobId {
+    JobId::new(Timestamp::EPOCH, seq)
+}
+
+pub(crate) fn second(secs: u64) -> Timestamp {
+    Timestamp::EPOCH.after(Duration::from_secs(secs))
+}
+
+/// Something that happened at this second, by the true time and by the store's.
+pub(crate) fn at(secs: u64, who: Who, what: What) -> Entry {
+    Entry { at: Duration::from_secs(secs), store_now: second(secs), who, what }
+}
+
+/// What a checker says of a history.
+pub(crate) fn verdict(mut check: impl Check, history: impl IntoIterator<Item = Entry>) -> Result<(), String> {
+    history.into_iter().try_for_each(|entry| check.see(&entry))
+}
+
+/// The second grant of job 1 is its second attempt, and so on; it is held until second `until`.
+pub(crate) fn grant(number: u64, until: u64) -> What {
+    let count = u32::try_from(number).unwrap();
+    What::Granted(Grant {
+        seq: 1,
+        fence: fence(number),
+        attempt: count,
+        delivery: count,
+        max_attempts: 3,
+        queue: QueueName::default(),
+        until: second(until),
+    })
+}
+
+pub(crate) fn row(seq: u64, state: State) -> Row {
+    Row {
+        id: id(seq),
+        seq,
+        ask: seq,
+        queue: QueueName::default(),
+        kind: Kind::new("work").unwrap(),
+        state,
+        fence: fence(1),
+        attempt: 1,
+        delivery: 1,
+        unique: None,
+        expires: None,
+        cause: None,
+    }
+}
+
+pub(crate) fn waiting() -> State {
+    State::Waiting { due: second(0), why: Waits::Enqueued }
+}
+
+pub(crate) fn succeeded(secs: u64) -> State {
+    State::Finished { at: second(secs), end: End::Succeeded }
+}

@@ -1,0 +1,88 @@
+//! The checkers: each follows the history and says when a promise is broken.
+//!
+//! A checker knows nothing of the system under test beyond the history. Each has hand-made bad
+//! histories that it must refuse, and a good one that it must accept.
+
+mod attempts;
+mod counters;
+mod ends;
+mod fences;
+mod holders;
+mod kept;
+mod liveness;
+#[cfg(test)]
+mod made;
+mod pace;
+mod pauses;
+mod settlements;
+mod slots;
+mod stops;
+mod unique;
+
+use std::fmt;
+
+use crate::history::Entry;
+
+/// Something that follows the history and says when a promise is broken.
+pub trait Check: Send {
+    /// The promise, in a few words.
+    fn rule(&self) -> &'static str;
+
+    /// Takes note of what happened.
+    ///
+    /// # Errors
+    /// How it breaks the promise.
+    fn see(&mut self, entry: &Entry) -> Result<(), String>;
+}
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// The promise.
+    pub rule: &'static str,
+    /// How it was broken.
+    pub how: String,
+    /// What happened when it was.
+    pub entry: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}\n  at {}", self.rule, self.how, self.entry)
+    }
+}
+
+/// All checkers.
+pub(crate) struct Checks {
+    all: Vec<Box<dyn Check>>,
+}
+
+impl Checks {
+    pub(crate) fn new() -> Self {
+        Self {
+            all: vec![
+                Box::new(fences::Fences::default()),
+                Box::new(settlements::Settlements::default()),
+                Box::new(kept::Kept::default()),
+                Box::new(ends::Ends::default()),
+                Box::new(attempts::Attempts::default()),
+                Box::new(holders::Holders::default()),
+                Box::new(unique::UniqueKeys),
+                Box::new(counters::Counters),
+                Box::new(slots::Slots::default()),
+                Box::new(pauses::Pauses::default()),
+                Box::new(pace::Pace::default()),
+                Box::new(stops::Stops::default()),
+                Box::new(liveness::Liveness),
+            ],
+        }
+    }
+
+    /// Shows an entry to every checker; answers the first broken promise.
+    pub(crate) fn see(&mut self, entry: &Entry) -> Option<Violation> {
+        self.all.iter_mut().find_map(|check| {
+            let how = check.see(entry).err()?;
+            Some(Violation { rule: check.rule(), how, entry: entry.to_string() })
+        })
+    }
+}

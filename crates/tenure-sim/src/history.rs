@@ -1,0 +1,360 @@
+//! What happened, as those saw it who are not the system under test: the history that is checked.
+
+use std::fmt;
+use std::time::Duration;
+
+use tenure_core::{
+    Cause, End, Fence, JobId, Kind, Next, QueueName, State, Timestamp, UniqueKey, Window,
+};
+use tenure_store::{Accepted, ChangeOutcome, Count, Refusal, Settled};
+
+/// One host in one of its lives, or the world around the hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// Whoever makes the weather.
+    World,
+    /// A host.
+    Host {
+        /// Which.
+        number: usize,
+        /// Its how-manieth life: 0, 1, …
+        life: u32,
+    },
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// When, by the time that passes for all.
+    pub at: Duration,
+    /// When, by the store's clock.
+    pub store_now: Timestamp,
+    /// Who did it.
+    pub who: Who,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Jobs are named by their place in the order of acceptance.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A client is about to ask for a job, for the first time.
+    Asks {
+        /// Its number among all asks.
+        ask: u64,
+        /// The id that it gives the job, if it gives one.
+        id: Option<JobId>,
+    },
+    /// A client was told that a job is stored.
+    Told {
+        /// The ask.
+        ask: u64,
+        /// What it was told.
+        accepted: Accepted,
+    },
+    /// The store accepted a job.
+    Stored {
+        /// The ask that its args name.
+        ask: u64,
+        /// Its place, if it is there.
+        seq: Option<u64>,
+        /// How.
+        accepted: Accepted,
+    },
+    /// The store refused a batch.
+    Refused(Refusal),
+    /// The store granted a job.
+    Granted(Grant),
+    /// The store answered a renewal.
+    Renewed {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+        /// The answer.
+        answer: Renewed,
+    },
+    /// The store answered a settlement.
+    Settled {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+        /// What should come of it.
+        next: Next,
+        /// The answer.
+        answer: Settled,
+        /// The fence that the job had after that.
+        fence_then: Option<Fence>,
+    },
+    /// The store answered a report.
+    Reported {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+        /// Whether it was kept.
+        kept: bool,
+    },
+    /// The store answered a change.
+    Changed {
+        /// The job.
+        id: JobId,
+        /// What was wanted.
+        change: Changing,
+        /// The answer.
+        outcome: ChangeOutcome,
+    },
+    /// The store answered that a queue is paused or not.
+    Paused {
+        /// The queue.
+        queue: QueueName,
+        /// Whether it is.
+        paused: bool,
+    },
+    /// The store removed finished jobs.
+    Pruned(usize),
+    /// A job was looked at in the store.
+    Row(Row),
+    /// All jobs in the store were looked at.
+    Audit {
+        /// All of them.
+        rows: Vec<Row>,
+        /// The counters at the same instant.
+        counts: Vec<Count>,
+    },
+    /// A handler began.
+    Began {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+        /// In which queue of its worker.
+        queue: QueueName,
+        /// Slots of that queue.
+        slots: usize,
+        /// Slots of the worker.
+        all_slots: usize,
+    },
+    /// A handler at work believes that it holds its job.
+    Believes {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+    },
+    /// A handler ended or was dropped.
+    Left {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+        /// Its queue.
+        queue: QueueName,
+        /// Whether it came to its end.
+        done: bool,
+    },
+    /// A host sent a request.
+    Called(&'static str),
+    /// A host was given a fault instead of an answer, or an answer so late that it may be useless.
+    Faulted(&'static str),
+    /// A host began or ceased to be in a state in which it cannot be expected to hold anything.
+    Trouble {
+        /// Which.
+        why: Why,
+        /// Whether it begins.
+        begins: bool,
+    },
+    /// The store's clock stepped by so many microseconds.
+    StoreStepped(i64),
+    /// A worker was told to stop.
+    StopAsked {
+        /// How long it may take.
+        within: Duration,
+    },
+    /// A worker ended.
+    Stopped {
+        /// Whether it ended as it should.
+        well: bool,
+    },
+    /// No more faults from here on.
+    Healed,
+    /// Everything should be done by now; these jobs have not ended.
+    Over {
+        /// Jobs that have not ended, with the reason that the library gives.
+        unfinished: Vec<(u64, String)>,
+    },
+}
+
+/// Why a host cannot be expected to hold what it was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// It crashed.
+    Crashed,
+    /// It is frozen.
+    Frozen,
+    /// It cannot reach the store.
+    CutOff,
+    /// Its worker is stopping.
+    Stops,
+}
+
+/// A grant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grant {
+    /// The job.
+    pub seq: u64,
+    /// The number of the ownership.
+    pub fence: Fence,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Which grant.
+    pub delivery: u32,
+    /// Attempts that are allowed.
+    pub max_attempts: u32,
+    /// From which queue.
+    pub queue: QueueName,
+    /// Until when, by the store's clock.
+    pub until: Timestamp,
+}
+
+/// What a renewal was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// Held until then.
+    Until(Timestamp),
+    /// It had lapsed.
+    Lapsed,
+    /// It is not this holder's.
+    Lost,
+}
+
+/// What somebody wanted changed, without its details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changing {
+    /// Its end, with so much grace.
+    Cancel(Duration),
+    /// To do it again.
+    Redo,
+    /// To remove it.
+    Delete,
+    /// Its queue, priority or due instant.
+    Place,
+}
+
+/// A job as it lies in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its identity.
+    pub id: JobId,
+    /// Its place in the order of acceptance.
+    pub seq: u64,
+    /// The ask that its args name.
+    pub ask: u64,
+    /// Where it waits.
+    pub queue: QueueName,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its state.
+    pub state: State,
+    /// The number of its last ownership.
+    pub fence: Fence,
+    /// Attempts spent.
+    pub attempt: u32,
+    /// Grants so far.
+    pub delivery: u32,
+    /// Its unique key.
+    pub unique: Option<(UniqueKey, Window)>,
+    /// When it may be removed.
+    pub expires: Option<Timestamp>,
+    /// What last went wrong.
+    pub cause: Option<Cause>,
+}
+
+impl Row {
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<(Timestamp, End)> {
+        match self.state {
+            State::Waiting { .. } | State::Running { .. } => None,
+            State::Finished { at, end } => Some((at, end)),
+        }
+    }
+}
+
+impl What {
+    /// Whether it tells something; idle requests are counted but not told.
+    pub(crate) fn is_worth_a_line(&self) -> bool {
+        !matches!(self, Self::Called(_) | Self::Believes { .. } | Self::Audit { .. } | Self::Row(_))
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::World => f.write_str("world"),
+            Self::Host { number, life } => write!(f, "h{number}.{life}"),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>12.6} {:<6} {}", self.at.as_secs_f64(), self.who.to_string(), self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asks { ask, id } => {
+                write!(f, "asks for job {ask}{}", if id.is_some() { " under an id of its own" } else { "" })
+            }
+            Self::Told { ask, accepted } => write!(f, "was told of job {ask}: {}", word(*accepted)),
+            Self::Stored { ask, seq, accepted } => {
+                write!(f, "store: job {ask} is #{}: {}", seq.unwrap_or(0), word(*accepted))
+            }
+            Self::Refused(refusal) => write!(f, "store: refused a batch: {refusal:?}"),
+            Self::Granted(grant) => write!(
+                f,
+                "store: granted #{} fence {} attempt {}/{} delivery {} until {}",
+                grant.seq, grant.fence, grant.attempt, grant.max_attempts, grant.delivery, grant.until
+            ),
+            Self::Renewed { seq, fence, answer } => write!(f, "store: renewal of #{seq} fence {fence}: {answer:?}"),
+            Self::Settled { seq, fence, next, answer, .. } => {
+                write!(f, "store: settlement of #{seq} fence {fence}, {next:?}: {answer:?}")
+            }
+            Self::Reported { seq, fence, kept } => {
+                write!(f, "store: report of #{seq} fence {fence}: {}", if *kept { "kept" } else { "fenced" })
+            }
+            Self::Changed { id, change, outcome } => write!(f, "store: {change:?} of {id}: {outcome:?}"),
+            Self::Paused { queue, paused } => write!(f, "store: queue {queue} paused: {paused}"),
+            Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
+            Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
+            Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
+            Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
+            Self::Believes { seq, fence } => write!(f, "handler of #{seq} fence {fence} believes that it holds it"),
+            Self::Left { seq, fence, done, .. } => {
+                write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })
+            }
+            Self::Called(call) => write!(f, "calls {call}"),
+            Self::Faulted(call) => write!(f, "got a fault from {call}"),
+            Self::Trouble { why, begins } => write!(f, "{} {why:?}", if *begins { "begins:" } else { "is over:" }),
+            Self::StoreStepped(by_us) => write!(f, "the store's clock steps by {by_us} µs"),
+            Self::StopAsked { within } => write!(f, "is told to stop within {within:?}"),
+            Self::Stopped { well } => write!(f, "worker ended{}", if *well { "" } else { " with an error" }),
+            Self::Healed => f.write_str("all is healed"),
+            Self::Over { unfinished } => write!(f, "over; not finished: {unfinished:?}"),
+        }
+    }
+}
+
+fn word(accepted: Accepted) -> String {
+    match accepted {
+        Accepted::New(_) => "new".into(),
+        Accepted::Repeated(_) => "repeated".into(),
+        Accepted::Existing(id) => format!("{id} is there"),
+        Accepted::Replaced { old, .. } => format!("in place of {old}"),
+    }
+}
+

@@ -1,0 +1,215 @@
+//! The weather: hosts that crash, freeze and stop, wires that are cut, clocks that step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_store::Chance;
+
+use crate::history::{What, Who};
+use crate::host::Host;
+use crate::world::World;
+
+/// The hosts of a cluster and what befalls them.
+pub(crate) struct Cluster {
+    world: Arc<World>,
+    chance: Chance,
+    slots: Vec<Slot>,
+    later: Vec<(Duration, Relief)>,
+}
+
+/// Where a host lives, or will live again.
+struct Slot {
+    host: Option<Host>,
+    life: u32,
+    ahead_us: i64,
+}
+
+/// The end of a fault.
+#[derive(Debug, Clone, Copy)]
+enum Relief {
+    Thaw(usize),
+    Mend(usize),
+    Up(usize),
+    Restart(usize),
+}
+
+/// What can befall a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    Crash,
+    Freeze,
+    Cut,
+    Outage,
+    Stop,
+    StepHost,
+    StepStore,
+}
+
+impl Cluster {
+    pub(crate) fn start(world: &Arc<World>) -> Self {
+        let start = |number| {
+            let host = Some(Host::start(world, number, 0, 0, false));
+            Slot { host, life: 0, ahead_us: 0 }
+        };
+        let slots = (0..world.plan.hosts).map(start).collect();
+        Self { world: Arc::clone(world), chance: world.chance(3), slots, later: Vec::new() }
+    }
+
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.slots.iter().filter_map(|slot| slot.host.as_ref())
+    }
+
+    /// Ends what is over, and now and then strikes.
+    pub(crate) fn turn(&mut self) {
+        let now = self.world.book.now();
+        let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(at, _)| *at <= now);
+        self.later = later;
+        let due: Vec<(Duration, Relief)> = due;
+        due.into_iter().for_each(|(_, relief)| self.relieve(relief, false));
+        self.restart_stopped(false);
+        if self.chance.below(5) == 0 {
+            self.strike();
+        }
+    }
+
+    fn strike(&mut self) {
+        let weather = &self.world.plan.weather;
+        let known = [
+            (weather.crashes, Blow::Crash),
+            (weather.freezes, Blow::Freeze),
+            (weather.cuts, Blow::Cut),
+            (weather.outages, Blow::Outage),
+            (weather.stops, Blow::Stop),
+            (weather.host_clocks_step, Blow::StepHost),
+            (weather.store_clock_steps, Blow::StepStore),
+        ];
+        let possible: Vec<Blow> = known.into_iter().filter(|(may, _)| *may).map(|(_, blow)| blow).collect();
+        if possible.is_empty() {
+            return;
+        }
+        let blow = possible[self.below(possible.len())];
+        let number = self.below(self.slots.len());
+        let span = self.world.plan.ttl.mul_f64(0.5 + 4.5 * self.chance.fraction());
+        let step_us = self.draw_step_us();
+        let end = self.world.book.now() + span;
+        let is_up = self.slots[number].host.as_ref().is_some_and(Host::is_up);
+        match blow {
+            Blow::StepStore => self.step_store(step_us),
+            Blow::Outage => {
+                for number in 0..self.slots.len() {
+                    self.with_host(number, |host| host.down(true));
+                    self.later.push((end, Relief::Up(number)));
+                }
+            }
+            Blow::Crash => self.crash(number, end),
+            Blow::Freeze | Blow::Cut | Blow::Stop | Blow::StepHost if !is_up => {}
+            Blow::Freeze => {
+                self.with_host(number, Host::freeze);
+                self.later.push((end, Relief::Thaw(number)));
+            }
+            Blow::Cut => {
+                self.with_host(number, |host| host.cut(true));
+                self.later.push((end, Relief::Mend(number)));
+            }
+            Blow::Stop => {
+                if let Some(host) = self.slots[number].host.as_mut() {
+                    host.stop();
+                }
+            }
+            Blow::StepHost => {
+                self.with_host(number, |host| host.step_clock(step_us));
+            }
+        }
+    }
+
+    fn crash(&mut self, number: usize, end: Duration) {
+        let Some(host) = self.slots[number].host.take() else { return };
+        self.slots[number].ahead_us = host.ahead_us();
+        host.crash();
+        self.later.push((end, Relief::Restart(number)));
+    }
+
+    fn relieve(&mut self, relief: Relief, calm: bool) {
+        match relief {
+            Relief::Thaw(number) => {
+                let chance = &self.chance;
+                if let Some(host) = &self.slots[number].host {
+                    host.thaw(chance);
+                }
+            }
+            Relief::Mend(number) => self.with_host(number, |host| host.cut(false)),
+            Relief::Up(number) => self.with_host(number, |host| host.down(false)),
+            Relief::Restart(number) => self.restart(number, calm),
+        }
+    }
+
+    fn restart(&mut self, number: usize, calm: bool) {
+        let slot = &mut self.slots[number];
+        if slot.host.is_none() {
+            slot.life += 1;
+            slot.host = Some(Host::start(&self.world, number, slot.life, slot.ahead_us, calm));
+        }
+    }
+
+    /// A host that was stopped is started again once it has ended.
+    fn restart_stopped(&mut self, calm: bool) {
+        for number in 0..self.slots.len() {
+            let ended = |host: &Host| host.is_stopping() && host.has_stopped();
+            if self.slots[number].host.as_ref().is_some_and(ended) {
+                self.slots[number].ahead_us = self.slots[number].host.take().map_or(0, |host| host.ahead_us());
+                self.restart(number, calm);
+            }
+        }
+    }
+
+    /// No more faults: all hosts are up and reach the store, whose clock is right again.
+    pub(crate) fn heal(&mut self) {
+        self.world.book.note(Who::World, What::Healed);
+        self.later.clear();
+        if self.world.store_clock.ahead_us() != 0 {
+            let back_us = -self.world.store_clock.ahead_us();
+            self.world.store_clock.set_right();
+            self.world.book.note(Who::World, What::StoreStepped(back_us));
+        }
+        for number in 0..self.slots.len() {
+            if let Some(host) = &self.slots[number].host {
+                host.heal(&self.chance);
+            }
+            self.restart(number, true);
+        }
+    }
+
+    /// What goes on after the healing: hosts that were stopping are started again.
+    pub(crate) fn turn_calmly(&mut self) {
+        self.restart_stopped(true);
+    }
+
+    pub(crate) fn stop_all(&mut self) {
+        self.slots.iter_mut().filter_map(|slot| slot.host.as_mut()).for_each(Host::stop);
+    }
+
+    pub(crate) fn have_all_stopped(&self) -> bool {
+        self.hosts().all(Host::has_stopped)
+    }
+
+    fn step_store(&self, by_us: i64) {
+        self.world.store_clock.step(by_us);
+        self.world.book.note(Who::World, What::StoreStepped(by_us));
+    }
+
+    fn draw_step_us(&self) -> i64 {
+        let ttl_us = self.world.plan.ttl.as_micros() as f64;
+        let far = if self.chance.below(4) == 0 { 15.0 } else { 1.5 };
+        ((2.0 * self.chance.fraction() - 1.0) * far * ttl_us) as i64
+    }
+
+    fn with_host(&self, number: usize, act: impl FnOnce(&Host)) {
+        if let Some(host) = &self.slots[number].host {
+            act(host);
+        }
+    }
+
+    fn below(&self, limit: usize) -> usize {
+        usize::try_from(self.chance.below(limit as u64)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,271 @@
+//! The wire between a host and the store: all that a host knows of the store comes through it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::{Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing};
+use tenure_store::{
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
+    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Turn, Views,
+};
+use tokio::sync::{broadcast, watch};
+
+use crate::book::Book;
+use crate::clock::SimClock;
+use crate::gate::Gate;
+use crate::history::{What, Who};
+
+/// An answer that takes longer counts as trouble: the caller may have given up.
+const SLOW: Duration = Duration::from_millis(100);
+/// How often a request that vanished is looked after.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// What a host has for a store. A request that is on its way arrives even if its host dies meanwhile;
+/// a frozen host sends nothing and hears nothing.
+pub(crate) struct Wire {
+    who: Who,
+    store: Arc<dyn Store>,
+    clock: Arc<SimClock>,
+    gate: Arc<Gate>,
+    cut: AtomicBool,
+    book: Arc<Book>,
+    hints: Bulletin,
+    // Hints that came while the host was frozen.
+    missed: Mutex<Missed>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Missed {
+    due: bool,
+    asked: bool,
+}
+
+impl Wire {
+    pub(crate) fn new(
+        who: Who,
+        store: Arc<dyn Store>,
+        clock: Arc<SimClock>,
+        gate: Arc<Gate>,
+        book: Arc<Book>,
+    ) -> Self {
+        let (cut, hints, missed) = (AtomicBool::new(false), Bulletin::default(), Mutex::default());
+        Self { who, store, clock, gate, cut, book, hints, missed }
+    }
+
+    /// Nothing comes through any more, and nobody is told; or it does again.
+    pub(crate) fn cut(&self, cut: bool) {
+        self.cut.store(cut, Ordering::Relaxed);
+    }
+
+    /// A hint of the store reaches the host, if it can hear.
+    pub(crate) fn hint_due(&self) {
+        match self.hears() {
+            true => self.hints.call_due(),
+            false => self.with_missed(|missed| missed.due = true),
+        }
+    }
+
+    /// The same for the other hint.
+    pub(crate) fn hint_asked(&self) {
+        match self.hears() {
+            true => self.hints.call_asked(),
+            false => self.with_missed(|missed| missed.asked = true),
+        }
+    }
+
+    /// The host has been thawed: it hears what it missed.
+    pub(crate) fn catch_up(&self) {
+        let mut missed = Missed::default();
+        self.with_missed(|kept| std::mem::swap(&mut missed, kept));
+        if missed.due {
+            self.hints.call_due();
+        }
+        if missed.asked {
+            self.hints.call_asked();
+        }
+    }
+
+    fn hears(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    fn with_missed(&self, change: impl FnOnce(&mut Missed)) {
+        change(&mut self.missed.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Sends a request and waits for its answer.
+    fn send<T, Fut>(&self, call: &'static str, request: impl FnOnce(Arc<dyn Store>) -> Fut) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        Fut: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let request = request(Arc::clone(&self.store));
+        Box::pin(async move {
+            self.gate.pass().await?;
+            self.book.note(self.who, What::Called(call));
+            let mut waiting = Waiting { wire: self, call, since: self.book.now(), answered: false };
+            let answer = self.carry(request).await;
+            self.gate.pass().await?;
+            waiting.answered = answer.is_ok();
+            answer
+        })
+    }
+
+    async fn carry<T, Fut>(&self, request: Fut) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        Fut: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        if self.cut.load(Ordering::Relaxed) {
+            self.until_mended().await;
+            return Err(Fault::Unknown("the connection was lost".into()));
+        }
+        // Once it is sent, it is on its way, whatever becomes of its sender.
+        let answer = tokio::spawn(request).await;
+        if self.cut.load(Ordering::Relaxed) {
+            self.until_mended().await;
+            return Err(Fault::Unknown("the connection was lost".into()));
+        }
+        answer.unwrap_or_else(|_| Err(Fault::Unknown("the network is gone".into())))
+    }
+
+    async fn until_mended(&self) {
+        while self.cut.load(Ordering::Relaxed) && !self.gate.is_gone() {
+            self.clock.sleep(AGAIN).await;
+        }
+    }
+}
+
+/// A request under way. That it went wrong or took long is written down even if nobody waits any more.
+struct Waiting<'a> {
+    wire: &'a Wire,
+    call: &'static str,
+    since: Duration,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered || self.wire.book.now().saturating_sub(self.since) > SLOW {
+            self.wire.book.note(self.wire.who, What::Faulted(self.call));
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Wire({})", self.who)
+    }
+}
+
+impl Jobs for Wire {
+    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
+        self.send("enqueue", |store| async move { store.enqueue(batch).await })
+    }
+
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+        self.send("reserve", |store| async move { store.reserve(ask).await })
+    }
+
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+        self.send("renew", |store| async move { store.renew(ask).await })
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+        self.send("settle", |store| async move { store.settle(settlements, then).await })
+    }
+
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+        self.send("report", |store| async move { store.report(reports).await })
+    }
+
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+        self.send("change", |store| async move { store.change(change, selection).await })
+    }
+
+    fn tend(&self) -> Answer<'_, Tended> {
+        self.send("tend", |store| async move { store.tend().await })
+    }
+}
+
+impl Hosts for Wire {
+    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+        let (name, serves) = (name.to_owned(), serves.to_vec());
+        self.send("announce", move |store| async move { store.announce(id, &name, &serves, ttl).await })
+    }
+
+    fn retire(&self, id: HostId) -> Answer<'_, ()> {
+        self.send("retire", move |store| async move { store.retire(id).await })
+    }
+
+    fn hosts(&self) -> Answer<'_, Vec<Host>> {
+        self.send("hosts", |store| async move { store.hosts().await })
+    }
+}
+
+impl Views for Wire {
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.send("job", move |store| async move { store.job(id).await })
+    }
+
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+        self.send("jobs", |store| async move { store.jobs(ask).await })
+    }
+
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+        self.send("attempts", move |store| async move { store.attempts(id).await })
+    }
+
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+        self.send("logs", move |store| async move { store.logs(id, behind, at_most).await })
+    }
+
+    fn counts(&self) -> Answer<'_, Vec<Count>> {
+        self.send("counts", |store| async move { store.counts().await })
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+        self.send("queues", |store| async move { store.queues().await })
+    }
+
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+        self.send("standing", move |store| async move { store.standing(id).await })
+    }
+
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        self.send("set_paused", move |store| async move { store.set_paused(&queue, paused).await })
+    }
+}
+
+impl Hints for Wire {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.hints.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.hints.asked()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.store.events()
+    }
+}
+
+impl Store for Wire {
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
+    }
+
+    fn describe(&self) -> String {
+        format!("the store as {} sees it", self.who)
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        // The store is shared: no host may end it.
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,289 @@
+//! The witness between the wires and the store: writes down what the store was asked and answered.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{
+    Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, QueueName, Reserved, Serves, Settlement, Standing,
+};
+use tenure_store::{
+    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
+    PageAsk, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
+    Store, Tended, Turn, Views,
+};
+use tokio::sync::{broadcast, watch};
+
+use crate::asks::ask_in;
+use crate::book::Book;
+use crate::history::{Changing, Grant, Renewed, Row, What, Who};
+
+/// A host's way to the store. It changes nothing; what it writes down is what really happened, in the
+/// order in which it did, whether or not the host ever hears of it.
+pub(crate) struct Witness {
+    who: Who,
+    store: Arc<dyn Store>,
+    book: Arc<Book>,
+}
+
+impl Witness {
+    pub(crate) fn new(who: Who, store: Arc<dyn Store>, book: Arc<Book>) -> Self {
+        Self { who, store, book }
+    }
+
+    fn note(&self, what: What) {
+        self.book.note(self.who, what);
+    }
+
+    /// Looks at a job right after it was touched.
+    async fn look(&self, id: JobId) -> Result<Option<(u64, Fence)>, Fault> {
+        let Some(job) = self.store.job(id).await? else { return Ok(None) };
+        let found = (job.seq, job.fence);
+        self.note(What::Row(row(&job)));
+        Ok(Some(found))
+    }
+
+    async fn stored(&self, asks: Vec<u64>, enqueued: &Enqueued) -> Result<(), Fault> {
+        match enqueued {
+            Enqueued::Stored(accepted) => {
+                for (ask, accepted) in asks.into_iter().zip(accepted) {
+                    let found = self.store.job(accepted.id()).await?;
+                    self.note(What::Stored { ask, seq: found.map(|job| job.seq), accepted: *accepted });
+                    self.look(accepted.id()).await?;
+                    if let Accepted::Replaced { old, .. } = accepted {
+                        self.look(*old).await?;
+                    }
+                }
+            }
+            Enqueued::Refused { refusal, .. } => {
+                let (Refusal::IdTaken(_) | Refusal::KeyHeld(_)) = refusal;
+                self.note(What::Refused(*refusal));
+            }
+        }
+        Ok(())
+    }
+
+    fn granted(&self, reservation: &Reservation) {
+        reservation.jobs.iter().for_each(|reserved| self.note(What::Granted(grant(reserved))));
+    }
+}
+
+fn grant(reserved: &Reserved) -> Grant {
+    let job = reserved.job();
+    let until = match job.state {
+        tenure_core::State::Running { until, .. } => until,
+        tenure_core::State::Waiting { .. } | tenure_core::State::Finished { .. } => tenure_core::Timestamp::EPOCH,
+    };
+    Grant {
+        seq: job.seq,
+        fence: job.fence,
+        attempt: job.attempt,
+        delivery: job.delivery,
+        max_attempts: job.terms.max_attempts(),
+        queue: job.queue.clone(),
+        until,
+    }
+}
+
+/// A job as the history keeps it.
+pub(crate) fn row(job: &Job) -> Row {
+    Row {
+        id: job.id,
+        seq: job.seq,
+        ask: ask_in(&job.args),
+        queue: job.queue.clone(),
+        kind: job.kind.clone(),
+        state: job.state,
+        fence: job.fence,
+        attempt: job.attempt,
+        delivery: job.delivery,
+        unique: job.terms.unique.map(|unique| (unique.key, unique.window)),
+        expires: job.expires,
+        cause: job.failure.as_ref().map(|failure| failure.cause),
+    }
+}
+
+fn changing(change: &Change) -> Changing {
+    match change {
+        Change::Cancel { grace, .. } => Changing::Cancel(*grace),
+        Change::Redo => Changing::Redo,
+        Change::Delete => Changing::Delete,
+        Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) => Changing::Place,
+    }
+}
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Witness({})", self.who)
+    }
+}
+
+impl Jobs for Witness {
+    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
+        Box::pin(async move {
+            let asks = batch.iter().map(|new| ask_in(&new.args)).collect();
+            let enqueued = self.store.enqueue(batch).await?;
+            self.stored(asks, &enqueued).await?;
+            Ok(enqueued)
+        })
+    }
+
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+        Box::pin(async move {
+            let reservation = self.store.reserve(ask).await?;
+            self.granted(&reservation);
+            Ok(reservation)
+        })
+    }
+
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+        Box::pin(async move {
+            let held = ask.held.clone();
+            let renewals = self.store.renew(ask).await?;
+            for (held, renewal) in held.iter().zip(&renewals) {
+                let answer = match renewal {
+                    Renewal::Held(holds) => Renewed::Until(holds.until),
+                    Renewal::Lapsed => Renewed::Lapsed,
+                    Renewal::Lost => Renewed::Lost,
+                };
+                self.note(What::Renewed { seq: held.seq, fence: held.fence, answer });
+            }
+            Ok(renewals)
+        })
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+        Box::pin(async move {
+            let ends: Vec<_> =
+                settlements.iter().map(|end| (end.id(), end.seq(), end.fence(), end.next())).collect();
+            let turn = self.store.settle(settlements, then).await?;
+            for ((id, seq, fence, next), answer) in ends.iter().copied().zip(&turn.settled) {
+                let found = self.store.job(id).await?.filter(|job| job.seq == seq);
+                let fence_then = found.as_ref().map(|job| job.fence);
+                self.note(What::Settled { seq, fence, next, answer: *answer, fence_then });
+            }
+            self.granted(&turn.reservation);
+            let done = ends.iter().zip(&turn.settled).filter(|(_, answer)| matches!(answer, Settled::Done(_)));
+            for ((id, ..), _) in done {
+                self.look(*id).await?;
+            }
+            Ok(turn)
+        })
+    }
+
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+        Box::pin(async move {
+            let held: Vec<_> = reports.iter().map(|report| report.held).collect();
+            let reported = self.store.report(reports).await?;
+            for (held, reported) in held.iter().zip(&reported) {
+                let kept = *reported == Reported::Kept;
+                self.note(What::Reported { seq: held.seq, fence: held.fence, kept });
+            }
+            Ok(reported)
+        })
+    }
+
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+        Box::pin(async move {
+            let wanted = changing(&change);
+            let changed = self.store.change(change, selection).await?;
+            for (id, outcome) in &changed.outcomes {
+                self.note(What::Changed { id: *id, change: wanted, outcome: *outcome });
+                self.look(*id).await?;
+            }
+            Ok(changed)
+        })
+    }
+
+    fn tend(&self) -> Answer<'_, Tended> {
+        Box::pin(async move {
+            let tended = self.store.tend().await?;
+            if tended.pruned > 0 {
+                self.note(What::Pruned(tended.pruned));
+            }
+            Ok(tended)
+        })
+    }
+}
+
+impl Hosts for Witness {
+    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+        self.store.announce(id, name, serves, ttl)
+    }
+
+    fn retire(&self, id: HostId) -> Answer<'_, ()> {
+        self.store.retire(id)
+    }
+
+    fn hosts(&self) -> Answer<'_, Vec<Host>> {
+        self.store.hosts()
+    }
+}
+
+impl Views for Witness {
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.store.job(id)
+    }
+
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+        self.store.jobs(ask)
+    }
+
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+        self.store.attempts(id)
+    }
+
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+        self.store.logs(id, behind, at_most)
+    }
+
+    fn counts(&self) -> Answer<'_, Vec<Count>> {
+        self.store.counts()
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+        self.store.queues()
+    }
+
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+        self.store.standing(id)
+    }
+
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        Box::pin(async move {
+            let changed = self.store.set_paused(&queue, paused).await?;
+            self.note(What::Paused { queue, paused });
+            Ok(changed)
+        })
+    }
+}
+
+impl Hints for Witness {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.store.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.store.asked()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.store.events()
+    }
+}
+
+impl Store for Witness {
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.store.clock()
+    }
+
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        // The store is shared: no host may end it.
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,27 @@
+//! Three hundred seeds, and those that once found something.
+
+use std::collections::BTreeSet;
+
+use tenure_sim::{Summary, report};
+
+/// Seeds that are run whenever the tests are.
+const SEEDS: u64 = 300;
+
+fn regressions() -> Vec<u64> {
+    let lines = include_str!("../seeds.txt").lines();
+    let numbers = lines.map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty());
+    numbers.map(|line| line.parse().expect("a line of seeds.txt begins with a seed")).collect()
+}
+
+#[test]
+fn no_seed_breaks_a_promise_and_every_probe_is_hit() {
+    let seeds: BTreeSet<u64> = (0..SEEDS).chain(regressions()).collect();
+    let seeds: Vec<u64> = seeds.into_iter().collect();
+    let summary = Summary::of(&seeds, 2, &|_| ());
+    if let Some(failed) = &summary.failed {
+        panic!("{}", report(failed));
+    }
+    let never = summary.never();
+    assert!(never.is_empty(), "never happened in {} seeds: {never:#?}", summary.seeds);
+    println!("{}", summary.probes_told());
+}
