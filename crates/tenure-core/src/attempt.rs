@@ -106,16 +106,17 @@ pub enum Cause {
 }
 
 impl Failure {
-    /// A failure of this cause; a long message is cut and marked.
+    /// A failure of this cause; a long message is cut and marked, and NUL in it replaced.
     #[must_use]
     pub fn new(cause: Cause, message: &str) -> Self {
-        Self { cause, message: invalid::cut(message, limits::FAILURE_BYTES) }
+        Self { cause, message: invalid::storable(message, limits::FAILURE_BYTES) }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let label = match self.cause {
+            Cause::Error if self.message.is_empty() => "an error that says nothing",
             Cause::Error => return f.write_str(&self.message),
             Cause::Panic => "panic",
             Cause::TimedOut => "timed out",
@@ -127,6 +128,9 @@ impl fmt::Display for Failure {
             Cause::Deaf => "cancelled, deaf",
             Cause::Deliveries => "delivered too often",
         };
+        if self.message.is_empty() {
+            return f.write_str(label);
+        }
         write!(f, "{label}: {}", self.message)
     }
 }

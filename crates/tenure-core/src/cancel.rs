@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settle::{Transition, end_transition};
-use crate::{AttemptEnd, Cause, End, Epoch, Failure, Invalid, Job, State, Timestamp, invalid, limits};
+use crate::transition::end_transition;
+use crate::{
+    AttemptEnd, Cause, End, Epoch, Failure, Invalid, Job, State, Timestamp, Transition, invalid, limits,
+};
 
 /// A recorded wish that a running job stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ impl CancelRequest {
     #[must_use]
     pub fn new(now: Timestamp, grace: Duration, reason: &str) -> Self {
         let deadline = now.after(grace.min(limits::LONGEST));
-        Self { at: now, deadline, reason: invalid::cut(reason, limits::REASON_BYTES) }
+        Self { at: now, deadline, reason: invalid::storable(reason, limits::REASON_BYTES) }
     }
 
     /// Accepts what a person gives for one.
@@ -68,11 +70,23 @@ impl Cancel {
     }
 }
 
-/// Takes a running job from a holder that did not stop within the grace, or fell silent meanwhile.
-pub(crate) fn take(job: &Job, request: &CancelRequest, epoch: Epoch, now: Timestamp) -> Transition {
-    let failure = Failure::new(Cause::Deaf, &request.reason);
+/// Takes a running job from a holder whose lease ended at `until`.
+///
+/// A holder that fell silent before its grace was over is not called deaf: whoever looks for the
+/// handler that would not stop must not find the host that died.
+pub(crate) fn take(
+    job: &Job,
+    until: Timestamp,
+    request: &CancelRequest,
+    epoch: Epoch,
+    now: Timestamp,
+) -> Transition {
+    let silent = until <= request.deadline;
+    let (ended, cause) =
+        if silent { (AttemptEnd::Lost, Cause::Cancelled) } else { (AttemptEnd::Cancelled, Cause::Deaf) };
+    let failure = Failure::new(cause, &request.reason);
     Transition {
-        ended: Some(AttemptEnd::Cancelled),
+        ended: Some(ended),
         fence: job.fence.next(epoch),
         ..end_transition(job, End::Cancelled, now, Some(failure))
     }

@@ -4,9 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, Failure, HostId, Job, JobId, Kind, QueueName, State, Timestamp, Why};
+use crate::{End, Failure, HostId, Job, JobId, Kind, QueueName, State, Timestamp, Why, invalid, limits};
 
-/// Whom a host serves in one queue.
+/// Longest part of a failure's message that a reason repeats, in bytes.
+const SHOWN_BYTES: usize = 200;
+/// Most jobs or kinds that a reason lists by name.
+const SHOWN_NAMES: usize = 5;
+
+/// What a host serves of one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serves {
     /// The queue.
@@ -206,25 +211,47 @@ impl fmt::Display for Reason {
             Self::DueLater { due, why } => write!(f, "it is due at {due} ({})", why_words(*why)),
             Self::BackingOff { due, attempts, failure } => {
                 write!(f, "attempt {attempts} failed and the next is due at {due}")?;
-                failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {failure}"))
+                failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {}", first_line(failure)))
             }
             Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
             Self::KindNotServed { kind, served } => {
-                let served = served.iter().map(Kind::as_str).collect::<Vec<_>>().join(", ");
-                write!(f, "no live worker has a handler for kind {kind}; its queue is served for: {served}")
+                write!(f, "no live worker has a handler for kind {kind}; ")?;
+                if served.is_empty() {
+                    return f.write_str("no kind at all is served in its queue");
+                }
+                write!(f, "the kinds served in its queue are: {}", list(served))
+            }
+            Self::SlotsFull { slots: 0, .. } => f.write_str("the workers of its queue have no slots"),
+            Self::SlotsFull { slots: 1, running } => {
+                write!(f, "the one slot of its queue is taken by {}", list(running))
             }
             Self::SlotsFull { slots, running } => {
-                let first = running.iter().take(5).map(JobId::to_string).collect::<Vec<_>>().join(", ");
-                write!(
-                    f,
-                    "all {slots} slots of its queue are taken: by {first}{}",
-                    if running.len() > 5 { ", …" } else { "" }
-                )
+                write!(f, "all {slots} slots of its queue are taken by {}", list(running))
             }
             Self::Next { ahead: 0 } => f.write_str("it is next in line"),
-            Self::Next { ahead } => write!(f, "it waits in line behind {ahead} jobs"),
+            Self::Next { ahead: 1 } => f.write_str("it waits in line behind 1 job"),
+            Self::Next { ahead } => {
+                let or_more = if *ahead as usize >= limits::PAGE_JOBS { " or more" } else { "" };
+                write!(f, "it waits in line behind {ahead} jobs{or_more}")
+            }
         }
     }
+}
+
+/// The start of a failure, so that a reason stays one sentence on one line.
+fn first_line(failure: &Failure) -> String {
+    let whole = failure.to_string();
+    let mut lines = whole.lines();
+    let first = invalid::cut(lines.next().unwrap_or_default(), SHOWN_BYTES);
+    if lines.next().is_some() { format!("{first} …") } else { first }
+}
+
+/// The first few, and how many more there are.
+fn list(names: &[impl fmt::Display]) -> String {
+    let shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(ToString::to_string).collect();
+    let more = names.len() - shown.len();
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
 fn end_words(end: End) -> &'static str {

@@ -61,10 +61,13 @@ impl Fence {
     }
 
     /// The fence of the next grant in this epoch: greater than this one, whatever its epoch.
+    ///
+    /// It stops at the last number rather than begin again at the first: that many grants are never
+    /// made, so a row that holds it is damaged, and its owners must not look like the oldest ones.
     #[must_use]
     pub fn next(self, epoch: Epoch) -> Self {
         let floor = u64::from(epoch.number()) << COUNTER_BITS;
-        Self(self.0.max(floor) + 1)
+        Self(self.0.max(floor).saturating_add(1))
     }
 
     /// The epoch in which this fence was granted.
@@ -109,5 +112,11 @@ mod tests {
         let last = Fence::NONE.next(Epoch::LAST);
         assert!(last.number() < 1 << 53);
         assert_eq!(Epoch::LAST.next(), Epoch::LAST);
+    }
+
+    #[test]
+    fn a_fence_does_not_begin_again_after_its_last_number() {
+        let last = Fence::from_number(u64::MAX);
+        assert_eq!(last.next(Epoch::LAST), last);
     }
 }

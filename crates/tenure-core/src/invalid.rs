@@ -36,6 +36,15 @@ pub(crate) fn at_most_bytes(field: &str, length: usize, most: usize) -> Result<(
     Err(Invalid::new(field, format_args!("{length} bytes"), format_args!("at most {most} bytes")))
 }
 
+/// Text as a store can keep it: within `most` bytes, and without NUL, which a text column of
+/// PostgreSQL refuses. An attempt must never fail to be settled because of what its error said.
+pub(crate) fn storable(text: &str, most: usize) -> String {
+    if text.contains('\0') {
+        return cut(&text.replace('\0', "\u{fffd}"), most);
+    }
+    cut(text, most)
+}
+
 /// Cuts text to at most `most` bytes at a character boundary and marks the cut.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     const MARK: &str = " … (cut)";
@@ -65,5 +74,11 @@ mod tests {
         let short = cut(&text, 50);
         assert!(short.len() <= 50 && short.ends_with("(cut)"), "{short}");
         assert_eq!(cut("as it is", 50), "as it is");
+    }
+
+    #[test]
+    fn text_that_is_stored_holds_no_nul_and_stays_within_the_limit() {
+        assert_eq!(storable("a\0b", 50), "a\u{fffd}b");
+        assert!(storable(&"\0".repeat(1000), 50).len() <= 50);
     }
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settle::Due;
 use crate::{
-    CancelRequest, Failure, Fence, HostId, Invalid, JobId, Kind, Priority, Progress, QueueName, State, Terms,
-    Timestamp, depth_of, invalid, limits,
+    CancelRequest, Due, Failure, Fence, HostId, Invalid, JobId, Kind, Priority, Progress, QueueName, State,
+    Terms, Timestamp, invalid, json, limits,
 };
 
 /// The encoded arguments of a job: JSON text that is kept as it was given, byte for byte.
@@ -89,18 +88,10 @@ impl Args {
     /// Accepts encoded arguments.
     ///
     /// # Errors
-    /// Refuses more than the limit, and nesting that a parser would choke on.
+    /// Refuses more than the limit, nesting that a parser would choke on, and bytes that are no text.
     pub fn new(json: impl Into<Arc<[u8]>>) -> Result<Self, Invalid> {
         let json = json.into();
-        invalid::at_most_bytes("args", json.len(), limits::ARGS_BYTES)?;
-        let depth = depth_of(&json);
-        if depth > limits::ARGS_DEPTH {
-            return Err(Invalid::new(
-                "args",
-                format_args!("JSON nested {depth} deep"),
-                format_args!("at most {} deep", limits::ARGS_DEPTH),
-            ));
-        }
+        json::check("args", &json, limits::ARGS_BYTES)?;
         Ok(Self(json))
     }
 
@@ -121,17 +112,18 @@ impl Output {
     /// Accepts an encoded result and the path of what was created.
     ///
     /// # Errors
-    /// Refuses more than the limits and control characters in the path.
+    /// Refuses a result as [`Args::new`] does, and a path that is empty, too long or holds a control
+    /// character.
     pub fn new(value: Vec<u8>, place: Option<String>) -> Result<Self, Invalid> {
-        invalid::at_most_bytes("output", value.len(), limits::OUTPUT_BYTES)?;
+        json::check("output", &value, limits::OUTPUT_BYTES)?;
         if let Some(place) = &place {
             invalid::at_most_bytes("place", place.len(), limits::PLACE_BYTES)?;
-            if place.is_empty() || place.chars().any(char::is_control) {
-                return Err(Invalid::new(
-                    "place",
-                    "empty text or a control character",
-                    "a path such as /stars/7",
-                ));
+            let allowed = "a path such as /stars/7";
+            if place.is_empty() {
+                return Err(Invalid::new("place", "empty text", allowed));
+            }
+            if let Some(odd) = place.chars().find(|c| c.is_control()) {
+                return Err(Invalid::new("place", format_args!("text with the character {odd:?}"), allowed));
             }
         }
         Ok(Self { value, place })
@@ -148,10 +140,11 @@ impl NewJob {
         self.terms.check()
     }
 
-    /// Whether `stored` is what this enqueueing would have made: then it is a repetition.
+    /// Whether `stored` is what this enqueueing would have made: then it is a repetition. Somebody may
+    /// have moved it to another queue since.
     #[must_use]
     pub fn repeats(&self, stored: &Job) -> bool {
-        self.kind == stored.kind && self.queue == stored.queue && self.args == stored.args
+        self.kind == stored.kind && self.args == stored.args
     }
 
     /// The job that a store keeps when it accepts this one.

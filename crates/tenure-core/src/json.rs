@@ -1,5 +1,30 @@
 //! A look at JSON text without parsing it.
 
+use crate::{Invalid, invalid, limits};
+
+/// Accepts what may be JSON text: UTF-8 without NUL, neither longer nor nested deeper than a parser
+/// and a database stand. It is not parsed: whether it is the JSON that a handler wants shows when the
+/// handler reads it.
+pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid> {
+    invalid::at_most_bytes(field, text.len(), most)?;
+    if let Err(broken) = std::str::from_utf8(text) {
+        let found = format_args!("a byte that is not UTF-8 at {}", broken.valid_up_to());
+        return Err(Invalid::new(field, found, "JSON in UTF-8"));
+    }
+    if let Some(place) = text.iter().position(|byte| *byte == 0) {
+        return Err(Invalid::new(field, format_args!("a NUL byte at {place}"), "JSON in UTF-8"));
+    }
+    let depth = depth_of(text);
+    if depth > limits::JSON_DEPTH {
+        return Err(Invalid::new(
+            field,
+            format_args!("JSON nested {depth} deep"),
+            format_args!("at most {} deep", limits::JSON_DEPTH),
+        ));
+    }
+    Ok(())
+}
+
 /// How deep arrays and objects are nested in this JSON text.
 ///
 /// It scans once and allocates nothing, so that text too deep for a parser is found before one

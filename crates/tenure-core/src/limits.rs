@@ -8,8 +8,9 @@ use std::time::Duration;
 pub const NAME_BYTES: usize = 128;
 /// Largest encoded arguments of a job, in bytes.
 pub const ARGS_BYTES: usize = 256 * 1024;
-/// Deepest nesting of arguments. Parsers commonly stop at 128; half of that leaves room for wrapping.
-pub const ARGS_DEPTH: usize = 64;
+/// Deepest nesting of arguments and outputs. Parsers commonly stop at 128; half of that leaves room
+/// for wrapping.
+pub const JSON_DEPTH: usize = 64;
 /// Largest stored output of a job, in bytes.
 pub const OUTPUT_BYTES: usize = 256 * 1024;
 /// Longest place (such as `/stars/7`) where a job's result lives, in bytes.
@@ -46,6 +47,8 @@ pub const PRUNE_JOBS: usize = 1_000;
 
 /// Most attempts that a policy may allow.
 pub const MAX_ATTEMPTS: u32 = 10_000;
+/// Most waits that a policy may list.
+pub const BACKOFF_STEPS: usize = 100;
 /// Most deliveries (grants to a holder) that a policy may allow.
 pub const MAX_DELIVERIES: u32 = 1_000_000;
 /// Attempts of one job whose record is kept; older ones make room.

@@ -7,7 +7,7 @@ use crate::{Invalid, Timestamp, invalid, limits};
 /// How far an attempt has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Between 0 and 1.
+    /// Between 0 and 1, in whole millionths.
     pub fraction: f64,
     /// What is being done. Bounded.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -30,13 +30,17 @@ pub struct LogLine {
 impl Progress {
     /// Accepts a fraction from 0 to 1; a long message is cut and marked.
     ///
+    /// The fraction is rounded to a millionth: JSON readers need not keep the last digits of a double,
+    /// and progress that is read back shall be what was written.
+    ///
     /// # Errors
     /// Refuses NaN and what lies outside 0 to 1.
     pub fn new(fraction: f64, message: &str) -> Result<Self, Invalid> {
         if !(0.0..=1.0).contains(&fraction) {
-            return Err(Invalid::new("progress", fraction, "0 to 1"));
+            return Err(Invalid::new("progress", format_args!("{fraction:?}"), "0 to 1"));
         }
-        Ok(Self { fraction, message: invalid::cut(message, limits::LINE_BYTES) })
+        let fraction = (fraction * 1e6).round() / 1e6;
+        Ok(Self { fraction, message: invalid::storable(message, limits::LINE_BYTES) })
     }
 }
 
@@ -44,7 +48,7 @@ impl LogLine {
     /// A line of this delivery; a long text is cut and marked.
     #[must_use]
     pub fn new(delivery: u32, number: u32, at: Timestamp, text: &str) -> Self {
-        Self { delivery, number, at, text: invalid::cut(text, limits::LINE_BYTES) }
+        Self { delivery, number, at, text: invalid::storable(text, limits::LINE_BYTES) }
     }
 }
 
@@ -57,6 +61,7 @@ mod tests {
         for fraction in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
             assert_eq!(Progress::new(fraction, "").unwrap_err().field, "progress");
         }
+        assert_eq!(Progress::new(1.0 / 3.0, "").unwrap().fraction, 0.333_333);
         assert!(Progress::new(1.0, &"x".repeat(10_000)).unwrap().message.len() <= limits::LINE_BYTES);
     }
 }

@@ -36,7 +36,7 @@ pub enum Backoff {
 }
 
 impl Default for RetryPolicy {
-    /// Twenty attempts, from two seconds to an hour apart: about nine hours and a half in all.
+    /// Twenty attempts, from two seconds to an hour apart: about nine hours in all.
     fn default() -> Self {
         Self { backoff: Backoff::default(), max_attempts: 20, max_deliveries: 10_000 }
     }
@@ -79,11 +79,12 @@ impl RetryPolicy {
                 delay_of("backoff.first", *first).and(delay_of("backoff.ceiling", *ceiling)).map(drop)
             }
             Backoff::Fixed(span) => delay_of("backoff", *span).map(drop),
-            Backoff::Steps(spans) if spans.is_empty() => {
-                Err(Invalid::new("backoff.steps", "an empty list", "1 to 100 waits"))
-            }
-            Backoff::Steps(spans) if spans.len() > 100 => {
-                Err(Invalid::new("backoff.steps", format_args!("{} waits", spans.len()), "1 to 100 waits"))
+            Backoff::Steps(spans) if !(1..=limits::BACKOFF_STEPS).contains(&spans.len()) => {
+                Err(Invalid::new(
+                    "backoff.steps",
+                    format_args!("{} waits", spans.len()),
+                    format_args!("1 to {} waits", limits::BACKOFF_STEPS),
+                ))
             }
             Backoff::Steps(spans) => {
                 spans.iter().try_for_each(|span| delay_of("backoff.steps", *span).map(drop))
@@ -102,6 +103,13 @@ fn within(field: &str, number: u32, most: u32) -> Result<(), Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_policy_goes_on_for_about_nine_hours() {
+        let policy = RetryPolicy::default();
+        let waits: Duration = (1..policy.max_attempts).map(|n| policy.delay(n, 0.5)).sum();
+        assert_eq!(waits.as_secs() / 3600, 9);
+    }
 
     /// T097: the delay grows, is spread, and has a ceiling.
     #[test]

@@ -1,55 +1,9 @@
-//! Ending an ownership: by its owner ([`Reserved::settle`]), by time ([`lapse`]), by request ([`redo`]).
-//!
-//! ```text
-//!                 reserve                    settle: succeeded, failed
-//!   Waiting ─────────────────▶ Running ───────────────────────────────▶ Finished
-//!      ▲                          │  │                                   │   ▲
-//!      └──────────────────────────┘  └── cancel past its grace ──────────┼───┘
-//!        settle: retry, snoozed, released; lapse                         │
-//!      ▲                                     redo                        │
-//!      └─────────────────────────────────────────────────────────────────┘
-//! ```
-
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
+//! Ending an ownership by its owner: a verdict becomes a settlement, a settlement a transition.
 
 use crate::{
-    AttemptEnd, Cause, End, Epoch, Failure, Fence, HostId, Invalid, Job, JobId, Output, Retention,
-    RetryPolicy, State, Timestamp, Why, cancel, delay_of,
+    AttemptEnd, Cause, Due, End, Failure, Fence, Job, JobId, Output, Retention, RetryPolicy, State,
+    Timestamp, Transition, Why,
 };
-
-/// An instant that the store works out by its own clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Due {
-    /// At once.
-    #[default]
-    Now,
-    /// So long after the store's now.
-    In(Duration),
-    /// At this instant; at once if it has passed.
-    At(Timestamp),
-}
-
-impl Due {
-    /// The instant, by the store's clock.
-    #[must_use]
-    pub fn at(self, now: Timestamp) -> Timestamp {
-        match self {
-            Self::Now => now,
-            Self::In(span) => now.after(span),
-            Self::At(at) => at,
-        }
-    }
-
-    pub(crate) fn check(self, field: &str) -> Result<(), Invalid> {
-        match self {
-            Self::Now | Self::At(_) => Ok(()),
-            Self::In(span) => delay_of(field, span).map(drop),
-        }
-    }
-}
 
 /// How a handler's run went, in the words of whoever ran it.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,26 +58,14 @@ impl Reserved {
     pub fn settle(self, verdict: Verdict, policy: &RetryPolicy, chance: f64) -> Settlement {
         let job = self.job;
         let policy = job.terms.retry.as_ref().unwrap_or(policy);
-        let granted_too_often = || {
-            Failure::new(
-                Cause::Deliveries,
-                &format!("granted {} times; allowed: {}", job.delivery, policy.max_deliveries),
-            )
-        };
-        let spent_deliveries = job.delivery >= policy.max_deliveries;
+        let spent = spent(&job, &verdict, policy);
         let (next, failure, output) = match verdict {
             Verdict::Succeeded(output) => (Next::Succeed, None, output),
             Verdict::Failed(failure) => (Next::Fail, Some(failure), None),
             Verdict::Cancelled(failure) => (Next::Cancel, Some(failure), None),
-            Verdict::Retry { failure, .. } if job.attempt >= policy.max_attempts || spent_deliveries => {
-                (Next::Fail, Some(failure), None)
-            }
             Verdict::Retry { failure, due } => {
                 let due = due.unwrap_or(Due::In(policy.delay(job.attempt, chance)));
                 (Next::Wait { due, why: Why::Retry }, Some(failure), None)
-            }
-            Verdict::Snoozed(_) | Verdict::Released if spent_deliveries => {
-                (Next::Fail, Some(granted_too_often()), None)
             }
             Verdict::Snoozed(due) => (Next::Wait { due, why: Why::Snoozed }, None, None),
             Verdict::Released => {
@@ -138,10 +80,26 @@ impl Reserved {
             fence: job.fence,
             attempt: job.attempt,
             next,
+            spent,
             failure,
             output,
             retention,
         }
+    }
+}
+
+/// What stands against another attempt, if the verdict asks for one and a limit is met.
+fn spent(job: &Job, verdict: &Verdict, policy: &RetryPolicy) -> Option<Failure> {
+    let delivered_too_often = job.delivery >= policy.max_deliveries;
+    match verdict {
+        Verdict::Succeeded(_) | Verdict::Failed(_) | Verdict::Cancelled(_) => None,
+        Verdict::Retry { failure, .. } => {
+            (job.attempt >= job.terms.attempts_by(policy) || delivered_too_often).then(|| failure.clone())
+        }
+        Verdict::Snoozed(_) | Verdict::Released => delivered_too_often.then(|| {
+            let most = policy.max_deliveries;
+            Failure::new(Cause::Deliveries, &format!("granted {} times; allowed: {most}", job.delivery))
+        }),
     }
 }
 
@@ -153,6 +111,8 @@ pub struct Settlement {
     fence: Fence,
     attempt: u32,
     next: Next,
+    /// Why it may not wait again though its verdict asks for that.
+    spent: Option<Failure>,
     failure: Option<Failure>,
     output: Option<Output>,
     retention: Retention,
@@ -198,11 +158,12 @@ impl Settlement {
     /// What comes next, unless a wish to cancel came in between.
     #[must_use]
     pub fn next(&self) -> Next {
-        self.next
+        if self.spent.is_some() { Next::Fail } else { self.next }
     }
 
     /// The transition to write, by the store's clock. `asked` is the wish to cancel that the row
-    /// holds: a job whose end was asked for does not wait again.
+    /// holds: a job whose end was asked for does not wait again. It is cancelled even where a limit
+    /// would have failed it, so that the same answer of its handler means the same at every attempt.
     #[must_use]
     pub fn resolve(&self, now: Timestamp, asked: Option<&str>) -> Transition {
         let finished = |end: End, ended: AttemptEnd, failure: Option<Failure>| Transition {
@@ -223,6 +184,9 @@ impl Settlement {
                 finished(End::Cancelled, AttemptEnd::Cancelled, Some(failure))
             }
             (Next::Wait { due, why }, None) => {
+                if let Some(spent) = &self.spent {
+                    return finished(End::Failed, AttemptEnd::Failed, Some(spent.clone()));
+                }
                 let ended = ended_by(why);
                 let attempt = if ended.spends() { self.attempt } else { self.attempt.saturating_sub(1) };
                 Transition {
@@ -236,120 +200,6 @@ impl Settlement {
                 }
             }
         }
-    }
-}
-
-/// What a store writes when a job leaves a state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Transition {
-    /// The state it enters.
-    pub state: State,
-    /// Attempts spent after it.
-    pub attempt: u32,
-    /// The fence after it. It is greater than before if the job was taken from its holder.
-    pub fence: Fence,
-    /// How the running attempt ended, if one ran.
-    pub ended: Option<AttemptEnd>,
-    /// What went wrong; an earlier failure stays on record if `None`.
-    pub failure: Option<Failure>,
-    /// What the job left behind.
-    pub output: Option<Output>,
-    /// When the job may be removed.
-    pub expires: Option<Timestamp>,
-}
-
-impl Job {
-    /// This job after a grant to `holder` until `until`. The attempt counts from here.
-    #[must_use]
-    pub fn granted(mut self, holder: HostId, epoch: Epoch, now: Timestamp, until: Timestamp) -> Self {
-        let due = self.state.due().unwrap_or(now);
-        self.state = State::Running { holder, until, due };
-        self.attempt += 1;
-        self.delivery += 1;
-        self.fence = self.fence.next(epoch);
-        self.holder = Some(holder);
-        self.started = Some(now);
-        self.progress = None;
-        self
-    }
-
-    /// This job after a transition.
-    #[must_use]
-    pub fn after(mut self, transition: Transition) -> Self {
-        self.state = transition.state;
-        self.attempt = transition.attempt;
-        self.fence = transition.fence;
-        self.failure = transition.failure.or(self.failure);
-        self.output = transition.output;
-        self.expires = transition.expires;
-        self.cancel = None;
-        self
-    }
-}
-
-/// What becomes of a running job by time alone; `None` while its holder has until later.
-///
-/// A holder that fell silent past its lease loses the job. That has counted as an attempt, and an
-/// attempt above the limit is not started: a job that kills its host is bounded.
-#[must_use]
-pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
-    let State::Running { holder, until, due } = job.state else { return None };
-    if let Some(request) = &job.cancel
-        && (request.deadline <= now || until <= now)
-    {
-        return Some(cancel::take(job, request, epoch, now));
-    }
-    if until > now {
-        return None;
-    }
-    let failure = Failure::new(
-        Cause::Lost,
-        &format!("host {holder} fell silent past its lease, which ended at {until}"),
-    );
-    let fence = job.fence.next(epoch);
-    let spent = job.attempt >= job.terms.max_attempts() || job.delivery >= job.terms.max_deliveries();
-    if spent {
-        return Some(Transition {
-            ended: Some(AttemptEnd::Lost),
-            fence,
-            ..end_transition(job, End::Failed, now, Some(failure))
-        });
-    }
-    Some(Transition {
-        state: State::Waiting { due, why: Why::Lost },
-        attempt: job.attempt,
-        fence,
-        ended: Some(AttemptEnd::Lost),
-        failure: Some(failure),
-        output: None,
-        expires: None,
-    })
-}
-
-/// What doing a finished job again comes to; `None` if it has not finished.
-#[must_use]
-pub fn redo(job: &Job, now: Timestamp) -> Option<Transition> {
-    let State::Finished { .. } = job.state else { return None };
-    Some(Transition {
-        state: State::Waiting { due: now, why: Why::Asked },
-        attempt: 0,
-        fence: job.fence,
-        ended: None,
-        failure: None,
-        output: None,
-        expires: None,
-    })
-}
-
-pub(crate) fn end_transition(job: &Job, end: End, at: Timestamp, failure: Option<Failure>) -> Transition {
-    Transition {
-        state: State::Finished { at, end },
-        attempt: job.attempt,
-        fence: job.fence,
-        ended: None,
-        failure,
-        output: None,
-        expires: job.terms.retention.expiry(end, at),
     }
 }
 

@@ -12,7 +12,7 @@ pub fn seconds(field: &str, value: f64) -> Result<Duration, Invalid> {
     let refuse = || {
         Invalid::new(
             field,
-            format_args!("{value} seconds"),
+            format_args!("{value:?} seconds"),
             format_args!("0 to {} seconds", limits::LONGEST.as_secs()),
         )
     };
@@ -29,10 +29,9 @@ pub fn seconds(field: &str, value: f64) -> Result<Duration, Invalid> {
 /// Refuses more than a hundred years.
 pub fn delay_of(field: &str, span: Duration) -> Result<Duration, Invalid> {
     if span > limits::LONGEST {
-        let found = format_args!("{} seconds", span.as_secs()).to_string();
         return Err(Invalid::new(
             field,
-            found,
+            format_args!("{} seconds", span.as_secs()),
             format_args!("at most {} seconds", limits::LONGEST.as_secs()),
         ));
     }

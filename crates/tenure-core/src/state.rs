@@ -170,3 +170,33 @@ impl End {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_seen_under_one_name_at_each_instant() {
+        let at = |second| Timestamp::EPOCH.after(Duration::from_secs(second));
+        let waiting = State::Waiting { due: at(10), why: Why::Enqueued };
+        assert_eq!((waiting.name(at(9)), waiting.overdue(at(9))), (StateName::Scheduled, Duration::ZERO));
+        assert_eq!(
+            (waiting.name(at(10)), waiting.overdue(at(15))),
+            (StateName::Queued, Duration::from_secs(5))
+        );
+        let running = State::Running { holder: HostId::from_bytes([1; 16]), until: at(20), due: at(10) };
+        assert_eq!((running.name(at(99)), running.overdue(at(99))), (StateName::Running, Duration::ZERO));
+        for end in [End::Succeeded, End::Failed, End::Cancelled] {
+            assert_eq!(State::Finished { at: at(20), end }.name(at(30)), end.name());
+        }
+    }
+
+    #[test]
+    fn every_name_reads_back_and_no_other_is_taken_for_one() {
+        for name in StateName::ALL {
+            assert_eq!(name.as_str().parse(), Ok(name));
+        }
+        let complaint = "Running".parse::<StateName>().unwrap_err();
+        assert!(complaint.allowed.contains("scheduled, queued, running"), "{complaint}");
+    }
+}

@@ -85,15 +85,17 @@ impl FromStr for Timestamp {
 
     /// Reads RFC 3339 text with its offset; local time without one is refused.
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let at: jiff::Timestamp = text.parse().map_err(|_| {
+        let at = text.parse::<jiff::Timestamp>().ok();
+        // One sentence for both faults: the parser itself stops within the year 9999, so that it
+        // cannot tell a date out of range from nonsense.
+        at.and_then(|at| Self::from_micros(at.as_microsecond()).ok()).ok_or_else(|| {
             let shown = crate::invalid::cut(text, 64);
             Invalid::new(
                 "timestamp",
                 format_args!("{shown:?}"),
-                "RFC 3339 with an offset, such as 2026-03-29T02:30:00Z",
+                "RFC 3339 with an offset, such as 2026-03-29T02:30:00Z, in the years 1970 to 9998",
             )
-        })?;
-        Self::from_micros(at.as_microsecond())
+        })
     }
 }
 

@@ -1,0 +1,226 @@
+//! Why is it not running? One reason at a time, the same as the claim's, in one sentence.
+
+mod common;
+
+use common::{DUE, NOW, at, host, running, waiting};
+use tenure_core::{
+    Cause, End, Failure, Hindrance, Job, JobId, Kind, QueueName, Reason, Serves, Standing, State, Why,
+    claimable, explain, limits,
+};
+
+fn kind(name: &str) -> Kind {
+    Kind::new(name).expect("a name")
+}
+
+fn queue(name: &str) -> QueueName {
+    QueueName::new(name).expect("a name")
+}
+
+fn serves(name: &str, kinds: Option<&[&str]>, slots: u32) -> Serves {
+    let kinds = kinds.map(|kinds| kinds.iter().map(|name| kind(name)).collect());
+    Serves { queue: queue(name), kinds, slots }
+}
+
+fn ids(number: u8) -> Vec<JobId> {
+    (1..=number).map(|n| JobId::from_bytes([n; 16])).collect()
+}
+
+/// A job against which nothing stands.
+fn standing(job: Job) -> Standing {
+    Standing { job, paused: false, serving: vec![serves("out", None, 2)], running: ids(1), ahead: 0 }
+}
+
+fn waits(due: u64, why: Why) -> Job {
+    Job { state: State::Waiting { due: at(due), why }, ..waiting() }
+}
+
+fn told(standing: &Standing) -> String {
+    explain(standing, at(NOW)).to_string()
+}
+
+#[test]
+fn a_finished_job_says_how_and_when_it_ended() {
+    let ended = |end| told(&standing(Job { state: State::Finished { at: at(900), end }, ..waiting() }));
+    assert_eq!(ended(End::Succeeded), "it has succeeded at 1970-01-01T00:15:00.000000Z");
+    assert_eq!(ended(End::Failed), "it has failed at 1970-01-01T00:15:00.000000Z");
+    assert_eq!(ended(End::Cancelled), "it has been cancelled at 1970-01-01T00:15:00.000000Z");
+}
+
+#[test]
+fn a_running_job_names_its_host_and_whether_it_has_been_asked_to_stop() {
+    let host = host();
+    let mut job = running(1, 1, NOW + 1);
+    assert_eq!(
+        told(&standing(job.clone())),
+        format!("it is running on host {host}, which holds it until 1970-01-01T00:16:41.000000Z")
+    );
+    job.cancel = Some(tenure_core::CancelRequest::new(at(900), common::seconds(500), "enough"));
+    assert_eq!(told(&standing(job)), format!("it is running on host {host}, which has been asked to stop"));
+}
+
+#[test]
+fn a_paused_queue_is_named() {
+    let paused = Standing { paused: true, ..standing(waiting()) };
+    assert_eq!(told(&paused), "queue out is paused");
+}
+
+#[test]
+fn a_job_that_is_due_later_says_when_and_what_it_waits_for() {
+    let rows = [
+        (Why::Enqueued, "enqueued for later"),
+        (Why::Snoozed, "snoozed by its handler"),
+        (Why::Released, "given back by its holder"),
+        (Why::Lost, "its holder fell silent"),
+        (Why::Asked, "asked to be done again"),
+    ];
+    for (why, words) in rows {
+        let expected = format!("it is due at 1970-01-01T00:16:41.000000Z ({words})");
+        assert_eq!(told(&standing(waits(NOW + 1, why))), expected);
+    }
+}
+
+#[test]
+fn a_job_that_backs_off_names_the_attempt_and_its_error_on_one_line() {
+    let failed =
+        |failure: Option<Failure>| told(&standing(Job { attempt: 3, failure, ..waits(NOW + 1, Why::Retry) }));
+    let start = "attempt 3 failed and the next is due at 1970-01-01T00:16:41.000000Z";
+    assert_eq!(failed(None), start);
+    let refused = Failure::new(Cause::Error, "connection refused");
+    assert_eq!(failed(Some(refused)), format!("{start}: connection refused"));
+    let trace = Failure::new(Cause::Panic, "index out of bounds\n  at main.rs:7\n  at lib.rs:3");
+    assert_eq!(failed(Some(trace)), format!("{start}: panic: index out of bounds …"));
+    let long = failed(Some(Failure::new(Cause::Error, &"x".repeat(8_000))));
+    assert!(long.len() < 400 && long.ends_with("(cut)"), "{long}");
+}
+
+#[test]
+fn a_queue_that_nobody_serves_is_named() {
+    for serving in [vec![], vec![serves("default", None, 2)]] {
+        let alone = Standing { serving, ..standing(waiting()) };
+        assert_eq!(told(&alone), "no live worker serves queue out");
+    }
+}
+
+/// River #1105: a job of an unknown kind waits and says so; it is not discarded.
+#[test]
+fn a_kind_that_nobody_serves_is_named_beside_those_that_are() {
+    let of = |serving| told(&Standing { serving, ..standing(waiting()) });
+    let two = vec![
+        serves("out", Some(&["sms", "fax"]), 2),
+        serves("out", Some(&["sms"]), 2),
+        serves("default", Some(&["mail"]), 2),
+    ];
+    assert_eq!(
+        of(two),
+        "no live worker has a handler for kind mail; the kinds served in its queue are: fax, sms"
+    );
+    assert_eq!(
+        of(vec![serves("out", Some(&[]), 2)]),
+        "no live worker has a handler for kind mail; no kind at all is served in its queue"
+    );
+    let names: Vec<String> = (100..1_000).map(|n| format!("kind-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert!(of(vec![serves("out", Some(&names), 2)]).ends_with("kind-103, kind-104 and 895 more"));
+}
+
+#[test]
+fn full_slots_name_the_jobs_that_have_them() {
+    let full = |slots, running| {
+        told(&Standing {
+            serving: vec![serves("out", None, slots)],
+            running: ids(running),
+            ..standing(waiting())
+        })
+    };
+    let [one, two] = [JobId::from_bytes([1; 16]), JobId::from_bytes([2; 16])];
+    assert_eq!(full(1, 1), format!("the one slot of its queue is taken by {one}"));
+    assert_eq!(full(2, 2), format!("all 2 slots of its queue are taken by {one}, {two}"));
+    assert!(full(7, 7).ends_with("05050505-0505-0505-0505-050505050505 and 2 more"));
+    assert_eq!(full(0, 0), "the workers of its queue have no slots");
+}
+
+#[test]
+fn slots_of_all_hosts_count_and_never_overflow() {
+    let serving = vec![serves("out", None, u32::MAX), serves("out", None, 7)];
+    let wide = Standing { serving, running: ids(9), ..standing(waiting()) };
+    assert_eq!(explain(&wide, at(NOW)), Reason::Next { ahead: 0 });
+}
+
+#[test]
+fn a_job_against_which_nothing_stands_says_how_many_are_before_it() {
+    let behind = |ahead| told(&Standing { ahead, ..standing(waiting()) });
+    assert_eq!(behind(0), "it is next in line");
+    assert_eq!(behind(1), "it waits in line behind 1 job");
+    assert_eq!(behind(7), "it waits in line behind 7 jobs");
+    let page = u32::try_from(limits::PAGE_JOBS).expect("a page is small");
+    assert_eq!(behind(page), "it waits in line behind 1000 jobs or more");
+}
+
+/// What a person can change comes before what time changes: a paused queue holds back a job that is
+/// due later, too, and resuming it is what they would forget.
+#[test]
+fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
+    let everything =
+        |job: Job| Standing { paused: true, serving: vec![], running: ids(9), ahead: 9, ..standing(job) };
+    let reason = |standing: &Standing| explain(standing, at(NOW));
+
+    let finished = State::Finished { at: at(900), end: End::Failed };
+    let mut stands = everything(Job { state: finished, ..waiting() });
+    assert_eq!(reason(&stands), Reason::Finished { end: End::Failed, at: at(900) });
+
+    stands.job = running(1, 1, NOW + 1);
+    assert_eq!(reason(&stands), Reason::Running { holder: host(), until: at(NOW + 1), cancelling: false });
+
+    stands.job = waits(NOW + 1, Why::Enqueued);
+    assert_eq!(reason(&stands), Reason::QueuePaused { queue: queue("out") });
+
+    stands.paused = false;
+    assert_eq!(reason(&stands), Reason::DueLater { due: at(NOW + 1), why: Why::Enqueued });
+
+    stands.job = waiting();
+    assert_eq!(reason(&stands), Reason::QueueNotServed { queue: queue("out") });
+
+    stands.serving = vec![serves("out", Some(&["sms"]), 2)];
+    assert_eq!(reason(&stands), Reason::KindNotServed { kind: kind("mail"), served: vec![kind("sms")] });
+
+    stands.serving.push(serves("out", Some(&["mail"]), 2));
+    assert_eq!(reason(&stands), Reason::SlotsFull { slots: 4, running: ids(9) });
+
+    stands.running = ids(3);
+    assert_eq!(reason(&stands), Reason::Next { ahead: 9 });
+}
+
+#[test]
+fn the_claim_takes_what_is_due_and_what_has_lapsed_and_nothing_else() {
+    let (waiting, running) = (|due| waits(due, Why::Enqueued).state, |until| running(1, 1, until).state);
+    let later = Hindrance::NotDue { due: at(NOW + 1), why: Why::Enqueued };
+    let held = Hindrance::Running { holder: host(), until: at(NOW + 1) };
+    let ended = State::Finished { at: at(NOW), end: End::Succeeded };
+    let over = Hindrance::Finished { at: at(NOW), end: End::Succeeded };
+    #[rustfmt::skip]
+    let rows = [
+        // state, the queue is paused, what stands against the claim
+        (waiting(DUE),     false, Ok(())),
+        (waiting(NOW),     false, Ok(())),
+        (waiting(NOW + 1), false, Err(later)),
+        (waiting(DUE),     true,  Err(Hindrance::Paused)),
+        (waiting(NOW + 1), true,  Err(Hindrance::Paused)),
+        (running(NOW - 1), false, Ok(())),
+        (running(NOW),     false, Ok(())),
+        (running(NOW + 1), false, Err(held)),
+        (running(NOW),     true,  Err(Hindrance::Paused)),
+        (running(NOW + 1), true,  Err(held)),
+        (ended,            false, Err(over)),
+        (ended,            true,  Err(over)),
+    ];
+    for (state, paused, expected) in rows {
+        assert_eq!(claimable(&state, paused, at(NOW)), expected, "{state:?} paused {paused}");
+    }
+}
+
+#[test]
+fn a_lapsed_job_is_in_line_again_and_is_explained_as_such() {
+    assert_eq!(told(&standing(running(1, 1, NOW))), "it is next in line");
+    let alone = Standing { serving: vec![], ..standing(running(1, 1, NOW)) };
+    assert_eq!(told(&alone), "no live worker serves queue out");
+}

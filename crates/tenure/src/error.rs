@@ -1,0 +1,71 @@
+//! What can go wrong for a user of the library, by what to do next.
+
+use tenure_core::{Failure, Invalid, JobId};
+use tenure_store::{Fault, Refusal};
+
+/// Why a call did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A given value is outside its limits. Mend the call; nothing was done.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The store could not answer. [`Fault`] says whether to try again.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The batch was refused as its terms demand; nothing of it was stored.
+    #[error("refused, and nothing was stored: {} (item {index})", refusal_words(refusal))]
+    Refused {
+        /// The place of the job in the batch.
+        index: usize,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A value could not be written as JSON, or read from it.
+    #[error("{what} is not what its type says: {source}")]
+    Json {
+        /// Which value.
+        what: &'static str,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+    /// There is no such job; perhaps it was pruned or deleted.
+    #[error("there is no job {0}")]
+    NotFound(JobId),
+    /// The job that was waited for did not succeed.
+    #[error("the job ended without success{}", failure.as_ref().map(|f| format!(": {f}")).unwrap_or_default())]
+    Unsuccessful {
+        /// The job.
+        id: JobId,
+        /// What went wrong.
+        failure: Option<Failure>,
+    },
+    /// The worker's settings cannot work.
+    #[error("this worker cannot run: {0}")]
+    Settings(String),
+    /// The URL of the store is not understood.
+    #[error("store URL {url:?} is not understood: {why}")]
+    Url {
+        /// The URL without its secrets.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Error {
+    /// The same complaint about one job of a batch.
+    pub(crate) fn in_item(self, index: usize) -> Self {
+        if let Self::Invalid(wrong) = self {
+            return Self::Invalid(wrong.in_item(index));
+        }
+        self
+    }
+}
+
+fn refusal_words(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::IdTaken(id) => format!("job {id} exists with another kind or args"),
+        Refusal::KeyHeld(id) => format!("job {id} holds its unique key"),
+    }
+}

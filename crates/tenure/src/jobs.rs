@@ -1,0 +1,193 @@
+//! Looking at jobs and changing them: one, or all that a filter means.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tenure_core::{Attempt, CancelRequest, Due, Job, JobId, LogLine, Priority, QueueName, Timestamp};
+use tenure_store::{Change, ChangeOutcome, Changed, Filter, Page, PageAsk, Selection};
+
+use crate::{Error, Tenure};
+
+/// The jobs of a store.
+#[derive(Debug)]
+pub struct Jobs<'a> {
+    tenure: &'a Tenure,
+}
+
+/// What came of changing all jobs that a filter means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// Changed.
+    pub done: u64,
+    /// Running, and asked to stop.
+    pub asked: u64,
+    /// So already.
+    pub already: u64,
+    /// Left alone, because of the state they are in.
+    pub refused: u64,
+}
+
+impl<'a> Jobs<'a> {
+    pub(crate) fn new(tenure: &'a Tenure) -> Self {
+        Self { tenure }
+    }
+
+    /// One job.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or a fault.
+    pub async fn get(&self, id: JobId) -> Result<Job, Error> {
+        self.tenure.store().job(id).await?.ok_or(Error::NotFound(id))
+    }
+
+    /// A page of jobs. Go on behind its cursor while there is one, even if a page is short.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn page(&self, ask: PageAsk) -> Result<Page, Error> {
+        Ok(self.tenure.store().jobs(ask).await?)
+    }
+
+    /// The attempts of a job, oldest first.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn attempts(&self, id: JobId) -> Result<Vec<Attempt>, Error> {
+        Ok(self.tenure.store().attempts(id).await?)
+    }
+
+    /// Log lines of a job behind `(delivery, number)`; `(0, 0)` is the start.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Result<Vec<LogLine>, Error> {
+        Ok(self.tenure.store().logs(id, behind, at_most).await?)
+    }
+
+    /// Ends a job: at once if it waits; if it runs, its handler is told and has the grace to stop.
+    ///
+    /// # Errors
+    /// A reason or grace beyond the limits, or a fault.
+    pub async fn cancel(&self, id: JobId, grace: Duration, reason: &str) -> Result<ChangeOutcome, Error> {
+        self.one(id, cancelling(grace, reason)?).await
+    }
+
+    /// Does a finished job again, with all its attempts.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn redo(&self, id: JobId) -> Result<ChangeOutcome, Error> {
+        self.one(id, Change::Redo).await
+    }
+
+    /// Removes a job that is not running.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn delete(&self, id: JobId) -> Result<ChangeOutcome, Error> {
+        self.one(id, Change::Delete).await
+    }
+
+    /// Lets a waiting job wait in another queue.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn move_to(&self, id: JobId, queue: &str) -> Result<ChangeOutcome, Error> {
+        self.one(id, Change::Move(QueueName::new(queue)?)).await
+    }
+
+    /// Changes a waiting job's place in line.
+    ///
+    /// # Errors
+    /// A bad priority, or a fault.
+    pub async fn reprioritise(&self, id: JobId, priority: i64) -> Result<ChangeOutcome, Error> {
+        self.one(id, Change::Reprioritise(Priority::new(priority)?)).await
+    }
+
+    /// Changes when a waiting job is due.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn reschedule(&self, id: JobId, due: Timestamp) -> Result<ChangeOutcome, Error> {
+        self.one(id, Change::Reschedule(Due::At(due))).await
+    }
+
+    /// Ends all jobs that the filter means.
+    ///
+    /// # Errors
+    /// A reason or grace beyond the limits, or a fault; what was changed until then stays changed.
+    pub async fn cancel_all(&self, filter: Filter, grace: Duration, reason: &str) -> Result<Tally, Error> {
+        self.all(filter, cancelling(grace, reason)?).await
+    }
+
+    /// Does all finished jobs again that the filter means.
+    ///
+    /// # Errors
+    /// A fault; what was changed until then stays changed.
+    pub async fn redo_all(&self, filter: Filter) -> Result<Tally, Error> {
+        self.all(filter, Change::Redo).await
+    }
+
+    /// Removes all jobs that the filter means and that are not running.
+    ///
+    /// # Errors
+    /// A fault; what was changed until then stays changed.
+    pub async fn delete_all(&self, filter: Filter) -> Result<Tally, Error> {
+        self.all(filter, Change::Delete).await
+    }
+
+    /// Lets all waiting jobs that the filter means wait in another queue.
+    ///
+    /// # Errors
+    /// A bad name, or a fault; what was changed until then stays changed.
+    pub async fn move_all(&self, filter: Filter, queue: &str) -> Result<Tally, Error> {
+        self.all(filter, Change::Move(QueueName::new(queue)?)).await
+    }
+
+    /// Changes the place in line of all waiting jobs that the filter means.
+    ///
+    /// # Errors
+    /// A bad priority, or a fault; what was changed until then stays changed.
+    pub async fn reprioritise_all(&self, filter: Filter, priority: i64) -> Result<Tally, Error> {
+        self.all(filter, Change::Reprioritise(Priority::new(priority)?)).await
+    }
+
+    async fn one(&self, id: JobId, change: Change) -> Result<ChangeOutcome, Error> {
+        let changed = self.tenure.store().change(change, Selection::Ids(vec![id])).await?;
+        Ok(changed.outcomes.first().map_or(ChangeOutcome::NotFound, |(_, outcome)| *outcome))
+    }
+
+    /// Goes through the filter in bounded steps. A job that matches again after its change lies
+    /// behind the cursor, so it is changed once.
+    async fn all(&self, filter: Filter, change: Change) -> Result<Tally, Error> {
+        let mut tally = Tally::default();
+        let mut after = None;
+        loop {
+            let selection = Selection::Matching { filter: filter.clone(), after };
+            let Changed { outcomes, next } = self.tenure.store().change(change.clone(), selection).await?;
+            outcomes.iter().for_each(|(_, outcome)| tally.add(*outcome));
+            let Some(next) = next else { return Ok(tally) };
+            after = Some(next);
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, outcome: ChangeOutcome) {
+        match outcome {
+            ChangeOutcome::Done => self.done += 1,
+            ChangeOutcome::Asked => self.asked += 1,
+            ChangeOutcome::Already => self.already += 1,
+            ChangeOutcome::RefusedRunning
+            | ChangeOutcome::RefusedFinished
+            | ChangeOutcome::RefusedUnfinished
+            | ChangeOutcome::RefusedKeyHeld(_)
+            | ChangeOutcome::NotFound => self.refused += 1,
+        }
+    }
+}
+
+fn cancelling(grace: Duration, reason: &str) -> Result<Change, Error> {
+    CancelRequest::check(grace, reason)?;
+    Ok(Change::Cancel { grace, reason: reason.to_owned() })
+}

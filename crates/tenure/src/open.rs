@@ -1,0 +1,140 @@
+//! Opening a store by its URL.
+
+use std::sync::Arc;
+
+use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
+
+use crate::tender::Tender;
+use crate::{Error, Tenure};
+
+/// How to open a store.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), tenure::Error> {
+/// let tenure = tenure::OpenOptions::new().untended().open("sqlite://jobs.db").await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct OpenOptions {
+    clock: Arc<dyn Clock>,
+    seed: Option<u64>,
+    tended: bool,
+    sqlite: tenure_sqlite::Options,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: None,
+            tended: true,
+            sqlite: tenure_sqlite::Options::default(),
+        }
+    }
+}
+
+impl OpenOptions {
+    /// The real clock, chance from the system, full durability.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Time comes from this clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Chance comes from this seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Nothing runs in the background: finished jobs stay until somebody tends the store.
+    pub fn untended(mut self) -> Self {
+        self.tended = false;
+        self
+    }
+
+    /// Options of a SQLite file.
+    pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
+        self.sqlite = options;
+        self
+    }
+
+    /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
+    ///
+    /// # Errors
+    /// A URL that is not understood, or a store that cannot be used.
+    pub async fn open(self, url: &str) -> Result<Tenure, Error> {
+        let store = self.store(url).await?;
+        let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
+        let tender = self.tended.then(|| Tender::start(&store, chance()));
+        Ok(Tenure::assemble(store, chance(), tender))
+    }
+
+    async fn store(&self, url: &str) -> Result<Arc<dyn Store>, Error> {
+        match Place::of(url)? {
+            Place::Memory => Ok(Arc::new(MemoryStore::new(Arc::clone(&self.clock)))),
+            Place::Sqlite(path) => {
+                let (options, clock) = (self.sqlite.clone(), Arc::clone(&self.clock));
+                // Opening may wait for another process that migrates: not on an async thread.
+                let opened = tokio::task::spawn_blocking(move || {
+                    tenure_sqlite::SqliteStore::open(path, options, clock)
+                });
+                let store = opened.await.map_err(|end| tenure_store::Fault::Broken(end.to_string()))??;
+                Ok(store)
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Place {
+    Memory,
+    Sqlite(String),
+}
+
+impl Place {
+    fn of(url: &str) -> Result<Self, Error> {
+        const KNOWN: &str = "use sqlite://path/to/file.db or memory:";
+        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+        // What follows the scheme may hold a password: it is never repeated.
+        let refuse = |why: &str| {
+            Err(Error::Url {
+                url: format!(
+                    "{}:…",
+                    tenure_core::Name::new("scheme", scheme).map_or("?".into(), String::from)
+                ),
+                why: format!("{why}; {KNOWN}"),
+            })
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(Self::Memory),
+            "memory" => refuse("nothing may follow memory:"),
+            "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
+                "" => refuse("the path of the file is missing"),
+                path => Ok(Self::Sqlite(path.to_owned())),
+            },
+            _ => refuse("no such kind of store"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_store_or_are_refused_with_what_is_known() {
+        assert_eq!(Place::of("memory:").unwrap(), Place::Memory);
+        assert_eq!(Place::of("sqlite://a/b.db").unwrap(), Place::Sqlite("a/b.db".into()));
+        assert_eq!(Place::of("sqlite:///a/b.db").unwrap(), Place::Sqlite("/a/b.db".into()));
+        for url in ["", "jobs.db", "sqlite:", "sqlite://", "memory:x", "mysql://u:secret@h/db"] {
+            let told = Place::of(url).unwrap_err().to_string();
+            assert!(told.contains("sqlite://path") && !told.contains("secret"), "{told}");
+        }
+    }
+}

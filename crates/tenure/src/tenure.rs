@@ -1,0 +1,195 @@
+//! The handle on a store.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::{HostId, IdSequence, JobId, NewJob, Reason, Timestamp, explain};
+use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
+use tokio::sync::broadcast;
+
+use crate::draft::finish_all;
+use crate::tender::Tender;
+use crate::{Draft, Enqueue, Error, Job, Jobs, OpenOptions, Queues};
+
+/// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
+const REPEATS: u32 = 3;
+
+/// A handle on a store of jobs. Cloning it is cheap; all clones are the same host.
+#[derive(Clone)]
+pub struct Tenure {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    chance: Chance,
+    ids: Mutex<IdSequence>,
+    // Held for its drop: pruning ends with the last handle.
+    _tender: Option<Tender>,
+}
+
+impl Tenure {
+    /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
+    ///
+    /// While a handle lives, retention and lapsed reservations are looked after in the background.
+    ///
+    /// # Errors
+    /// A URL that is not understood, or a store that cannot be used; the message says why.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        OpenOptions::new().open(url).await
+    }
+
+    /// Uses this store, by its own clock. Nothing runs in the background: a test or a program of its
+    /// own kind calls [`Store`]'s `tend` when it wants.
+    #[must_use]
+    pub fn on(store: Arc<dyn Store>, chance: Chance) -> Self {
+        Self::assemble(store, chance, None)
+    }
+
+    pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
+        let clock = store.clock();
+        Self { inner: Arc::new(Inner { store, clock, chance, ids: Mutex::default(), _tender: tender }) }
+    }
+
+    /// Enqueues a job. Say more about it, then await it:
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # use tenure::{Job, Tenure};
+    /// # use std::time::Duration;
+    /// # #[derive(Serialize, Deserialize)] struct Remind { user: u64 }
+    /// # impl Job for Remind { const KIND: &'static str = "remind"; type Output = (); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+    /// # let tenure = Tenure::open("memory:").await?;
+    /// tenure.enqueue(Remind { user: 7 }).after(Duration::from_secs(3600)).unique("remind-7").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<'_> {
+        self.enqueue_draft(Draft::of(&job))
+    }
+
+    /// Enqueues a job of a kind known by name only.
+    pub fn enqueue_draft(&self, draft: Draft) -> Enqueue<'_> {
+        Enqueue::new(self, draft)
+    }
+
+    /// Enqueues a batch, or nothing of it: up to 100,000 jobs in one transaction.
+    ///
+    /// # Errors
+    /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
+    pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
+        self.insist(finish_all(drafts, || self.next_id())?).await
+    }
+
+    pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
+        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        Ok(accepted[0])
+    }
+
+    /// Every job of the batch has its id, so that repeating what may have been done is harmless.
+    async fn insist(&self, batch: Vec<NewJob>) -> Result<Vec<Accepted>, Error> {
+        let mut repeats = REPEATS;
+        loop {
+            match self.store().enqueue(batch.clone()).await {
+                Ok(Enqueued::Stored(accepted)) => return Ok(accepted),
+                Ok(Enqueued::Refused { index, refusal }) => return Err(Error::Refused { index, refusal }),
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// Looking at jobs and changing them.
+    #[must_use]
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs::new(self)
+    }
+
+    /// Looking at queues, pausing and resuming them.
+    #[must_use]
+    pub fn queues(&self) -> Queues<'_> {
+        Queues::new(self)
+    }
+
+    /// Names the one reason why a job is not running, by the same predicate as the claim.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or a fault.
+    pub async fn explain(&self, id: JobId) -> Result<Reason, Error> {
+        let standing = self.store().standing(id).await?.ok_or(Error::NotFound(id))?;
+        Ok(explain(&standing, self.now()))
+    }
+
+    /// How many jobs there are, by queue, kind and state. Maintained, never counted.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn counts(&self) -> Result<Vec<Count>, Error> {
+        Ok(self.store().counts().await?)
+    }
+
+    /// The hosts that are alive.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn hosts(&self) -> Result<Vec<Host>, Error> {
+        Ok(self.store().hosts().await?)
+    }
+
+    /// What happens to jobs, as far as this program can see it. A listener that falls behind is told
+    /// how much it missed.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.store().events()
+    }
+
+    /// The store behind this handle.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Ends the store after all that it has accepted is durable.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn close(self) -> Result<(), Error> {
+        Ok(self.inner.store.close().await?)
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    pub(crate) fn chance(&self) -> &Chance {
+        &self.inner.chance
+    }
+
+    /// What the store's clock shows.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    pub(crate) fn next_id(&self) -> JobId {
+        let chance = self.inner.chance.bits();
+        let now = self.now();
+        self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)
+    }
+
+    pub(crate) fn draw_host(&self) -> HostId {
+        HostId::new(self.now(), self.inner.chance.bits())
+    }
+
+    pub(crate) async fn pause_for(&self, span: Duration) {
+        self.inner.clock.sleep(span).await;
+    }
+}
+
+impl fmt::Debug for Tenure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tenure({})", self.inner.store.describe())
+    }
+}

@@ -1,0 +1,241 @@
+//! Running jobs in tests: in memory, on a clock that you move, one turn at a time.
+//!
+//! ```
+//! use std::time::Duration;
+//! use serde::{Deserialize, Serialize};
+//! use tenure::testing::Lab;
+//! use tenure::{Failed, Job, Run, StateName, Worker};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Charge { cents: u64 }
+//! impl Job for Charge { const KIND: &'static str = "charge"; type Output = (); }
+//!
+//! async fn charge(run: Run<()>, _job: Charge) -> Result<(), Failed> {
+//!     if run.attempt() == 1 { Err(Failed::retry("card reader busy")) } else { Ok(()) }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tenure::Error> {
+//! let mut lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("default", 10).job(charge));
+//! lab.tenure().enqueue(Charge { cents: 500 }).await?;
+//! lab.assert_enqueued::<Charge>(|job| job.cents == 500).await;
+//!
+//! assert_eq!(lab.turn().await?[0].state, StateName::Scheduled);   // it failed and waits
+//! lab.advance(Duration::from_secs(5));
+//! assert_eq!(lab.turn().await?[0].state, StateName::Succeeded);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{Failure, JobId, Kind, Reserved, StateName, Timestamp};
+use tenure_store::{
+    Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store, Want,
+};
+
+use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt};
+use crate::{Error, Job, Run, Tenure, Worker};
+
+/// Turns that [`Lab::drain`] takes before it says that the jobs never end.
+const TURNS: usize = 10_000;
+
+/// A store in memory, a clock that you move, and a worker whose turns you take. The same seed gives
+/// the same run.
+pub struct Lab<App> {
+    tenure: Tenure,
+    clock: ManualClock,
+    parts: Parts<App>,
+    reports: Arc<Reports>,
+}
+
+/// One attempt that a turn ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// Of which job.
+    pub id: JobId,
+    /// Of which kind.
+    pub kind: Kind,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Where the job stands after it.
+    pub state: StateName,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+}
+
+impl<App: Send + Sync + 'static> Lab<App> {
+    /// A lab for the worker that `build` makes.
+    ///
+    /// # Panics
+    /// If the worker's settings cannot work: a test wants to know at once.
+    pub fn new(build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
+        Self::seeded(0, build)
+    }
+
+    /// The same with another seed: other ids and other spreads of waits.
+    ///
+    /// # Panics
+    /// If the worker's settings cannot work: a test wants to know at once.
+    pub fn seeded(seed: u64, build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let tenure = Tenure::on(store, Chance::seeded(seed));
+        let parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
+        Self { tenure, clock, parts, reports: Arc::default() }
+    }
+
+    /// The handle on the store.
+    #[must_use]
+    pub fn tenure(&self) -> &Tenure {
+        &self.tenure
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// What the clock shows.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Lets time pass. Nothing runs until the next turn.
+    pub fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+
+    /// Runs what is due now, each job once, as many as there are slots. A handler that waits with
+    /// [`Run::sleep`] moves the clock.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn turn(&mut self) -> Result<Vec<Ran>, Error> {
+        self.tenure.store().tend().await?;
+        let mut ran = Vec::new();
+        for reserved in self.reserve().await? {
+            ran.push(self.run(reserved).await?);
+        }
+        Ok(ran)
+    }
+
+    /// Takes turns until nothing is due any more. Time does not pass by itself.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    ///
+    /// # Panics
+    /// After ten thousand turns: then jobs make each other due for ever.
+    pub async fn drain(&mut self) -> Result<Vec<Ran>, Error> {
+        let mut all = Vec::new();
+        for _ in 0..TURNS {
+            let mut ran = self.turn().await?;
+            if ran.is_empty() {
+                return Ok(all);
+            }
+            all.append(&mut ran);
+        }
+        panic!("after {TURNS} turns there are still jobs due");
+    }
+
+    /// Asserts that a job of this kind is waiting whose args satisfy `wanted`, and answers its id.
+    ///
+    /// # Panics
+    /// If there is none; the message lists what is waiting.
+    pub async fn assert_enqueued<J: Job>(&self, wanted: impl Fn(&J) -> bool) -> JobId {
+        let mut seen = Vec::new();
+        for job in self.waiting().await {
+            let text = String::from_utf8_lossy(job.args.as_bytes()).into_owned();
+            if job.kind.as_str() == J::KIND
+                && serde_json::from_slice(job.args.as_bytes()).is_ok_and(|args| wanted(&args))
+            {
+                return job.id;
+            }
+            seen.push(format!("{} {text}", job.kind));
+        }
+        panic!("no waiting job of kind {} is as wanted; waiting are: [{}]", J::KIND, seen.join(", "));
+    }
+
+    async fn waiting(&self) -> Vec<tenure_core::Job> {
+        let filter = Filter { states: vec![StateName::Queued, StateName::Scheduled], ..Filter::default() };
+        let (mut jobs, mut after) = (Vec::new(), None);
+        loop {
+            let ask = PageAsk { filter: filter.clone(), order: Order::OldestFirst, after, at_most: 1_000 };
+            let mut page = self.tenure.store().jobs(ask).await.expect("a store in memory has no faults");
+            jobs.append(&mut page.jobs);
+            let Some(next) = page.next else { return jobs };
+            after = Some(next);
+        }
+    }
+
+    async fn reserve(&self) -> Result<Vec<Reserved>, Error> {
+        let settings = &self.parts.settings;
+        let kinds = settings.kinds(&self.parts.handlers.kinds());
+        let want = |served: &crate::worker::Served| Want {
+            queue: served.name.clone(),
+            kinds: kinds.clone(),
+            at_most: served.slots,
+        };
+        let wants = settings.queues.iter().map(want).collect();
+        let ask =
+            Reserve { holder: self.parts.host, ttl: settings.lease, wants, at_most: settings.all_slots };
+        Ok(self.tenure.store().reserve(ask).await?.jobs)
+    }
+
+    async fn run(&self, reserved: Reserved) -> Result<Ran, Error> {
+        let job = reserved.job().clone();
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let held = Held { id: job.id, seq: job.seq, fence: job.fence };
+        let trust = Lease::new(self.parts.settings.lease)?.trust_from(clock.moment());
+        let control = Arc::new(Control::new(held, Arc::clone(&clock), trust));
+        let run = Run::new(
+            Arc::clone(&self.parts.app),
+            self.tenure.clone(),
+            job.clone(),
+            Arc::clone(&control),
+            Arc::clone(&self.reports),
+        );
+        let work = attempt(
+            Arc::clone(&self.parts.handlers),
+            run,
+            Arc::clone(&control),
+            clock,
+            self.parts.settings.grace(),
+        );
+        let Finish { verdict, .. } = self.with_time(work, &control).await;
+        self.reports.flush(self.tenure.store()).await;
+        let policy = self.parts.handlers.policy(&job.kind);
+        let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
+        let turn = self.tenure.store().settle(vec![settlement], None).await?;
+        let after = self.tenure.store().job(job.id).await?;
+        let state = match turn.settled.first() {
+            Some(Settled::Done(state)) => *state,
+            Some(Settled::Repeated | Settled::Fenced | Settled::Gone) | None => {
+                after.as_ref().map_or(StateName::Cancelled, |after| after.state.name(self.now()))
+            }
+        };
+        let failure = after.filter(|_| state != StateName::Succeeded).and_then(|after| after.failure);
+        Ok(Ran { id: job.id, kind: job.kind, attempt: job.attempt, state, failure })
+    }
+
+    /// Polls the work; while its handler naps, the clock goes to the end of the nap.
+    async fn with_time<T>(&self, work: impl Future<Output = T>, control: &Control) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = tokio::task::yield_now() => {}
+            }
+            if control.naps()
+                && let Some(span) = self.clock.until_next_sleeper()
+            {
+                self.clock.advance(span);
+            }
+        }
+    }
+}

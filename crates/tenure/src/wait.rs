@@ -1,0 +1,78 @@
+//! Waiting for a job's end.
+
+use std::time::Duration;
+
+use tenure_core::{End, Job as JobRecord, JobId, Output, State};
+use tenure_store::{Event, Happening};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{Error, Job, Tenure};
+
+/// Events are hints and may be lost, as when another program ends the job: now and then the job
+/// itself is looked at, ever more seldom.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+const LAST_LOOK: Duration = Duration::from_secs(5);
+
+/// A job that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// The job as it is now, with its output or failure.
+    pub job: JobRecord,
+}
+
+impl Tenure {
+    /// Waits until a job has ended, and answers how. Bound it with a timeout of your own.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such job or it is removed meanwhile, or a fault.
+    pub async fn wait(&self, id: JobId) -> Result<Ended, Error> {
+        // Listening starts before the first look: an end in between is not missed.
+        let mut events = self.events();
+        let mut look = FIRST_LOOK;
+        loop {
+            let job = self.jobs().get(id).await?;
+            if let State::Finished { end, .. } = job.state {
+                return Ok(Ended { end, job });
+            }
+            let heard = async {
+                loop {
+                    match events.recv().await {
+                        Ok(event) if concerns(&event, id) => return,
+                        Ok(_) => {}
+                        Err(RecvError::Lagged(_)) => return,
+                        Err(RecvError::Closed) => std::future::pending().await,
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                () = heard => {}
+                () = self.pause_for(look) => look = (look * 2).min(LAST_LOOK),
+            }
+        }
+    }
+
+    /// Waits until a job of this kind has succeeded, and answers what its handler returned.
+    ///
+    /// # Errors
+    /// [`Error::Unsuccessful`] if it failed or was cancelled; otherwise as [`Tenure::wait`].
+    pub async fn wait_for<J: Job>(&self, id: JobId) -> Result<J::Output, Error> {
+        let Ended { end, job } = self.wait(id).await?;
+        match end {
+            End::Succeeded => read_output(job.output.as_ref()),
+            End::Failed | End::Cancelled => Err(Error::Unsuccessful { id, failure: job.failure }),
+        }
+    }
+}
+
+fn concerns(event: &Event, id: JobId) -> bool {
+    event.id == id && matches!(event.what, Happening::Became { .. } | Happening::Deleted)
+}
+
+fn read_output<T: serde::de::DeserializeOwned>(output: Option<&Output>) -> Result<T, Error> {
+    let value =
+        output.map_or(&b"null"[..], |output| if output.value.is_empty() { b"null" } else { &output.value });
+    serde_json::from_slice(value).map_err(|source| Error::Json { what: "output", source })
+}

@@ -1,0 +1,123 @@
+//! The reins of one attempt: whether it is held, and whether it shall stop.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tenure_store::{Clock, Held, Moment};
+use tokio_util::sync::CancellationToken;
+
+use crate::Stopping;
+
+/// Shared by the attempt, the keeper that renews it, and the engine that settles it.
+#[derive(Debug)]
+pub(crate) struct Control {
+    held: Held,
+    clock: Arc<dyn Clock>,
+    trust: Mutex<Trust>,
+    stop: CancellationToken,
+    why: OnceLock<Stopping>,
+    place: Mutex<Option<String>>,
+    lines: AtomicU32,
+    naps: AtomicU32,
+}
+
+/// How long this host may believe that it holds the job, on its own clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trust {
+    /// When the last good request for it was sent.
+    pub(crate) sent: Moment,
+    /// Until when.
+    pub(crate) deadline: Moment,
+}
+
+impl Control {
+    pub(crate) fn new(held: Held, clock: Arc<dyn Clock>, trust: Trust) -> Self {
+        Self {
+            held,
+            clock,
+            trust: Mutex::new(trust),
+            stop: CancellationToken::new(),
+            why: OnceLock::new(),
+            place: Mutex::new(None),
+            lines: AtomicU32::new(0),
+            naps: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        self.held
+    }
+
+    pub(crate) fn trust(&self) -> Trust {
+        *lock(&self.trust)
+    }
+
+    pub(crate) fn renewed(&self, trust: Trust) {
+        *lock(&self.trust) = trust;
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        !matches!(self.why.get(), Some(Stopping::Lost)) && self.clock.moment() < self.trust().deadline
+    }
+
+    /// Tells the attempt to stop. The first reason stands.
+    pub(crate) fn stop(&self, why: Stopping) {
+        if self.why.set(why).is_ok() {
+            self.stop.cancel();
+        }
+    }
+
+    pub(crate) fn stopping(&self) -> Option<Stopping> {
+        self.why.get().cloned()
+    }
+
+    pub(crate) async fn stopped(&self) -> Stopping {
+        self.stop.cancelled().await;
+        // The token is cancelled only after the reason is set.
+        self.stopping().unwrap_or(Stopping::Lost)
+    }
+
+    pub(crate) fn set_place(&self, path: &str) {
+        *lock(&self.place) = Some(path.to_owned());
+    }
+
+    pub(crate) fn take_place(&self) -> Option<String> {
+        lock(&self.place).take()
+    }
+
+    /// Waits by the injected clock, and lets it be seen that the handler does nothing else.
+    pub(crate) async fn nap(&self, span: Duration) {
+        let _napping = Napping::start(&self.naps);
+        self.clock.sleep(span).await;
+    }
+
+    /// Whether the handler is waiting by the injected clock.
+    pub(crate) fn naps(&self) -> bool {
+        self.naps.load(Ordering::Relaxed) > 0
+    }
+
+    /// The number of the next log line of this attempt, from 1.
+    pub(crate) fn next_line(&self) -> u32 {
+        self.lines.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+}
+
+struct Napping<'a>(&'a AtomicU32);
+
+impl<'a> Napping<'a> {
+    fn start(naps: &'a AtomicU32) -> Self {
+        naps.fetch_add(1, Ordering::Relaxed);
+        Self(naps)
+    }
+}
+
+impl Drop for Napping<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

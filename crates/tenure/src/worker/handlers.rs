@@ -1,0 +1,113 @@
+//! The handlers of a worker, by kind.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tenure_core::{Cause, Failure, Invalid, Kind, Output, RetryPolicy, Verdict};
+
+use crate::{Failed, Job, Run};
+
+/// What a handler comes to.
+pub(crate) type Done = Result<Vec<u8>, Verdict>;
+
+/// An attempt's work, ready to be done.
+pub(crate) enum Work {
+    /// It waits without blocking.
+    Async(Pin<Box<dyn Future<Output = Done> + Send>>),
+    /// It blocks, so it gets a thread that nobody else needs.
+    Blocking(Box<dyn FnOnce() -> Done + Send>),
+}
+
+type Start<App> = Arc<dyn Fn(Run<App>) -> Result<Work, Failure> + Send + Sync>;
+
+/// The handlers of a worker.
+pub(crate) struct Handlers<App> {
+    by_kind: BTreeMap<Kind, Handler<App>>,
+}
+
+struct Handler<App> {
+    start: Start<App>,
+    policy: Option<RetryPolicy>,
+}
+
+impl<App: Send + Sync + 'static> Handlers<App> {
+    pub(crate) fn new() -> Self {
+        Self { by_kind: BTreeMap::new() }
+    }
+
+    pub(crate) fn add_async<J, F, Fut>(&mut self, handler: F) -> Result<(), Invalid>
+    where
+        J: Job,
+        F: Fn(Run<App>, J) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<J::Output, Failed>> + Send + 'static,
+    {
+        self.add::<J>(Arc::new(move |run: Run<App>| {
+            let job: J = read(run.job().args.as_bytes())?;
+            let work = handler(run, job);
+            Ok(Work::Async(Box::pin(async move { written::<J>(work.await) })))
+        }))
+    }
+
+    pub(crate) fn add_blocking<J, F>(&mut self, handler: F) -> Result<(), Invalid>
+    where
+        J: Job,
+        F: Fn(Run<App>, J) -> Result<J::Output, Failed> + Send + Sync + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.add::<J>(Arc::new(move |run: Run<App>| {
+            let job: J = read(run.job().args.as_bytes())?;
+            let handler = Arc::clone(&handler);
+            Ok(Work::Blocking(Box::new(move || written::<J>(handler(run, job)))))
+        }))
+    }
+
+    fn add<J: Job>(&mut self, start: Start<App>) -> Result<(), Invalid> {
+        let kind = Kind::new(J::KIND)?;
+        let handler = Handler { start, policy: J::terms().retry };
+        if self.by_kind.insert(kind, handler).is_some() {
+            return Err(Invalid::new(
+                "kind",
+                format_args!("a second handler for {}", J::KIND),
+                "one handler a kind",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.by_kind.keys().cloned().collect()
+    }
+
+    /// The retry policy of a kind, for jobs that have none of their own.
+    pub(crate) fn policy(&self, kind: &Kind) -> RetryPolicy {
+        self.by_kind.get(kind).and_then(|handler| handler.policy.clone()).unwrap_or_default()
+    }
+
+    /// Reads the job and makes its work ready.
+    pub(crate) fn start(&self, run: Run<App>) -> Result<Work, Failure> {
+        let kind = run.job().kind.clone();
+        let Some(handler) = self.by_kind.get(&kind) else {
+            return Err(Failure::new(
+                Cause::UnknownKind,
+                &format!("this worker has no handler for kind {kind}"),
+            ));
+        };
+        (handler.start)(run)
+    }
+}
+
+fn read<J: Job>(args: &[u8]) -> Result<J, Failure> {
+    serde_json::from_slice(args).map_err(|error| Failure::new(Cause::Undecodable, &error.to_string()))
+}
+
+/// What a handler returned, as it is stored. An output that cannot be stored is a failure for good:
+/// doing the work again would not make it smaller.
+fn written<J: Job>(result: Result<J::Output, Failed>) -> Done {
+    let unstorable = |why: String| Verdict::Failed(Failure::new(Cause::Unstorable, &why));
+    let output = result.map_err(Failed::into_verdict)?;
+    let value = serde_json::to_vec(&output).map_err(|error| unstorable(error.to_string()))?;
+    // `null` says nothing that its absence does not.
+    let value = if value == b"null" { Vec::new() } else { value };
+    Output::new(value, None).map(|output| output.value).map_err(|wrong| unstorable(wrong.to_string()))
+}

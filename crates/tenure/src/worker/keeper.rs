@@ -1,0 +1,144 @@
+//! The keeper: goes on holding what the worker runs, and tells attempts what they have lost.
+//!
+//! ```text
+//!   Held ──(a request failed; work goes on)──▶ Doubtful ──(deadline)──▶ Lost
+//!    ▲                                            │                      ▲
+//!    └────────────(a request succeeded)───────────┘                      │
+//!    └───────────────(the store says: taken, or lapsed)──────────────────┘
+//! ```
+//! Nothing goes from Lost back to Held: a new grant is a new fence and a new run of the handler.
+//!
+//! In a real program it runs on a thread of its own, so that a handler that blocks every other thread
+//! does not lose its job. One batched request renews all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{HostId, Serves};
+use tenure_store::{Chance, Clock, Fault, Held, Holds, Moment, Renew, Renewal, Store};
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::control::Control;
+use super::holding::Holding;
+use super::lease::Lease;
+use crate::Stopping;
+
+/// Hints that somebody was asked to stop are acted upon at most so often.
+const HINTS_APART: Duration = Duration::from_millis(100);
+
+pub(crate) struct Keeper {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) chance: Chance,
+    pub(crate) holding: Arc<Holding>,
+    pub(crate) lease: Lease,
+    pub(crate) host: HostId,
+    pub(crate) name: String,
+    pub(crate) serves: Vec<Serves>,
+}
+
+impl Keeper {
+    /// Keeps until told to stop, then says that the host has gone.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        let mut asked = self.store.asked();
+        let mut announced = self.clock.moment();
+        let mut hinted = false;
+        let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
+        loop {
+            self.holding.expire(self.clock.moment());
+            // A hint that somebody was asked to stop is answered by asking the store about all.
+            let age = if hinted { Duration::ZERO } else { self.renew_every() };
+            let done = match self.renew(age).await {
+                Ok(()) => self.announce_again(&mut announced).await,
+                Err(fault) => Err(fault),
+            };
+            let pause = match done {
+                Ok(()) => {
+                    faults.reset();
+                    HINTS_APART
+                }
+                Err(fault) => faults.next(&self.chance, "renewing", &fault),
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = self.clock.sleep(pause) => {}
+            }
+            hinted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = asked.changed() => true,
+                () = self.clock.sleep(self.until_next(announced)) => false,
+            };
+        }
+        let _ = self.bounded(self.store.retire(self.host)).await;
+    }
+
+    /// A little sooner than needed, so that one wake serves all that was taken at about one time.
+    fn renew_every(&self) -> Duration {
+        self.lease.renew_every().mul_f64(0.8)
+    }
+
+    /// How long until something has to be done, if no hint comes.
+    fn until_next(&self, announced: Moment) -> Duration {
+        let now = self.clock.moment();
+        let every = self.lease.renew_every().mul_f64(0.9 + 0.1 * self.chance.fraction());
+        let renew = self.holding.oldest_sent().map(|sent| sent.after(every));
+        let first =
+            [Some(announced.after(every)), renew, self.holding.first_deadline()].into_iter().flatten().min();
+        first.map_or(every, |moment| moment.since(now)).min(every)
+    }
+
+    /// Says that the host lives, if it has not said so lately.
+    async fn announce_again(&self, last: &mut Moment) -> Result<(), Fault> {
+        let now = self.clock.moment();
+        if now.since(*last) >= self.renew_every() {
+            self.announce().await?;
+            *last = now;
+        }
+        Ok(())
+    }
+
+    /// Says that the host lives.
+    pub(crate) async fn announce(&self) -> Result<(), Fault> {
+        self.bounded(self.store.announce(self.host, &self.name, &self.serves, self.lease.ttl())).await
+    }
+
+    /// Renews what was last renewed at least `age` ago.
+    async fn renew(&self, age: Duration) -> Result<(), Fault> {
+        let controls = self.holding.older_than(age, self.clock.moment());
+        if controls.is_empty() {
+            return Ok(());
+        }
+        let held: Vec<Held> = controls.iter().map(|control| control.held()).collect();
+        let sent = self.clock.moment();
+        let renewals = self.bounded(self.store.renew(Renew { ttl: self.lease.ttl(), held })).await?;
+        for (control, renewal) in controls.iter().zip(renewals) {
+            self.tell(control, renewal, sent);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, control: &Control, renewal: Renewal, sent: Moment) {
+        match renewal {
+            Renewal::Held(Holds { cancel, .. }) => {
+                control.renewed(self.lease.trust_from(sent));
+                if let Some(request) = cancel {
+                    control.stop(Stopping::Cancelled { reason: request.reason, deadline: request.deadline });
+                }
+            }
+            Renewal::Lapsed | Renewal::Lost => control.stop(Stopping::Lost),
+        }
+    }
+
+    /// A request that takes too long has an unknown outcome: the old deadline goes on counting.
+    async fn bounded<T>(&self, request: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let limit = self.lease.request_timeout();
+        tokio::select! {
+            biased;
+            answer = request => answer,
+            () = self.clock.sleep(limit) => Err(Fault::Unknown(format!("no answer within {} ms", limit.as_millis()))),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The part of a host that runs jobs.
+
+mod attempt;
+mod backoff;
+mod control;
+mod engine;
+mod handlers;
+mod holding;
+mod keeper;
+mod lease;
+mod look;
+mod plan;
+mod reports;
+mod settings;
+mod stop;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{HostId, Invalid};
+use tenure_store::Chance;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub(crate) use attempt::{Finish, attempt};
+pub(crate) use control::Control;
+use engine::{Engine, Running};
+pub(crate) use handlers::Handlers;
+use holding::Holding;
+use keeper::Keeper;
+pub(crate) use lease::Lease;
+pub(crate) use reports::Reports;
+pub use settings::{QueueOrder, UnknownKinds};
+pub(crate) use settings::{Served, Settings};
+pub use stop::Stopped;
+
+use crate::{Error, Failed, Job, Run, Tenure};
+
+/// A worker: serves queues with handlers until told to stop.
+///
+/// See the [crate's example](crate). A mistake in the settings is told when it runs.
+#[must_use = "a worker does nothing until it runs"]
+pub struct Worker<App> {
+    tenure: Tenure,
+    app: Arc<App>,
+    handlers: Handlers<App>,
+    settings: Settings,
+    keeper_on_runtime: bool,
+    wrong: Option<Invalid>,
+}
+
+impl<App: Send + Sync + 'static> Worker<App> {
+    /// A worker on this store, whose handlers share `app`.
+    pub fn new(tenure: &Tenure, app: App) -> Self {
+        Self {
+            tenure: tenure.clone(),
+            app: Arc::new(app),
+            handlers: Handlers::new(),
+            settings: Settings::default(),
+            keeper_on_runtime: false,
+            wrong: None,
+        }
+    }
+
+    /// Serves this queue with so many slots: jobs of it that run at once.
+    pub fn queue(self, name: &str, slots: usize) -> Self {
+        self.queue_weighted(name, slots, 1)
+    }
+
+    /// Serves this queue; when several have jobs, it comes first in proportion to its weight.
+    pub fn queue_weighted(mut self, name: &str, slots: usize, weight: u32) -> Self {
+        let added = self.settings.queue(name, slots, weight);
+        self.note(added)
+    }
+
+    /// Runs at most so many jobs at once, over all queues.
+    pub fn slots(mut self, most: usize) -> Self {
+        self.settings.all_slots = most;
+        self
+    }
+
+    /// In which order slots are filled when several queues have jobs.
+    pub fn order(mut self, order: QueueOrder) -> Self {
+        self.settings.order = order;
+        self
+    }
+
+    /// Reserves so many jobs ahead of free slots. They are given back when the worker stops.
+    pub fn prefetch(mut self, jobs: usize) -> Self {
+        self.settings.prefetch = jobs;
+        self
+    }
+
+    /// Handles jobs of a kind with an async function.
+    pub fn job<J, F, Fut>(mut self, handler: F) -> Self
+    where
+        J: Job,
+        F: Fn(Run<App>, J) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<J::Output, Failed>> + Send + 'static,
+    {
+        let added = self.handlers.add_async(handler);
+        self.note(added)
+    }
+
+    /// Handles jobs of a kind with a function that blocks; it gets a thread that nobody else needs.
+    pub fn blocking_job<J, F>(mut self, handler: F) -> Self
+    where
+        J: Job,
+        F: Fn(Run<App>, J) -> Result<J::Output, Failed> + Send + Sync + 'static,
+    {
+        let added = self.handlers.add_blocking(handler);
+        self.note(added)
+    }
+
+    /// What happens to jobs for whose kind there is no handler.
+    pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
+        self.settings.unknown = unknown;
+        self
+    }
+
+    /// Reserves for so long at a time, 30 s by default, and renews while it works. A dead host's jobs
+    /// run elsewhere after this.
+    pub fn lease(mut self, ttl: Duration) -> Self {
+        self.settings.lease = ttl;
+        self
+    }
+
+    /// Looks for due jobs at least so often, even without a hint. 1 s by default.
+    pub fn poll(mut self, every: Duration) -> Self {
+        self.settings.poll = every;
+        self
+    }
+
+    /// When told to stop, waits so long for running jobs to end. 20 s by default.
+    pub fn finish_within(mut self, span: Duration) -> Self {
+        self.settings.finish_within = span;
+        self
+    }
+
+    /// How long a handler has, once told to stop, before it is dropped and its job given back. 5 s by
+    /// default.
+    pub fn stop_grace(mut self, span: Duration) -> Self {
+        self.settings.stop_grace = span;
+        self
+    }
+
+    /// A name for people, shown beside the host's id.
+    pub fn name(mut self, name: &str) -> Self {
+        self.settings.name = Some(name.to_owned());
+        self
+    }
+
+    /// Renews on the worker's own runtime instead of a thread apart. Only for a runtime whose time is
+    /// simulated: a handler that blocks it loses its job.
+    pub fn keeper_on_runtime(mut self) -> Self {
+        self.keeper_on_runtime = true;
+        self
+    }
+
+    /// Runs until `shutdown` resolves, whatever it answers, then stops: no new jobs, running ones have time to end, the
+    /// rest is given back without spending an attempt. It takes no longer than the time to finish,
+    /// the grace and two seconds, whatever the store and the handlers do.
+    ///
+    /// # Errors
+    /// Settings that cannot work, or a store beyond use.
+    pub async fn run<T>(self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong.into());
+        }
+        let known = self.handlers.kinds();
+        let lease = self.settings.check(&known)?;
+        let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(2);
+        let (holding, reports) = (Arc::new(Holding::default()), Arc::new(Reports::default()));
+        let host = self.tenure.draw_host();
+        let keeper = Keeper {
+            store: Arc::clone(self.tenure.store()),
+            clock: Arc::clone(self.tenure.clock()),
+            chance: Chance::seeded(self.tenure.chance().bits()),
+            holding: Arc::clone(&holding),
+            lease,
+            host,
+            name: self.settings.name.clone().unwrap_or_else(|| format!("pid {}", std::process::id())),
+            serves: self.settings.serves(&known),
+        };
+        // Before the first job: whoever asks why something is not running shall know of this host.
+        match keeper.announce().await {
+            Err(fault) if !fault.is_passing() => return Err(fault.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let keeping = Keeping::start(keeper, self.keeper_on_runtime)?;
+        let writing = tokio::spawn(
+            Arc::clone(&reports).write(Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock())),
+        );
+        let _writing = AbortOnDrop(writing);
+        let mut engine = Engine {
+            kinds: self.settings.kinds(&known),
+            tenure: self.tenure.clone(),
+            app: self.app,
+            handlers: Arc::new(self.handlers),
+            settings: self.settings,
+            lease,
+            host,
+            holding,
+            reports,
+            running: Running::default(),
+        };
+        let stop = CancellationToken::new();
+        let hard_stop = async {
+            let _ = shutdown.await;
+            stop.cancel();
+            self.tenure.pause_for(bound).await;
+        };
+        let worked = tokio::select! {
+            biased;
+            worked = async {
+                let worked = engine.work(&stop).await;
+                engine.stop().await;
+                worked
+            } => worked,
+            () = hard_stop => {
+                tracing::warn!("the worker did not stop in time and was dropped; its leases lapse");
+                Ok(())
+            }
+        };
+        keeping.end(&self.tenure).await;
+        worked?;
+        Ok(engine.running.tally)
+    }
+
+    pub(crate) fn into_parts(self) -> Result<Parts<App>, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong.into());
+        }
+        let known = self.handlers.kinds();
+        self.settings.check(&known)?;
+        let host = self.tenure.draw_host();
+        Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host })
+    }
+
+    fn note(mut self, added: Result<(), Invalid>) -> Self {
+        self.wrong = self.wrong.or(added.err());
+        self
+    }
+}
+
+/// What a worker is made of, for tests that take its turns by hand.
+pub(crate) struct Parts<App> {
+    pub(crate) app: Arc<App>,
+    pub(crate) handlers: Arc<Handlers<App>>,
+    pub(crate) settings: Settings,
+    pub(crate) host: HostId,
+}
+
+/// The running keeper. Dropping it tells the keeper to end.
+struct Keeping {
+    stop: CancellationToken,
+    ended: CancellationToken,
+    _on_drop: DropGuard,
+}
+
+impl Keeping {
+    fn start(keeper: Keeper, on_runtime: bool) -> Result<Self, Error> {
+        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
+        let told = stop.clone();
+        let end = ended.clone().drop_guard();
+        let keep = async move {
+            keeper.keep(told).await;
+            drop(end);
+        };
+        if on_runtime {
+            tokio::spawn(keep);
+        } else {
+            let failed = |error: std::io::Error| {
+                Error::Settings(format!("the keeper's thread did not start: {error}"))
+            };
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
+            std::thread::Builder::new()
+                .name("tenure-keeper".into())
+                .spawn(move || runtime.block_on(keep))
+                .map_err(failed)?;
+        }
+        Ok(Self { ended, _on_drop: stop.clone().drop_guard(), stop })
+    }
+
+    /// Waits a little for the keeper to say that the host has gone.
+    async fn end(self, tenure: &Tenure) {
+        self.stop.cancel();
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => {}
+            () = tenure.pause_for(Duration::from_secs(1)) => {}
+        }
+    }
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,171 @@
+//! What a worker was told to be.
+
+use std::time::Duration;
+
+use tenure_core::{Invalid, Kind, QueueName, Serves, limits};
+use tenure_store::Kinds;
+
+use super::attempt::Grace;
+use super::lease::Lease;
+use crate::Error;
+
+/// In which order a worker fills its slots when it serves several queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueueOrder {
+    /// By chance, in proportion to their weights: none starves.
+    #[default]
+    Weighted,
+    /// As they were named: a queue is served only when those before it are empty.
+    Strict,
+}
+
+/// What a worker does with a job in its queues for whose kind it has no handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownKinds {
+    /// It is left for a worker that knows it, and blocks nothing.
+    #[default]
+    Leave,
+    /// It is failed for good, with a record that says so.
+    Fail,
+}
+
+/// One served queue.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Served {
+    pub(crate) name: QueueName,
+    pub(crate) slots: usize,
+    pub(crate) weight: u32,
+}
+
+/// A worker's settings, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) queues: Vec<Served>,
+    pub(crate) order: QueueOrder,
+    pub(crate) all_slots: usize,
+    pub(crate) prefetch: usize,
+    pub(crate) unknown: UnknownKinds,
+    pub(crate) lease: Duration,
+    pub(crate) poll: Duration,
+    pub(crate) finish_within: Duration,
+    pub(crate) stop_grace: Duration,
+    pub(crate) name: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            queues: Vec::new(),
+            order: QueueOrder::default(),
+            all_slots: limits::SLOTS,
+            prefetch: 0,
+            unknown: UnknownKinds::default(),
+            lease: Lease::DEFAULT,
+            poll: Duration::from_secs(1),
+            finish_within: Duration::from_secs(20),
+            stop_grace: Duration::from_secs(5),
+            name: None,
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn queue(&mut self, name: &str, slots: usize, weight: u32) -> Result<(), Invalid> {
+        let name = QueueName::new(name)?;
+        if slots == 0 || slots > limits::SLOTS {
+            return Err(Invalid::new(
+                format!("slots of queue {name}"),
+                slots,
+                format_args!("1 to {}", limits::SLOTS),
+            ));
+        }
+        if weight == 0 || weight > 1_000 {
+            return Err(Invalid::new(format!("weight of queue {name}"), weight, "1 to 1000"));
+        }
+        if self.queues.iter().any(|served| served.name == name) {
+            return Err(Invalid::new("queue", format_args!("{name}, twice"), "each queue once"));
+        }
+        if self.queues.len() == limits::QUEUES {
+            return Err(Invalid::new(
+                "queues",
+                format_args!("more than {}", limits::QUEUES),
+                format_args!("at most {}", limits::QUEUES),
+            ));
+        }
+        self.queues.push(Served { name, slots, weight });
+        Ok(())
+    }
+
+    pub(crate) fn check(&self, kinds: &[Kind]) -> Result<Lease, Error> {
+        if self.queues.is_empty() {
+            return Err(Error::Settings("it serves no queue; name one with Worker::queue".into()));
+        }
+        if kinds.is_empty() && self.unknown == UnknownKinds::Leave {
+            return Err(Error::Settings("it has no handler; add one with Worker::job".into()));
+        }
+        if self.all_slots == 0 || self.all_slots > limits::SLOTS {
+            return Err(Invalid::new("slots", self.all_slots, format_args!("1 to {}", limits::SLOTS)).into());
+        }
+        if self.prefetch > limits::RESERVE_JOBS {
+            return Err(Invalid::new(
+                "prefetch",
+                self.prefetch,
+                format_args!("0 to {}", limits::RESERVE_JOBS),
+            )
+            .into());
+        }
+        let poll = Duration::from_millis(10)..=Duration::from_secs(3600);
+        if !poll.contains(&self.poll) {
+            return Err(Invalid::new(
+                "poll",
+                format_args!("{} s", self.poll.as_secs_f64()),
+                "0.01 s to 3600 s",
+            )
+            .into());
+        }
+        tenure_core::delay_of("finish_within", self.finish_within)?;
+        tenure_core::delay_of("stop_grace", self.stop_grace)?;
+        Lease::new(self.lease)
+    }
+
+    pub(crate) fn kinds(&self, known: &[Kind]) -> Kinds {
+        match self.unknown {
+            UnknownKinds::Leave => Kinds::Only(known.into()),
+            UnknownKinds::Fail => Kinds::All,
+        }
+    }
+
+    /// What the worker's host announces.
+    pub(crate) fn serves(&self, known: &[Kind]) -> Vec<Serves> {
+        let kinds = match self.unknown {
+            UnknownKinds::Leave => Some(known.to_vec()),
+            UnknownKinds::Fail => None,
+        };
+        let slots = |served: &Served| u32::try_from(served.slots.min(self.all_slots)).unwrap_or(u32::MAX);
+        self.queues
+            .iter()
+            .map(|served| Serves { queue: served.name.clone(), kinds: kinds.clone(), slots: slots(served) })
+            .collect()
+    }
+
+    pub(crate) fn grace(&self) -> Grace {
+        Grace { lost: self.stop_grace, host_stops: self.stop_grace }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_name() {
+        let mut settings = Settings::default();
+        assert!(settings.check(&[]).unwrap_err().to_string().contains("Worker::queue"));
+        assert_eq!(settings.queue("mail", 0, 1).unwrap_err().field, "slots of queue mail");
+        assert_eq!(settings.queue("mail", 1, 0).unwrap_err().field, "weight of queue mail");
+        assert_eq!(settings.queue("", 1, 1).unwrap_err().field, "queue");
+        settings.queue("mail", 1, 1).unwrap();
+        assert_eq!(settings.queue("mail", 1, 1).unwrap_err().field, "queue");
+        assert!(settings.check(&[]).unwrap_err().to_string().contains("Worker::job"));
+    }
+}

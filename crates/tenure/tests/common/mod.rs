@@ -1,0 +1,116 @@
+//! What the tests of the library share: stores on a clock that is moved by hand, and plain job kinds.
+
+#![allow(dead_code, missing_docs, reason = "each test file uses a part of this")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure::{Chance, Job, JobId, ManualClock, MemoryStore, Store, SystemClock, Tenure};
+use tenure_core::{HostId, Reserved, Timestamp, Verdict};
+use tenure_store::{Clock, Kinds, Reserve, Settled, Want};
+
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// A store under test, on a clock that is moved by hand.
+pub struct Rig {
+    pub name: &'static str,
+    pub tenure: Tenure,
+    pub clock: ManualClock,
+    pub store: Arc<dyn Store>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+/// The same rig on every kind of store: what the library promises, it promises on all.
+pub fn rigs() -> Vec<Rig> {
+    vec![memory(), sqlite()]
+}
+
+pub fn memory() -> Rig {
+    let clock = ManualClock::new();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+    rig("memory", store, clock, None)
+}
+
+pub fn sqlite() -> Rig {
+    let clock = ManualClock::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let store =
+        tenure_sqlite::SqliteStore::open(path, tenure_sqlite::Options::default(), Arc::new(clock.clone()));
+    rig("sqlite", store.unwrap(), clock, Some(folder))
+}
+
+fn rig(
+    name: &'static str,
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    folder: Option<tempfile::TempDir>,
+) -> Rig {
+    Rig { name, tenure: Tenure::on(Arc::clone(&store), Chance::seeded(1)), clock, store, _folder: folder }
+}
+
+/// A handle on a store in memory by real time, for what is about threads.
+pub fn in_real_time() -> Tenure {
+    Tenure::on(Arc::new(MemoryStore::new(Arc::new(SystemClock))), Chance::from_system())
+}
+
+/// Lets every task that can go on do so.
+pub async fn settle_down() {
+    for _ in 0..40 {
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Rig {
+    pub async fn reserve_all(&self, host: HostId) -> Vec<Reserved> {
+        let want = Want { queue: tenure::QueueName::default(), kinds: Kinds::All, at_most: 100 };
+        let ask = Reserve { holder: host, ttl: LEASE, wants: vec![want], at_most: 100 };
+        self.store.reserve(ask).await.unwrap().jobs
+    }
+
+    pub async fn reserve_one(&self, host: HostId) -> Reserved {
+        let mut jobs = self.reserve_all(host).await;
+        assert_eq!(jobs.len(), 1, "{}", self.name);
+        jobs.remove(0)
+    }
+
+    pub async fn settle(&self, reserved: Reserved, verdict: Verdict) -> Settled {
+        let settlement = reserved.settle(verdict, &tenure::RetryPolicy::default(), 0.5);
+        self.store.settle(vec![settlement], None).await.unwrap().settled[0]
+    }
+
+    pub async fn state(&self, id: JobId) -> tenure::StateName {
+        self.tenure.jobs().get(id).await.unwrap().state.name(self.clock.now())
+    }
+}
+
+pub fn host(number: u64) -> HostId {
+    HostId::new(Timestamp::EPOCH, number)
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+pub struct Plain {
+    pub number: u64,
+}
+
+impl Job for Plain {
+    const KIND: &'static str = "plain";
+    type Output = u64;
+}
+
+/// A kind that nobody here handles.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Strange {}
+
+impl Job for Strange {
+    const KIND: &'static str = "strange";
+    type Output = ();
+}
+
+/// What another host would be granted now.
+pub async fn try_reserve(tenure: &Tenure) -> Vec<Reserved> {
+    let want = Want { queue: tenure::QueueName::default(), kinds: Kinds::All, at_most: 10 };
+    let ask = Reserve { holder: host(99), ttl: LEASE, wants: vec![want], at_most: 10 };
+    tenure.store().reserve(ask).await.unwrap().jobs
+}

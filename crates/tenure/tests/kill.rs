@@ -1,0 +1,154 @@
+//! A real process enqueues and works on a file and is killed (-9) two hundred times.
+//!
+//! What it acknowledged it wrote to its parent; what its handlers did they appended to a log that
+//! Tenure does not know. In the end every acknowledged job has ended, no ownership did its work
+//! twice, and the file is whole.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use common::Plain;
+use tenure::{Chance, Draft, Failed, JobId, Run, StateName, SystemClock, Tenure, Worker};
+use tenure_store::Clock;
+
+const KILLS: usize = 200;
+const FOLDER: &str = "TENURE_KILL_TEST_FOLDER";
+const LEASE: Duration = Duration::from_secs(1);
+
+struct Effects {
+    log: Mutex<File>,
+}
+
+/// One line an attempt, appended in one write.
+async fn leave_a_mark(run: Run<Effects>, job: Plain) -> Result<u64, Failed> {
+    let line = format!("{} {}\n", run.id(), run.fence());
+    run.app().log.lock().unwrap().write_all(line.as_bytes())?;
+    Ok(job.number)
+}
+
+fn effects(folder: &Path) -> Effects {
+    let log = OpenOptions::new().create(true).append(true).open(folder.join("effects.log")).unwrap();
+    Effects { log: Mutex::new(log) }
+}
+
+fn worker(tenure: &Tenure, folder: &Path) -> Worker<Effects> {
+    Worker::new(tenure, effects(folder)).queue("default", 8).prefetch(8).lease(LEASE).job(leave_a_mark)
+}
+
+fn url(folder: &Path) -> String {
+    format!("sqlite://{}", folder.join("jobs.db").display())
+}
+
+/// Not a test of its own: what the killed process runs.
+#[test]
+fn the_process_that_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let tenure = Tenure::open(&url(&folder)).await.unwrap();
+        let enqueuer = tenure.clone();
+        tokio::spawn(async move {
+            for number in 0.. {
+                let drafts = (0..number % 5 + 1).map(|n| Draft::of(&Plain { number: number * 10 + n }));
+                let accepted = enqueuer.enqueue_all(drafts).await.unwrap();
+                let lines: String = accepted.iter().map(|job| format!("ACK {}\n", job.id())).collect();
+                // One write: a kill cuts between batches, not within a line that counts.
+                std::io::stdout().write_all(lines.as_bytes()).unwrap();
+            }
+        });
+        worker(&tenure, &folder).run(std::future::pending::<()>()).await.unwrap();
+    });
+}
+
+fn start(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_process_that_is_killed", "--nocapture", "--test-threads=1"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Lets the child work until a moment that chance decides, kills it, and answers what it acknowledged.
+fn work_and_die(folder: &Path, chance: &Chance) -> Vec<JobId> {
+    let mut child = start(folder);
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    // Some die before their first job is acknowledged, most some time after.
+    let wanted = chance.below(150);
+    let patience = Duration::from_micros(chance.below(20_000));
+    for _ in 0..wanted {
+        if lines.read_line(&mut told).unwrap() == 0 {
+            break;
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // A real process dies at a real moment.
+    runtime.block_on(async { SystemClock.sleep(patience).await });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lines.read_to_string(&mut told).unwrap();
+    let whole = told.rfind('\n').map_or("", |end| &told[..end]);
+    whole.lines().filter_map(|line| line.split("ACK ").nth(1)).map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn killed_two_hundred_times_nothing_acknowledged_is_lost_and_no_ownership_works_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let chance = Chance::seeded(20_261_121);
+    let mut acknowledged = BTreeSet::new();
+    for _ in 0..KILLS {
+        acknowledged.extend(work_and_die(folder.path(), &chance));
+    }
+    assert!(acknowledged.len() > KILLS * 10, "the test must have something to lose: {}", acknowledged.len());
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(finish_and_check(folder.path(), &acknowledged));
+    no_ownership_worked_twice(folder.path());
+    the_file_is_whole(folder.path());
+}
+
+async fn finish_and_check(folder: &Path, acknowledged: &BTreeSet<JobId>) {
+    let tenure = Tenure::open(&url(folder)).await.unwrap();
+    let waiting = tenure.clone();
+    let all_done = async move {
+        loop {
+            let counts = waiting.counts().await.unwrap();
+            let open = |count: &&tenure::Count| !matches!(count.state, StateName::Succeeded);
+            if counts.iter().filter(open).map(|count| count.jobs).sum::<u64>() == 0 {
+                return;
+            }
+            SystemClock.sleep(Duration::from_millis(50)).await;
+        }
+    };
+    worker(&tenure, folder).run(all_done).await.unwrap();
+    for id in acknowledged {
+        let job = tenure.jobs().get(*id).await.unwrap();
+        assert_eq!(job.state.name(SystemClock.now()), StateName::Succeeded, "{job:?}");
+    }
+    tenure.close().await.unwrap();
+}
+
+fn no_ownership_worked_twice(folder: &Path) {
+    let log = std::fs::read_to_string(folder.join("effects.log")).unwrap();
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    log.lines().for_each(|line| *times.entry(line).or_default() += 1);
+    let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+fn the_file_is_whole(folder: &Path) {
+    let file = rusqlite::Connection::open(folder.join("jobs.db")).unwrap();
+    let verdict: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+}
