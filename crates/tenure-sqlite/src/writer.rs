@@ -220,7 +220,7 @@ mod tests {
     fn a_refused_batch_does_not_hinder_its_group() {
         let (_directory, mut writer) = writer();
         let (first, mut stored) = enqueue(1, "default", 10);
-        let (same, mut refused) = enqueue(1, "another", 10);
+        let (same, mut refused) = enqueue(1, "another", 11);
         let (third, mut also_stored) = enqueue(3, "default", 10);
         writer.write(vec![first, same, third]);
         assert!(matches!(stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));

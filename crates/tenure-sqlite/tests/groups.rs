@@ -6,8 +6,9 @@ mod given;
 
 use std::time::Duration;
 
+use tenure_core::{NewJob, QueueName};
 use tenure_sqlite::Options;
-use tenure_store::{Enqueued, Jobs, Store, Views};
+use tenure_store::{Accepted, Enqueued, Jobs, Store, Views};
 
 use given::{file, new_job, new_jobs, open, open_live, runtime};
 
@@ -44,6 +45,20 @@ fn a_call_that_writes_nothing_costs_no_commit() {
         store.tend().await.unwrap();
         store.settle(vec![], None).await.unwrap();
         assert_eq!(store.commits(), commits);
+    });
+}
+
+#[test]
+fn a_repetition_names_no_queue() {
+    let (_directory, file) = file();
+    runtime().block_on(async {
+        let store = open(&file);
+        store.enqueue(new_jobs(1, 1)).await.unwrap();
+        let elsewhere = NewJob { queue: QueueName::new("elsewhere").unwrap(), ..new_job(1) };
+        let answer = store.enqueue(vec![elsewhere, new_job(2)]).await.unwrap();
+        let expected = vec![Accepted::Repeated(new_job(1).id), Accepted::New(new_job(2).id)];
+        assert_eq!(answer, Enqueued::Stored(expected));
+        assert_eq!(store.queues().await.unwrap().len(), 1);
     });
 }
 
