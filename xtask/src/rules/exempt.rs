@@ -6,6 +6,7 @@ use crate::source::Source;
 const EXEMPT: &[&str] = &[
     "crates/tenure-store/src/clock.rs",
     "crates/tenure-store/src/chance.rs",
+    "crates/tenure-sqlite/src/pause.rs",
     "crates/tenure-cli/src/bench/",
 ];
 
