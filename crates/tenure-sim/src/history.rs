@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tenure_core::{
-    Cause, End, Fence, JobId, Kind, Next, QueueName, State, Timestamp, UniqueKey, Window,
-};
+use tenure_core::{Cause, End, Fence, JobId, Kind, Next, QueueName, State, Timestamp, UniqueKey, Window};
 use tenure_store::{Accepted, ChangeOutcome, Count, Refusal, Settled};
 
 /// One host in one of its lives, or the world around the hosts.
@@ -320,7 +318,9 @@ impl fmt::Display for What {
                 "store: granted #{} fence {} attempt {}/{} delivery {} until {}",
                 grant.seq, grant.fence, grant.attempt, grant.max_attempts, grant.delivery, grant.until
             ),
-            Self::Renewed { seq, fence, answer } => write!(f, "store: renewal of #{seq} fence {fence}: {answer:?}"),
+            Self::Renewed { seq, fence, answer } => {
+                write!(f, "store: renewal of #{seq} fence {fence}: {answer:?}")
+            }
             Self::Settled { seq, fence, next, answer, .. } => {
                 write!(f, "store: settlement of #{seq} fence {fence}, {next:?}: {answer:?}")
             }
@@ -333,13 +333,17 @@ impl fmt::Display for What {
             Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
             Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
             Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
-            Self::Believes { seq, fence } => write!(f, "handler of #{seq} fence {fence} believes that it holds it"),
+            Self::Believes { seq, fence } => {
+                write!(f, "handler of #{seq} fence {fence} believes that it holds it")
+            }
             Self::Left { seq, fence, done, .. } => {
                 write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })
             }
             Self::Called(call) => write!(f, "calls {call}"),
             Self::Faulted(call) => write!(f, "got a fault from {call}"),
-            Self::Trouble { why, begins } => write!(f, "{} {why:?}", if *begins { "begins:" } else { "is over:" }),
+            Self::Trouble { why, begins } => {
+                write!(f, "{} {why:?}", if *begins { "begins:" } else { "is over:" })
+            }
             Self::StoreStepped(by_us) => write!(f, "the store's clock steps by {by_us} µs"),
             Self::StopAsked { within } => write!(f, "is told to stop within {within:?}"),
             Self::Stopped { well } => write!(f, "worker ended{}", if *well { "" } else { " with an error" }),
@@ -357,4 +361,3 @@ fn word(accepted: Accepted) -> String {
         Accepted::Replaced { old, .. } => format!("in place of {old}"),
     }
 }
-

@@ -72,7 +72,9 @@ fn grant(reserved: &Reserved) -> Grant {
     let job = reserved.job();
     let until = match job.state {
         tenure_core::State::Running { until, .. } => until,
-        tenure_core::State::Waiting { .. } | tenure_core::State::Finished { .. } => tenure_core::Timestamp::EPOCH,
+        tenure_core::State::Waiting { .. } | tenure_core::State::Finished { .. } => {
+            tenure_core::Timestamp::EPOCH
+        }
     };
     Grant {
         seq: job.seq,
@@ -163,7 +165,8 @@ impl Jobs for Witness {
                 self.note(What::Settled { seq, fence, next, answer: *answer, fence_then });
             }
             self.granted(&turn.reservation);
-            let done = ends.iter().zip(&turn.settled).filter(|(_, answer)| matches!(answer, Settled::Done(_)));
+            let done =
+                ends.iter().zip(&turn.settled).filter(|(_, answer)| matches!(answer, Settled::Done(_)));
             for ((id, ..), _) in done {
                 self.look(*id).await?;
             }

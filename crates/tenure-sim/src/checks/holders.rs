@@ -60,7 +60,9 @@ impl Check for Holders {
             let owned = self.owned.get_mut(&(*seq, *fence));
             owned.map(|owned| owned.settled = true);
         }
-        if let What::Changed { id, change: Changing::Cancel(grace), outcome: ChangeOutcome::Asked } = &entry.what {
+        if let What::Changed { id, change: Changing::Cancel(grace), outcome: ChangeOutcome::Asked } =
+            &entry.what
+        {
             let last = self.places.get(id).and_then(|seq| Some((*seq, *self.last.get(seq)?)));
             let owned = last.and_then(|last| self.owned.get_mut(&last));
             owned.map(|owned| owned.cancel_by = Some(entry.store_now.after(*grace)));
@@ -121,7 +123,10 @@ impl Holders {
             return Ok(());
         }
         let silent = entry.at.saturating_sub(owned.heard);
-        Err(format!("{} lost #{seq} after {silent:?} without renewal, though nothing kept it from it", owned.by))
+        Err(format!(
+            "{} lost #{seq} after {silent:?} without renewal, though nothing kept it from it",
+            owned.by
+        ))
     }
 
     fn believes(&self, seq: u64, fence: Fence) -> Result<(), String> {
@@ -157,7 +162,9 @@ mod tests {
     fn a_job_that_is_taken_before_its_time_is_found() {
         assert!(says([at(1, H0, grant(1, 9)), crash(), at(5, H1, grant(2, 15))]).is_err());
         let renewed = What::Renewed { seq: 1, fence: fence(1), answer: Renewed::Until(second(20)) };
-        assert!(says([at(1, H0, grant(1, 9)), at(2, H0, renewed), crash(), at(15, H1, grant(2, 25))]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), at(2, H0, renewed), crash(), at(15, H1, grant(2, 25))]).is_err()
+        );
     }
 
     #[test]
@@ -168,13 +175,16 @@ mod tests {
     #[test]
     fn two_believers_are_found() {
         let believes = What::Believes { seq: 1, fence: fence(1) };
-        assert!(says([at(1, H0, grant(1, 9)), crash(), at(10, H1, grant(2, 19)), at(11, H0, believes)]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), crash(), at(10, H1, grant(2, 19)), at(11, H0, believes)]).is_err()
+        );
     }
 
     #[test]
     fn a_settled_a_silent_and_a_cancelled_holder_may_lose_its_job() {
         let answer = Settled::Done(StateName::Queued);
-        let settled = What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
+        let settled =
+            What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
         assert_eq!(says([at(1, H0, grant(1, 9)), at(2, H0, settled), at(2, H1, grant(2, 19))]), Ok(()));
         assert_eq!(says([at(1, H0, grant(1, 9)), crash(), at(9, H1, grant(2, 19))]), Ok(()));
         let faulted = at(5, H0, What::Faulted("renew"));

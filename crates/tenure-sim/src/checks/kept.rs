@@ -41,7 +41,9 @@ impl Check for Kept {
             self.deleted.insert(*id);
             self.made.retain(|_, made| made != id);
         }
-        if let What::Stored { ask, accepted: Accepted::New(id) | Accepted::Replaced { id, .. }, .. } = &entry.what {
+        if let What::Stored { ask, accepted: Accepted::New(id) | Accepted::Replaced { id, .. }, .. } =
+            &entry.what
+        {
             return self.stored(*ask, *id);
         }
         // Every id belongs to one ask, so whoever comes with an id that is there repeats itself.

@@ -28,7 +28,10 @@ impl Check for Pace {
         }
         counted.1 += 1;
         if counted.1 > REQUESTS {
-            return Err(format!("{} sent more than {REQUESTS} requests in a second, the last: {call}", entry.who));
+            return Err(format!(
+                "{} sent more than {REQUESTS} requests in a second, the last: {call}",
+                entry.who
+            ));
         }
         Ok(())
     }
