@@ -18,7 +18,13 @@ pub(crate) struct Memory {
     last_seq: Option<i64>,
     /// What `PRAGMA data_version` said last: it changes when another connection commits.
     data_version: Option<i64>,
+    /// How many running jobs were asked to stop when another process had last written, and which.
+    asked: (i64, i64),
 }
+
+/// The running jobs that were asked to stop: their number, and a sum that tells one set from another.
+pub(crate) const ASKED: &str =
+    "SELECT count(*), ifnull(sum(seq), 0) FROM standing WHERE state = 1 AND cancel IS NOT NULL";
 
 /// A transaction that is being written.
 pub(crate) struct Writing<'w> {
@@ -61,6 +67,15 @@ impl Memory {
         Ok(before.is_some_and(|before| before != version))
     }
 
+    /// Whether jobs have been asked to stop that were not before. Holders answer this hint with a
+    /// renewal, which is a write: if every commit of another process were such a hint, two processes
+    /// would keep each other writing.
+    fn others_have_asked(&mut self, conn: &Connection) -> Result<bool> {
+        let asked = conn.prepare_cached(ASKED)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let before = std::mem::replace(&mut self.asked, asked);
+        Ok(asked.0 > 0 && asked != before)
+    }
+
     /// Forgets what may be wrong now.
     pub(crate) fn forget(&mut self) {
         self.lanes.forget();
@@ -81,7 +96,7 @@ impl<'w> Writing<'w> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
             memory.last_seq = None;
-            (news.due, news.asked) = (true, true);
+            (news.due, news.asked) = (true, memory.others_have_asked(conn)?);
         }
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::{Fence, JobId, QueueName, Verdict};
 use tenure_sqlite::Options;
-use tenure_store::{Hints, Jobs, Settled, Store, Views};
+use tenure_store::{Change, Hints, Jobs, Selection, Settled, Store, Views};
 
 use given::{ask, file, host, new_job, new_jobs, open, open_live, runtime, settle};
 
@@ -53,6 +53,30 @@ fn sixteen_tasks_on_each_of_two_stores_never_meet_a_lock_and_share_no_job() {
         }
     });
     assert_whole(&file);
+}
+
+/// A holder answers this hint with a write. If every write of the other were such a hint, two programs
+/// would keep each other writing for as long as both run something.
+#[test]
+fn only_a_wish_to_cancel_hints_at_one_to_the_other_program() {
+    let (_directory, file) = file();
+    let (one, two) = (open(&file), open(&file));
+    runtime().block_on(async {
+        one.enqueue(new_jobs(1, 3)).await.unwrap();
+        let running = two.reserve(ask(host(2), 2)).await.unwrap().jobs;
+        let asked = two.asked();
+        one.enqueue(new_jobs(4, 1)).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(!asked.has_changed().unwrap(), "nobody was asked to stop");
+        let wish = Change::Cancel { grace: Duration::from_secs(60), reason: "enough".into() };
+        one.change(wish, Selection::Ids(vec![running[0].job().id])).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(asked.has_changed().unwrap(), "one was asked to stop");
+        let asked = two.asked();
+        one.enqueue(new_jobs(5, 1)).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(!asked.has_changed().unwrap(), "that has been told");
+    });
 }
 
 #[test]

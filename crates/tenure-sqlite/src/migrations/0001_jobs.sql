@@ -95,6 +95,8 @@ CREATE TABLE standing (
 ) STRICT;
 CREATE INDEX standing_lapse ON standing (lapse) WHERE state = 1;
 CREATE INDEX standing_expiry ON standing (expires) WHERE expires IS NOT NULL;
+-- Whom another process has asked to stop: looked at after each of its commits.
+CREATE INDEX standing_asked ON standing (seq) WHERE state = 1 AND cancel IS NOT NULL;
 CREATE INDEX standing_trouble ON standing (lane, state, seq) WHERE state IN (3, 4);
 
 -- Ended attempts, except one that succeeded: its job's standing tells all of it.
