@@ -72,7 +72,7 @@ impl Writing<'_> {
             Cancel::Asks(request) => {
                 stored.job.cancel = Some(request);
                 write_standing(self.conn, &stored)?;
-                self.news.asked = true;
+                self.call_asked()?;
                 self.tell(stored.lane, stored.job.id, || Happening::AskedToStop)?;
                 Ok(ChangeOutcome::Asked)
             }
