@@ -146,8 +146,8 @@ mod tests {
     use std::sync::Arc;
 
     use tenure_core::{
-        Args, Due, HostId, JobId, Kind, NewJob, Priority, QueueName, RetryPolicy, StateName, Terms, Timestamp,
-        Verdict,
+        Args, Due, HostId, JobId, Kind, NewJob, Priority, QueueName, RetryPolicy, StateName, Terms,
+        Timestamp, Verdict,
     };
     use tenure_store::{Change, Enqueued, Filter, Kinds, ManualClock, Reserve, Selection, Want};
     use tokio::sync::oneshot::{self, Receiver};
