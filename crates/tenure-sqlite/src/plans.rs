@@ -60,13 +60,6 @@ fn the_first_of_an_index_is_read_from_its_end() {
 }
 
 #[test]
-fn who_was_asked_to_stop_is_read_from_an_index_of_nobody_else() {
-    let (_directory, conn) = file();
-    let plan = plan(&conn, crate::writing::ASKED);
-    assert!(plan.iter().all(|step| step.contains("INDEX standing_asked")), "{plan:?}");
-}
-
-#[test]
 fn a_listing_follows_an_index_in_both_orders() {
     let (_directory, conn) = file();
     for order in [Order::OldestFirst, Order::NewestFirst] {

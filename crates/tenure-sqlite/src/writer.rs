@@ -174,8 +174,11 @@ fn execute(conn: &Connection, sql: &str) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use tenure_core::{Args, Due, JobId, Kind, NewJob, Priority, QueueName, Terms, Timestamp};
-    use tenure_store::{Enqueued, ManualClock};
+    use tenure_core::{
+        Args, Due, HostId, JobId, Kind, NewJob, Priority, QueueName, RetryPolicy, StateName, Terms,
+        Timestamp, Verdict,
+    };
+    use tenure_store::{Change, Enqueued, Filter, Kinds, ManualClock, Reserve, Selection, Want};
     use tokio::sync::oneshot::{self, Receiver};
 
     use super::*;
@@ -258,6 +261,31 @@ mod tests {
         assert!(matches!(also_stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
         assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
         assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
+    }
+
+    /// The counters say where it is worth looking, so they have to know what their own transaction did.
+    #[test]
+    fn a_change_over_a_filter_finds_what_its_own_group_has_just_put_in_line() {
+        let (_directory, mut writer) = writer();
+        let (first, mut stored) = enqueue(1, "default", 10);
+        writer.write(vec![first]);
+        stored.try_recv().unwrap().unwrap();
+        let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most: 1 };
+        let holder = HostId::new(Timestamp::EPOCH, 1);
+        let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most: 1 };
+        let (reply, mut answer) = oneshot::channel();
+        writer.write(vec![Command::Reserve(ask, reply)]);
+        let reserved = answer.try_recv().unwrap().unwrap().jobs.remove(0);
+
+        let released = reserved.settle(Verdict::Released, &RetryPolicy::default(), 0.5);
+        let (reply, _settled) = oneshot::channel();
+        let settle = Command::Settle(vec![released], None, reply);
+        let filter = Filter { states: vec![StateName::Queued], ..Filter::default() };
+        let queued = Selection::Matching { filter, after: None };
+        let cancel = Change::Cancel { grace: Duration::ZERO, reason: "enough".to_owned() };
+        let (reply, mut answer) = oneshot::channel();
+        writer.write(vec![settle, Command::Change(cancel, queued, reply)]);
+        assert_eq!(answer.try_recv().unwrap().unwrap().outcomes.len(), 1);
     }
 
     #[test]

@@ -18,13 +18,9 @@ pub(crate) struct Memory {
     last_seq: Option<i64>,
     /// What `PRAGMA data_version` said last: it changes when another connection commits.
     data_version: Option<i64>,
-    /// How many running jobs were asked to stop when another process had last written, and which.
-    asked: (i64, i64),
+    /// How many wishes to stop the file had seen.
+    asked: Option<i64>,
 }
-
-/// The running jobs that were asked to stop: their number, and a sum that tells one set from another.
-pub(crate) const ASKED: &str =
-    "SELECT count(*), ifnull(sum(seq), 0) FROM standing WHERE state = 1 AND cancel IS NOT NULL";
 
 /// A transaction that is being written.
 pub(crate) struct Writing<'w> {
@@ -56,6 +52,7 @@ impl Memory {
     pub(crate) fn new(conn: &Connection, epoch: Epoch) -> Result<Self> {
         let mut memory = Self { epoch, ..Self::default() };
         memory.others_have_written(conn)?;
+        memory.others_have_asked(conn)?;
         Ok(memory)
     }
 
@@ -67,20 +64,19 @@ impl Memory {
         Ok(before.is_some_and(|before| before != version))
     }
 
-    /// Whether jobs have been asked to stop that were not before. Holders answer this hint with a
-    /// renewal, which is a write: if every commit of another process were such a hint, two processes
-    /// would keep each other writing.
+    /// Whether a holder may have been asked to stop by another process since this was asked last.
     fn others_have_asked(&mut self, conn: &Connection) -> Result<bool> {
-        let asked = conn.prepare_cached(ASKED)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let before = std::mem::replace(&mut self.asked, asked);
-        Ok(asked.0 > 0 && asked != before)
+        let asked = conn
+            .prepare_cached("SELECT value FROM meta WHERE name = 'asked'")?
+            .query_row([], |row| row.get::<_, i64>(0))?;
+        Ok(self.asked.replace(asked) != Some(asked))
     }
 
     /// Forgets what may be wrong now.
     pub(crate) fn forget(&mut self) {
         self.lanes.forget();
         self.grants.forget();
-        self.last_seq = None;
+        (self.last_seq, self.asked) = (None, None);
     }
 }
 
@@ -96,7 +92,9 @@ impl<'w> Writing<'w> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
             memory.last_seq = None;
-            (news.due, news.asked) = (true, memory.others_have_asked(conn)?);
+            news.due = true;
+            // Not on every write of another: it would be answered by renewals, which are writes, too.
+            news.asked = memory.others_have_asked(conn)?;
         }
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;
@@ -139,6 +137,17 @@ impl<'w> Writing<'w> {
         self.conn
             .prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'removed' AND value < ?1")?
             .execute([seq])?;
+        Ok(())
+    }
+
+    /// Tells this process and the others that a holder was asked to stop.
+    pub(crate) fn call_asked(&mut self) -> Result<()> {
+        let asked = self
+            .conn
+            .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'asked' RETURNING value")?
+            .query_row([], |row| row.get(0))?;
+        self.memory.asked = Some(asked);
+        self.news.asked = true;
         Ok(())
     }
 

@@ -115,6 +115,34 @@ fn a_store_hears_of_what_another_one_enqueues() {
     });
 }
 
+/// A worker answers this hint by renewing all that it holds. Two workers that took each other's renewals
+/// for it would renew for ever, ten times a second, each time with a wait for the disk.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the watch looks at the file by real time; this bounds a failure"
+)]
+fn a_store_calls_its_holders_only_if_another_one_asked_somebody_to_stop() {
+    let (_directory, file) = file();
+    let soon = Duration::from_secs(10);
+    runtime().block_on(async {
+        let (one, two) = (open(&file), open(&file));
+        let (mut due, mut asked) = (two.due(), two.asked());
+        // When the second is heard, all that the first brought has been called out.
+        for number in [1, 2] {
+            one.enqueue(new_jobs(number, 1)).await.unwrap();
+            tokio::time::timeout(soon, due.changed()).await.unwrap().unwrap();
+        }
+        assert!(!asked.has_changed().unwrap());
+
+        let held = two.reserve(ask(host(2), 1)).await.unwrap().jobs;
+        let cancel = tenure_store::Change::Cancel { grace: soon, reason: "enough".to_owned() };
+        let of = tenure_store::Selection::Ids(vec![held[0].job().id]);
+        one.change(cancel, of).await.unwrap();
+        tokio::time::timeout(soon, asked.changed()).await.unwrap().unwrap();
+    });
+}
+
 #[test]
 fn places_of_removed_jobs_are_not_given_again_by_another_store() {
     let (_directory, file) = file();

@@ -13,7 +13,9 @@ CREATE TABLE meta (
 -- restored: 1 in a copy that has not been opened yet; opening it raises the epoch.
 -- removed:  the highest seq that was ever removed, so that none is given twice.
 -- lanes:    grows whenever a lane or queue appears or a pause changes, so that others read them anew.
-INSERT INTO meta (name, value) VALUES ('epoch', 0), ('restored', 0), ('removed', 0), ('lanes', 0);
+-- asked:    grows whenever a holder is asked to stop, so that others tell theirs.
+INSERT INTO meta (name, value) VALUES ('epoch', 0), ('restored', 0), ('removed', 0), ('lanes', 0),
+    ('asked', 0);
 
 CREATE TABLE queue (
     name   TEXT PRIMARY KEY,
@@ -95,8 +97,6 @@ CREATE TABLE standing (
 ) STRICT;
 CREATE INDEX standing_lapse ON standing (lapse) WHERE state = 1;
 CREATE INDEX standing_expiry ON standing (expires) WHERE expires IS NOT NULL;
--- Whom another process has asked to stop: looked at after each of its commits.
-CREATE INDEX standing_asked ON standing (seq) WHERE state = 1 AND cancel IS NOT NULL;
 CREATE INDEX standing_trouble ON standing (lane, state, seq) WHERE state IN (3, 4);
 
 -- Ended attempts, except one that succeeded: its job's standing tells all of it.
