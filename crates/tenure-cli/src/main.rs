@@ -1,3 +1,86 @@
-//! The `tenure` program.
+//! The `tenure` program: [`dev`] shows the library at work, [`bench`] measures it.
 
-fn main() {}
+mod bench;
+mod dev;
+mod exit;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Failure;
+use crate::screen::complain;
+
+/// Durable jobs: every one is done, none is done by two at once unnoticed, and you can see why.
+#[derive(Parser)]
+#[command(name = "tenure", version, arg_required_else_help = true, after_help = exit::HELP)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Shows Tenure at work: a SQLite file, a worker, demo jobs, and what happens to them
+    Dev(dev::Dev),
+    /// Measures the store on this machine; prints one JSON object a line
+    Bench(bench::Bench),
+    /// An idle worker that measures itself; `bench` starts it as a process of its own
+    #[command(hide = true)]
+    BenchIdle(bench::BenchIdle),
+    /// Prints the version
+    Version {
+        /// As a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        Err(error) => {
+            // Nobody may be reading any more, and then there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    listen_to_the_library();
+    match run(program.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure.to_string());
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Dev(dev) => dev::run(dev),
+        Command::Bench(bench) => bench::run(bench),
+        Command::BenchIdle(idle) => bench::idle_child(idle),
+        Command::Version { json } => {
+            let version = env!("CARGO_PKG_VERSION");
+            screen::print(&match json {
+                true => serde_json::json!({ "version": version }).to_string(),
+                false => format!("tenure {version}"),
+            });
+            Ok(())
+        }
+    }
+}
+
+/// Warnings of the library go to standard error; `TENURE_LOG` asks for more.
+fn listen_to_the_library() {
+    let filter = EnvFilter::try_from_env("TENURE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(screen::is_coloured(&std::io::stderr()))
+        // A closed standard error must not end the program.
+        .log_internal_errors(false)
+        .init();
+}

@@ -140,10 +140,11 @@ impl NewJob {
         self.terms.check()
     }
 
-    /// Whether `stored` is what this enqueueing would have made: then it is a repetition.
+    /// Whether `stored` is what this enqueueing would have made: then it is a repetition. Somebody may
+    /// have moved it to another queue since.
     #[must_use]
     pub fn repeats(&self, stored: &Job) -> bool {
-        self.kind == stored.kind && self.queue == stored.queue && self.args == stored.args
+        self.kind == stored.kind && self.args == stored.args
     }
 
     /// The job that a store keeps when it accepts this one.

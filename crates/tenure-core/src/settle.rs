@@ -94,7 +94,7 @@ fn spent(job: &Job, verdict: &Verdict, policy: &RetryPolicy) -> Option<Failure> 
     match verdict {
         Verdict::Succeeded(_) | Verdict::Failed(_) | Verdict::Cancelled(_) => None,
         Verdict::Retry { failure, .. } => {
-            (job.attempt >= policy.max_attempts || delivered_too_often).then(|| failure.clone())
+            (job.attempt >= job.terms.attempts_by(policy) || delivered_too_often).then(|| failure.clone())
         }
         Verdict::Snoozed(_) | Verdict::Released => delivered_too_often.then(|| {
             let most = policy.max_deliveries;

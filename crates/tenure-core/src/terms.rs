@@ -11,7 +11,10 @@ use crate::{Invalid, Name, Retention, RetryPolicy, Unique, delay_of, invalid, li
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// How often it is tried; the policy of its kind's handler or the default if `None`.
+    /// Attempts in all, whatever its policy says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// How it is tried again; the policy of its kind's handler or the default if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
     /// How long one attempt may take; no bound if `None`.
@@ -42,7 +45,13 @@ impl Terms {
     /// A store does not know the policy of a handler: for a job without one of its own the default counts.
     #[must_use]
     pub fn max_attempts(&self) -> u32 {
-        self.retry.as_ref().map_or(RetryPolicy::default().max_attempts, |policy| policy.max_attempts)
+        self.attempts_by(&RetryPolicy::default())
+    }
+
+    /// Attempts in all, if `policy` counts where the job has none of its own.
+    #[must_use]
+    pub fn attempts_by(&self, policy: &RetryPolicy) -> u32 {
+        self.attempts.unwrap_or(self.retry.as_ref().unwrap_or(policy).max_attempts)
     }
 
     /// Grants that a store allows.
@@ -58,6 +67,9 @@ impl Terms {
     pub fn check(&self) -> Result<(), Invalid> {
         if let Some(policy) = &self.retry {
             policy.check()?;
+        }
+        if let Some(attempts) = self.attempts {
+            RetryPolicy { max_attempts: attempts, ..RetryPolicy::default() }.check()?;
         }
         if let Some(timeout) = self.timeout {
             delay_of("timeout", timeout)?;

@@ -83,6 +83,7 @@ fn terms() -> impl Strategy<Value = Terms> {
     let meta = btree_map(any::<String>(), any::<String>(), 0..4);
     (option::of(policies()), option::of(spans()), retention, vec(names(), 0..4), meta, option::of(uniques()))
         .prop_map(|(retry, timeout, retention, tags, meta, unique)| Terms {
+            attempts: retry.as_ref().map(|policy: &RetryPolicy| policy.max_attempts),
             retry,
             timeout,
             retention,

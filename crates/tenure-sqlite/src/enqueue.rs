@@ -1,6 +1,6 @@
 //! Accepting jobs.
 
-use rusqlite::{Result, params};
+use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Unique};
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
@@ -29,10 +29,11 @@ impl Writing<'_> {
     /// Stores a batch, or nothing of it.
     pub(crate) fn enqueue(&mut self, batch: &[NewJob]) -> Result<Enqueued> {
         let mark = self.mark()?;
+        let mut insert = self.conn.prepare_cached(INSERT)?;
         let mut unplaced = Unplaced::default();
         let mut accepted = Vec::with_capacity(batch.len());
         for (index, new) in batch.iter().enumerate() {
-            match self.accept(new, &mut unplaced)? {
+            match self.accept(new, &mut insert, &mut unplaced)? {
                 Ok(answer) => accepted.push(answer),
                 Err(refusal) => {
                     self.back_to(mark)?;
@@ -48,10 +49,11 @@ impl Writing<'_> {
     fn accept(
         &mut self,
         new: &NewJob,
+        insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
     ) -> Result<std::result::Result<Accepted, Refusal>> {
         let Some(unique) = &new.terms.unique else {
-            if self.insert(new, unplaced)? {
+            if self.insert(new, insert, unplaced)? {
                 return Ok(Ok(Accepted::New(new.id)));
             }
             return self.meet_same_id(new);
@@ -60,13 +62,13 @@ impl Writing<'_> {
             return self.meet_same_id(new);
         }
         let Some(holder) = self.holder_of(unique.key)? else {
-            self.insert(new, unplaced)?;
+            self.insert(new, insert, unplaced)?;
             return Ok(Ok(Accepted::New(new.id)));
         };
         match unique.on_conflict {
             OnConflict::Return => Ok(Ok(Accepted::Existing(holder))),
             OnConflict::Reject => Ok(Err(Refusal::KeyHeld(holder))),
-            OnConflict::Replace => self.replace(holder, new, unplaced).map(Ok),
+            OnConflict::Replace => self.replace(holder, new, insert, unplaced).map(Ok),
         }
     }
 
@@ -76,7 +78,13 @@ impl Writing<'_> {
     }
 
     /// Ends the holder of the key in favour of the new job, if it still waits.
-    fn replace(&mut self, old: JobId, new: &NewJob, unplaced: &mut Unplaced) -> Result<Accepted> {
+    fn replace(
+        &mut self,
+        old: JobId,
+        new: &NewJob,
+        insert: &mut CachedStatement<'_>,
+        unplaced: &mut Unplaced,
+    ) -> Result<Accepted> {
         // The holder may be of this very batch: only a job with a place can be taken out of it.
         self.place_new(unplaced)?;
         let Some(holder) = find(self.conn, old)? else { return Ok(Accepted::Existing(old)) };
@@ -85,7 +93,7 @@ impl Writing<'_> {
         match Cancel::decide(&holder.job, request) {
             Cancel::Ends(transition) => {
                 self.enter(holder, *transition)?;
-                self.insert(new, unplaced)?;
+                self.insert(new, insert, unplaced)?;
                 Ok(Accepted::Replaced { id: new.id, old })
             }
             Cancel::Asks(_) | Cancel::AlreadyAsked | Cancel::AlreadyEnded(_) => Ok(Accepted::Existing(old)),
@@ -93,13 +101,18 @@ impl Writing<'_> {
     }
 
     /// Stores one job, without a place; `false` if its id is taken.
-    fn insert(&mut self, new: &NewJob, unplaced: &mut Unplaced) -> Result<bool> {
+    fn insert(
+        &mut self,
+        new: &NewJob,
+        insert: &mut CachedStatement<'_>,
+        unplaced: &mut Unplaced,
+    ) -> Result<bool> {
         let lane = self.memory.lanes.of(self.conn, &new.queue, &new.kind)?;
         let due = new.due.at(self.now);
         let terms = if new.terms.are_default() { None } else { Some(value::to_json(&*new.terms)?) };
         let before = self.last_seq();
         let seq = self.next_seq()?;
-        let stored = self.conn.prepare_cached(INSERT)?.execute(params![
+        let stored = insert.execute(params![
             seq,
             new.id.as_bytes(),
             lane,

@@ -85,7 +85,7 @@ impl Accepted {
 /// Why a job was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A job with this id exists, with another kind, queue or args.
+    /// A job with this id exists, with another kind or args.
     IdTaken(JobId),
     /// This job holds the unique key.
     KeyHeld(JobId),

@@ -6,7 +6,7 @@ use tenure_core::{Attempt, Job, JobId, Kind, LogLine, QueueName, Standing, State
 use crate::{Answer, Cursor, Filter, Order};
 
 /// Which page of a listing is wanted.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PageAsk {
     /// Which jobs.
     pub filter: Filter,
@@ -16,6 +16,13 @@ pub struct PageAsk {
     pub after: Option<Cursor>,
     /// How many at most.
     pub at_most: usize,
+}
+
+impl Default for PageAsk {
+    /// The newest hundred of all jobs.
+    fn default() -> Self {
+        Self { filter: Filter::default(), order: Order::default(), after: None, at_most: 100 }
+    }
 }
 
 /// A page of a listing.

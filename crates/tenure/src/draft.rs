@@ -76,9 +76,9 @@ impl Draft {
         self
     }
 
-    /// Tried at most so often.
+    /// Tried at most so often, whatever its policy says.
     pub fn attempts(mut self, most: u32) -> Self {
-        self.terms.retry.get_or_insert_default().max_attempts = most;
+        self.terms.attempts = Some(most);
         self
     }
 

@@ -14,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The batch was refused as its terms demand; nothing of it was stored.
-    #[error("job {index} of the batch was refused: {}", refusal_words(refusal))]
+    #[error("refused, and nothing was stored: {} (item {index})", refusal_words(refusal))]
     Refused {
         /// The place of the job in the batch.
         index: usize,
@@ -65,7 +65,7 @@ impl Error {
 
 fn refusal_words(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::IdTaken(id) => format!("job {id} exists with another kind, queue or args"),
+        Refusal::IdTaken(id) => format!("job {id} exists with another kind or args"),
         Refusal::KeyHeld(id) => format!("job {id} holds its unique key"),
     }
 }

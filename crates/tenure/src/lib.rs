@@ -55,7 +55,7 @@ pub use job::Job;
 pub use jobs::{Jobs, Tally};
 pub use open::OpenOptions;
 pub use queues::Queues;
-pub use run::{Run, Stopped as StoppedShort, Stopping};
+pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
 pub use unique::Only;
 pub use wait::Ended;
@@ -66,9 +66,11 @@ pub use crate::tenure::Tenure;
 pub use tenure_core::{
     Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
     Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Why, limits, seconds,
+    StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
 };
+pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Store, SystemClock,
+    Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,
+    Store, SystemClock, Want,
 };

@@ -110,10 +110,10 @@ impl<App> Run<App> {
     ///
     /// # Errors
     /// Why it shall stop.
-    pub async fn sleep(&self, span: Duration) -> Result<(), Stopped> {
+    pub async fn sleep(&self, span: Duration) -> Result<(), CutShort> {
         tokio::select! {
             biased;
-            why = self.stopped() => Err(Stopped(why)),
+            why = self.stopped() => Err(CutShort(why)),
             () = self.inner.control.nap(span) => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ impl<App> fmt::Debug for Run<App> {
 /// A wait was cut short because the attempt shall stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", words(.0))]
-pub struct Stopped(pub Stopping);
+pub struct CutShort(pub Stopping);
 
 fn words(why: &Stopping) -> String {
     match why {

@@ -167,7 +167,9 @@ impl Tenure {
         &self.inner.chance
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    /// What the store's clock shows.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 

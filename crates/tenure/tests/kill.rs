@@ -4,6 +4,8 @@
 //! Tenure does not know. In the end every acknowledged job has ended, no ownership did its work
 //! twice, and the file is whole.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +65,7 @@ fn the_process_that_is_killed() {
                 std::io::stdout().write_all(lines.as_bytes()).unwrap();
             }
         });
-        worker(&tenure, &folder).run(std::future::pending()).await.unwrap();
+        worker(&tenure, &folder).run(std::future::pending::<()>()).await.unwrap();
     });
 }
 

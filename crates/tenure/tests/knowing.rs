@@ -1,5 +1,7 @@
 //! Knowing what happens: waiting, events, explaining, and changing all that a filter means.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! A worker and a store that is away, slow, or silent about what it did.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Faults that other job systems had, each as a test that says which.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use std::sync::Arc;
@@ -80,8 +82,8 @@ async fn a_worker_goes_on_holding_what_it_runs() {
         };
         let other = Tenure::on(Arc::clone(&rig.store), Chance::seeded(2));
         let runs = [
-            tokio::spawn(worker(&rig.tenure).run(std::future::pending())),
-            tokio::spawn(worker(&other).run(std::future::pending())),
+            tokio::spawn(worker(&rig.tenure).run(std::future::pending::<()>())),
+            tokio::spawn(worker(&other).run(std::future::pending::<()>())),
         ];
         for _ in 0..(2 * 3600 / 5 + 20) {
             // A write of our own is answered after those of the workers, which were sent before it:

@@ -1,5 +1,7 @@
 //! What a worker does with what handlers do. Jobs run in a lab: in memory, on a clock that is moved.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use std::sync::Arc;

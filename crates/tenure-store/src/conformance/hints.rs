@@ -6,7 +6,7 @@ use tenure_core::{Due, JobId, Keep, Progress, StateName, Verdict};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 
-use super::given::{Given, TTL, decide, failed, held, minutes, queue, retry_at, seconds};
+use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds};
 use super::{Test, test};
 use crate::{Change, Event, Happening, Report};
 
@@ -166,7 +166,7 @@ async fn what_was_refused_or_changed_nothing_is_not_told(given: Given) {
     given.write(settlement.clone()).await;
     let mut events = given.store.events();
     given.offer(job.clone()).await;
-    given.enqueue_all(vec![given.new_job("mail"), tenure_core::NewJob { queue: queue("post"), ..job }]).await;
+    given.enqueue_all(vec![given.new_job("mail"), tenure_core::NewJob { kind: kind("print"), ..job }]).await;
     given.settle(slow, failed()).await;
     given.write(settlement.clone()).await;
     given.cancel(settlement.id()).await;

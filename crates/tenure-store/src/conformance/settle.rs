@@ -85,7 +85,7 @@ async fn a_success_keeps_its_output(given: Given) {
 async fn an_output_is_kept_byte_for_byte_up_to_the_limit(given: Given) {
     let outputs = [
         Output::default(),
-        Output::new(vec![0, 255, b'"', b'\n'], None).unwrap(),
+        Output { value: vec![0, 255, b'"', b'\n'], place: None },
         Output::new(vec![b'7'; limits::OUTPUT_BYTES], Some("/ø".repeat(500))).unwrap(),
     ];
     for output in outputs {

@@ -86,13 +86,13 @@ impl<App: Send + Sync + 'static> Engine<App> {
         self.running.busy.resize(self.settings.queues.len(), 0);
         let mut due = self.tenure.store().due();
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-        let mut look = Look::default();
+        let mut look = Look::new(self.settings.queues.len());
         loop {
             due.mark_unchanged();
             if stop.is_cancelled() {
                 return Ok(());
             }
-            let ask = if look.is_worth_it() { self.ask() } else { None };
+            let ask = self.ask(&look);
             if ask.is_some() || !self.running.decided.is_empty() {
                 match self.turn(ask, &mut look).await {
                     Ok(()) => faults.reset(),
@@ -103,11 +103,12 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     }
                     Err(fault) => return Err(fault),
                 }
-                if look.is_worth_it() && self.has_room() {
+                if self.ask(&look).is_some() {
                     continue;
                 }
             }
-            let pause = look.pause(self.poll(), self.tenure.now());
+            let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());
+            let pause = look.pause(poll, self.tenure.now());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
@@ -133,7 +134,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         self.reports.flush(self.tenure.store()).await;
         let settlements: Vec<Settlement> =
             self.running.decided.iter().map(|(settlement, _)| settlement.clone()).collect();
-        let asked = ask.as_ref().map(|ask| ask.at_most);
+        let asked = ask.as_ref().map(|ask| (ask.at_most, ask.wants.clone()));
         let sent = self.tenure.clock().moment();
         let Turn { settled, reservation } = self.tenure.store().settle(settlements, ask).await?;
         let decided = std::mem::take(&mut self.running.decided);
@@ -141,17 +142,17 @@ impl<App: Send + Sync + 'static> Engine<App> {
         for ((settlement, _), settled) in decided.iter().zip(settled) {
             self.running.tally.count(settlement, settled);
         }
-        if let Some(asked) = asked {
-            let granted = reservation.jobs.len();
-            look.answered(granted >= asked, granted, reservation.next_due, self.tenure.now());
+        if let Some((at_most, wants)) = asked {
+            look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
+            look.expect_next(reservation.jobs.len(), reservation.next_due, self.tenure.now());
         }
         self.take(reservation.jobs, sent);
         Ok(())
     }
 
     /// What to ask for; `None` if there is no room.
-    fn ask(&self) -> Option<Reserve> {
-        let room = self.room();
+    fn ask(&self, look: &Look) -> Option<Reserve> {
+        let room = look.worth_filling(self.room());
         let wants = wants(&self.settings, &self.kinds, &room, self.tenure.chance());
         let at_most =
             wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
@@ -172,16 +173,6 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 .collect(),
             in_all: (self.settings.all_slots + ahead).saturating_sub(in_all),
         }
-    }
-
-    /// How long to go without looking. Spread, so that many workers do not ask all at once.
-    fn poll(&self) -> Duration {
-        self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction())
-    }
-
-    fn has_room(&self) -> bool {
-        let room = self.room();
-        room.in_all > 0 && room.of_queue.iter().any(|free| *free > 0)
     }
 
     /// Holds what was granted, and starts what has a slot.
@@ -341,7 +332,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         if self.running.decided.is_empty() {
             return;
         }
-        if let Err(fault) = self.turn(None, &mut Look::default()).await {
+        if let Err(fault) = self.turn(None, &mut Look::new(0)).await {
             tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
         }
     }

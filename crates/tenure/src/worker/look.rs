@@ -1,40 +1,69 @@
-//! When a worker looks for due jobs again.
+//! Where looking for due jobs is worth a request now.
 
 use std::time::Duration;
 
-use tenure_core::Timestamp;
+use tenure_core::{Reserved, Timestamp};
+use tenure_store::Want;
+
+use super::plan::Room;
+use super::settings::Served;
 
 /// The first wait after a look for something that the store said is due by now, but did not grant.
 const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
 
-/// Whether looking for due jobs is worth a request now, and when it will be.
-#[derive(Debug, Default)]
+/// What the last answers said about where nothing more is due.
+#[derive(Debug)]
 pub(crate) struct Look {
-    nothing_more: bool,
+    /// Of each queue, whether it had fewer due jobs than were wanted. One that was full may have more.
+    empty: Vec<bool>,
     next_due: Option<Timestamp>,
     /// Looks in a row that found nothing, though by this host's clock something was due.
     vain: u32,
 }
 
 impl Look {
-    pub(crate) fn is_worth_it(&self) -> bool {
-        !self.nothing_more
+    pub(crate) fn new(queues: usize) -> Self {
+        Self { empty: vec![false; queues], next_due: None, vain: 0 }
     }
 
-    /// Something may be due. What the store last expected has come or is outdated: without a new
-    /// answer there is nothing but the poll to wait for.
+    /// Something may have become due anywhere. What the store last expected has come or is outdated:
+    /// without a new answer there is nothing but the poll to wait for.
     pub(crate) fn hint(&mut self) {
-        self.nothing_more = false;
+        self.empty.fill(false);
         self.next_due = None;
     }
 
-    /// The store granted all there was room for, or so many jobs and expects the next one then.
-    pub(crate) fn answered(&mut self, full: bool, granted: usize, next_due: Option<Timestamp>, now: Timestamp) {
-        self.nothing_more = !full;
-        self.next_due = next_due;
+    /// Learns from an answer to a request for `at_most` jobs in all.
+    pub(crate) fn answered(&mut self, queues: &[Served], wants: &[Want], at_most: usize, got: &[Reserved]) {
+        // What a bound on all queues cut off may still be there.
+        if got.len() >= at_most {
+            return;
+        }
+        for want in wants {
+            let granted = got.iter().filter(|reserved| reserved.job().queue == want.queue).count();
+            let index = queues.iter().position(|served| served.name == want.queue);
+            if let Some(empty) = index.and_then(|index| self.empty.get_mut(index)) {
+                *empty = granted < want.at_most;
+            }
+        }
+    }
+
+    /// The store granted so many jobs and expects the next one then.
+    pub(crate) fn expect_next(&mut self, granted: usize, due: Option<Timestamp>, now: Timestamp) {
+        self.next_due = due;
         // The store decides what is due, and its clock may be behind this host's.
-        let is_vain = granted == 0 && next_due.is_some_and(|due| due <= now);
+        let is_vain = granted == 0 && due.is_some_and(|due| due <= now);
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
+    }
+
+    /// The room that is worth filling: none in queues that are known to be empty.
+    pub(crate) fn worth_filling(&self, mut room: Room) -> Room {
+        for (free, empty) in room.of_queue.iter_mut().zip(&self.empty) {
+            if *empty {
+                *free = 0;
+            }
+        }
+        room
     }
 
     /// Until the next look without a hint: the poll, or sooner if something comes due.
@@ -61,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_job_that_comes_due_is_waited_for_and_not_polled_for() {
-        let mut look = Look::default();
+        let mut look = Look::new(1);
         let (now, due) = (second(10), second(10).after(Duration::from_millis(300)));
-        look.answered(false, 0, Some(due), now);
+        look.expect_next(0, Some(due), now);
         assert_eq!(look.pause(POLL, now), Duration::from_micros(300_001));
         assert_eq!(look.pause(POLL, due), Duration::from_micros(1));
     }
@@ -71,13 +100,11 @@ mod tests {
     /// A store whose clock is behind goes on expecting what by this host's clock is long due.
     #[test]
     fn a_host_whose_clock_is_ahead_of_the_store_does_not_ask_without_pause() {
-        let mut look = Look::default();
-        let mut asked = 0;
-        let mut spent = Duration::ZERO;
+        let mut look = Look::new(1);
+        let (mut asked, mut spent) = (0, Duration::ZERO);
         while spent < Duration::from_secs(60) {
-            look.answered(false, 0, Some(second(100)), second(3600));
             look.hint();
-            look.answered(false, 0, Some(second(100)), second(3600));
+            look.expect_next(0, Some(second(100)), second(3600));
             spent += look.pause(POLL, second(3600));
             asked += 1;
         }
@@ -86,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_worker_without_room_waits_for_the_poll_and_not_for_what_has_passed() {
-        let mut look = Look::default();
-        look.answered(false, 0, Some(second(10)), second(9));
+        let mut look = Look::new(1);
+        look.expect_next(0, Some(second(10)), second(9));
         look.hint();
         assert_eq!(look.pause(POLL, second(20)), POLL);
     }

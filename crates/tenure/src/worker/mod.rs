@@ -156,13 +156,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
-    /// Runs until `shutdown` resolves, then stops: no new jobs, running ones have time to end, the
+    /// Runs until `shutdown` resolves, whatever it answers, then stops: no new jobs, running ones have time to end, the
     /// rest is given back without spending an attempt. It takes no longer than the time to finish,
     /// the grace and two seconds, whatever the store and the handlers do.
     ///
     /// # Errors
     /// Settings that cannot work, or a store beyond use.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Stopped, Error> {
+    pub async fn run<T>(self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
@@ -205,7 +205,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         };
         let stop = CancellationToken::new();
         let hard_stop = async {
-            shutdown.await;
+            let _ = shutdown.await;
             stop.cancel();
             self.tenure.pause_for(bound).await;
         };

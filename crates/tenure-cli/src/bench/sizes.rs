@@ -1,0 +1,66 @@
+//! How much is measured.
+
+use std::time::Duration;
+
+use super::Bench;
+
+/// How much of each figure is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sizes {
+    /// Jobs of a whole life, and of a bulk.
+    pub(crate) jobs: usize,
+    /// Rounds of which the median counts.
+    pub(crate) rounds: usize,
+    /// Jobs of which one comes at a time, unless the time is over first.
+    pub(crate) single_jobs: usize,
+    /// That time.
+    pub(crate) single_limit: Duration,
+    /// Jobs that come at a steady pace.
+    pub(crate) paced_jobs: u32,
+    /// Jobs that wait, and as many that have finished.
+    pub(crate) backlog: usize,
+    /// Jobs that are claimed in a round, with and without a backlog.
+    pub(crate) claims: usize,
+    /// How long an idle worker is watched.
+    pub(crate) idle: Duration,
+    /// How long the disk's own pace is watched.
+    pub(crate) disk: Duration,
+    /// Slots of the worker that drains.
+    pub(crate) slots: usize,
+}
+
+impl Sizes {
+    pub(crate) fn of(bench: &Bench) -> Self {
+        let given = bench.jobs.and_then(|jobs| usize::try_from(jobs).ok());
+        let slots = usize::from(bench.slots);
+        let millis = Duration::from_millis;
+        if bench.quick {
+            let jobs = given.unwrap_or(1_000);
+            return Self {
+                jobs,
+                rounds: 1,
+                single_jobs: jobs,
+                single_limit: millis(200),
+                paced_jobs: 30,
+                backlog: jobs,
+                claims: jobs / 2,
+                idle: millis(200),
+                disk: millis(20),
+                slots,
+            };
+        }
+        let jobs = given.unwrap_or(100_000);
+        Self {
+            jobs,
+            rounds: 3,
+            single_jobs: jobs,
+            single_limit: millis(2_000),
+            paced_jobs: 1_000,
+            backlog: jobs.saturating_mul(10),
+            claims: (jobs / 10).max(100),
+            idle: millis(10_000),
+            disk: millis(300),
+            slots,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Where the jobs of `tenure dev` are kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+const FOLDER: &str = ".tenure";
+const FILE: &str = "dev.db";
+
+/// A place for jobs that can be opened.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Home {
+    /// What the library opens.
+    pub(crate) url: String,
+    /// The file, if there is one: what is in it goes on with the next start.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Home {
+    pub(crate) fn in_memory() -> Self {
+        Self { url: "memory:".to_owned(), file: None }
+    }
+
+    /// A file, or a store's URL, that somebody named.
+    pub(crate) fn named(db: &str) -> Self {
+        let is_url = db.contains("://") || db.starts_with("sqlite:") || db.starts_with("memory:");
+        let url = if is_url { db.to_owned() } else { format!("sqlite://{db}") };
+        let file = url.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
+        Self { file: file.map(PathBuf::from), url }
+    }
+
+    /// The file that is used when nothing was said. Its folder keeps itself out of version control.
+    pub(crate) fn usual() -> Result<Self, Failure> {
+        let folder = folder(Path::new("."))?;
+        Ok(Self::named(&format!("{}/{FILE}", folder.display())))
+    }
+}
+
+/// The folder for what is made here, created if need be.
+pub(crate) fn folder(parent: &Path) -> Result<PathBuf, Failure> {
+    let path = parent.join(FOLDER);
+    let fail = |source| Failure::Folder { path: path.clone(), source };
+    std::fs::create_dir_all(&path).map_err(fail)?;
+    let ignore = path.join(".gitignore");
+    if !ignore.exists() {
+        std::fs::write(&ignore, "*\n").map_err(fail)?;
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_by_its_path_or_by_a_url() {
+        assert_eq!(Home::named("a/b.db").url, "sqlite://a/b.db");
+        assert_eq!(Home::named("sqlite://a/b.db").file, Some("a/b.db".into()));
+        assert_eq!(Home::named("/a/b.db"), Home::named("sqlite:///a/b.db"));
+        assert_eq!(Home::named("memory:"), Home::in_memory());
+    }
+
+    #[test]
+    fn the_folder_keeps_itself_out_of_version_control() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = folder(parent.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(made.join(".gitignore")).unwrap(), "*\n");
+        assert_eq!(folder(parent.path()).unwrap(), made, "a second time changes nothing");
+    }
+}

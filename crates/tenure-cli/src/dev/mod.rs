@@ -1,0 +1,138 @@
+//! `tenure dev`: the library at work, with nothing to set up.
+
+mod flow;
+mod home;
+mod kinds;
+mod line;
+mod show;
+
+use std::sync::Arc;
+
+use clap::Args;
+use tenure::{StateName, Tenure};
+use tokio::sync::oneshot;
+
+use self::home::Home;
+use self::show::{Seen, Show, standings, unfinished};
+use crate::exit::Failure;
+use crate::screen::{Screen, Tone};
+
+pub(crate) use self::home::folder;
+
+/// What can be said to `tenure dev`.
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) [default: .tenure/dev.db]
+    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    db: Option<String>,
+    /// Keeps the jobs in memory: they are gone when the program ends
+    #[arg(long)]
+    memory: bool,
+    /// Where HTTP will listen; this version has no HTTP part yet and says so
+    #[arg(long, value_name = "P")]
+    port: Option<u16>,
+    /// How many demo jobs are enqueued in a second, after the first handful; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 0.7, value_parser = rate)]
+    jobs_per_second: f64,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1000.0).contains(&rate) { Ok(rate) } else { Err("allowed: 0 to 1000".to_owned()) }
+}
+
+/// Runs until somebody interrupts it.
+pub(crate) fn run(dev: Dev) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+    runtime.block_on(work(dev))
+}
+
+async fn work(dev: Dev) -> Result<(), Failure> {
+    // Before anything else: whoever interrupts a start gets a clean stop, too.
+    let interrupted = tokio::spawn(tenure::shutdown_signal());
+    let screen = Arc::new(Screen::open());
+    let home = match (&dev.db, dev.memory) {
+        (Some(db), _) => Home::named(db),
+        (None, true) => Home::in_memory(),
+        (None, false) => Home::usual()?,
+    };
+    let tenure = Tenure::open(&home.url).await?;
+    introduce(&tenure, &dev, &screen);
+    let left = unfinished(&standings(&tenure).await?);
+    if left > 0 {
+        screen.line(&format!("picked up {left} {} left from last time", plural(left)));
+    }
+    screen.line("");
+    let (end, ended) = oneshot::channel();
+    let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen: Seen::default() };
+    let show = tokio::spawn(show.run(tenure.events(), ended));
+    let flow = tokio::spawn(flow::run(tenure.clone(), dev.jobs_per_second));
+    let stop = async {
+        // It ends early only if the runtime does, and then stopping is right as well.
+        let _ = interrupted.await;
+        flow.abort();
+        announce_stop(&tenure, &screen).await;
+    };
+    let worked = kinds::worker(&tenure).run(stop).await;
+    // A flow that fell over did so on the same store; its reason is worth more than silence.
+    let flowed = if flow.is_finished() { flow.await.ok() } else { None };
+    let _ = end.send(());
+    let seen = show.await.unwrap_or_default();
+    worked?;
+    flowed.transpose()?;
+    let left = unfinished(&standings(&tenure).await?);
+    tenure.close().await?;
+    farewell(seen, left, &home, &screen);
+    Ok(())
+}
+
+/// One line for each thing that was opened.
+fn introduce(tenure: &Tenure, dev: &Dev, screen: &Screen) {
+    let name = |name: &str| screen.paint(Tone::Busy, &format!("{name:<7}"));
+    let queues = kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({slots} slots)")).join(", ");
+    screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
+    screen.line(&format!("{} queues {queues}; kinds {}", name("worker"), kinds::KINDS.join(", ")));
+    if let Some(port) = dev.port {
+        screen.line(&format!("{} not in this version; port {port} is left alone", name("http")));
+    }
+    let rate = dev.jobs_per_second;
+    let then = if rate > 0.0 { format!(", then {rate} in a second") } else { String::new() };
+    screen.line(&format!("{} a handful of demo jobs{then}; Ctrl-C stops", name("flow")));
+}
+
+async fn announce_stop(tenure: &Tenure, screen: &Screen) {
+    let running = standings(tenure).await.map(|all| {
+        all.iter().filter(|(state, _)| *state == StateName::Running).map(|(_, jobs)| *jobs).sum::<u64>()
+    });
+    let text = match running {
+        Ok(0) => "stopping".to_owned(),
+        Ok(jobs) => {
+            format!("stopping: finishing {jobs} {}, press Ctrl-C again to stop at once", plural(jobs))
+        }
+        Err(_) => "stopping, press Ctrl-C again to stop at once".to_owned(),
+    };
+    screen.line(&format!("\n{text}"));
+}
+
+fn farewell(seen: Seen, left: u64, home: &Home, screen: &Screen) {
+    let Seen { enqueued, succeeded, failed, retried, missed } = seen;
+    let at_least = if missed > 0 { "at least " } else { "" };
+    screen.line(&format!(
+        "\nstopped: {at_least}{enqueued} enqueued, {succeeded} succeeded, {failed} failed, {retried} retried"
+    ));
+    screen.line(&match (&home.file, left) {
+        (None, 0) => "the jobs were in memory and are gone".to_owned(),
+        (None, left) => format!("the jobs were in memory and are gone, {left} of them unfinished"),
+        (Some(file), 0) => format!("all jobs have ended; they are kept in {}", file.display()),
+        (Some(file), left) => {
+            format!("{left} {} left in {}; start again and they go on", plural(left), file.display())
+        }
+    });
+}
+
+fn plural(jobs: u64) -> &'static str {
+    if jobs == 1 { "job" } else { "jobs" }
+}

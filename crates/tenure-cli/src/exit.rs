@@ -1,0 +1,93 @@
+//! How the program ends when it could not do what was asked.
+
+use std::path::PathBuf;
+
+use tenure::Error;
+
+/// Shown below the help of the program.
+pub(crate) const HELP: &str = "\
+Exit codes: 0 done · 1 it did not work out · 2 not understood · 3 the store cannot be used ·
+            5 not found · 6 conflict · 7 a value is not allowed · 130 interrupted
+
+Environment: TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
+
+/// Why the program could not do what was asked, in a sentence for a person.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The library said no.
+    #[error(transparent)]
+    Library(#[from] Error),
+    /// The call was understood, but makes no sense.
+    #[error("{0}; see tenure help")]
+    Usage(String),
+    /// A folder or file is not usable.
+    #[error("{path} cannot be used: {source}", path = path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The runtime or a process of our own did not start.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The bare driver, measured as a floor, failed.
+    #[error("the floor could not be measured: {0}")]
+    Floor(#[from] rusqlite::Error),
+    /// A measurement makes no sense, so it is not printed.
+    #[error("{figure} was not measured: {why}")]
+    Measurement {
+        /// Which.
+        figure: &'static str,
+        /// What went wrong.
+        why: String,
+    },
+    /// Somebody interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    /// The status with which the program ends.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Library(error) => code_of(error),
+            Self::Usage(_) => 2,
+            Self::Folder { .. } | Self::Floor(_) => 3,
+            Self::System { .. } | Self::Measurement { .. } => 1,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::Url { .. } => 2,
+        Error::Fault(_) => 3,
+        Error::NotFound(_) => 5,
+        Error::Refused { .. } => 6,
+        Error::Invalid(_) | Error::Json { .. } | Error::Settings(_) => 7,
+        // What a later version of the library adds is no worse than this.
+        Error::Unsuccessful { .. } | _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_failure_has_the_exit_code_that_scripts_rely_on() {
+        let invalid = tenure::seconds("delay", f64::NAN).unwrap_err();
+        let fault = tenure::Fault::Broken("it is damaged".into());
+        assert_eq!(Failure::Usage("no".into()).code(), 2);
+        assert_eq!(Failure::Library(fault.into()).code(), 3);
+        assert_eq!(Failure::Library(invalid.into()).code(), 7);
+        assert_eq!(Failure::Interrupted.code(), 130);
+    }
+}

@@ -1,0 +1,132 @@
+//! The real program, as a person or a script starts it.
+
+mod program;
+
+use std::path::Path;
+use std::time::Duration;
+
+use program::{Program, run};
+use tempfile::tempdir;
+
+const SOON: Duration = Duration::from_secs(20);
+const STOP: Duration = Duration::from_secs(5);
+
+fn dev(db: &Path) -> Program {
+    let folder = db.parent().expect("the file lies in a folder");
+    Program::start(&["dev", "--db", &db.to_string_lossy()], folder)
+}
+
+#[test]
+fn a_star_is_built_and_an_interruption_ends_with_zero_in_time() {
+    let folder = tempdir().unwrap();
+    let mut program = dev(&folder.path().join("dev.db"));
+    let opened = program.line_with("store", SOON);
+    assert!(opened.contains("dev.db"), "{opened}");
+    program.line_with("queues default (8 slots), stars (2 slots)", SOON);
+    program.line_with("→ /stars/", SOON);
+    program.interrupt();
+    program.line_with("stopping", STOP);
+    program.line_with("stopped: ", STOP);
+    assert_eq!(program.end(STOP), Some(0));
+}
+
+#[test]
+fn a_second_run_goes_on_with_what_the_first_one_left() {
+    let folder = tempdir().unwrap();
+    let db = folder.path().join("dev.db");
+    let mut first = dev(&db);
+    // The flaky job waits for its next attempt, so something is left.
+    first.line_with("retry", SOON);
+    first.interrupt();
+    let left = first.line_with(" left in ", STOP);
+    assert_eq!(first.end(STOP), Some(0));
+    let number = left.split(' ').next().unwrap();
+    let mut second = dev(&db);
+    second.line_with(&format!("picked up {number} job"), SOON);
+    second.line_with("attempt 2", SOON);
+    second.interrupt();
+    assert_eq!(second.end(STOP), Some(0));
+}
+
+#[test]
+fn a_folder_is_made_for_the_usual_file_and_kept_out_of_version_control() {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(&["dev", "--port", "8368", "--jobs-per-second", "0"], folder.path());
+    program.line_with("http    not in this version", SOON);
+    program.line_with("enqueued", SOON);
+    program.interrupt();
+    assert_eq!(program.end(STOP), Some(0));
+    assert!(folder.path().join(".tenure/dev.db").exists());
+    assert_eq!(std::fs::read_to_string(folder.path().join(".tenure/.gitignore")).unwrap(), "*\n");
+}
+
+#[test]
+fn jobs_in_memory_leave_no_file() {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(&["dev", "--memory"], folder.path());
+    program.line_with("→ /stars/", SOON);
+    program.interrupt();
+    program.line_with("are gone", STOP);
+    assert_eq!(program.end(STOP), Some(0));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_neither_ends_nor_breaks_it() {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(&["dev", "--memory", "--jobs-per-second", "50"], folder.path());
+    program.line_with("succeeded", SOON);
+    program.stop_reading();
+    program.complaint_with("nobody reads the output any more", SOON);
+    program.interrupt();
+    assert_eq!(program.end(STOP), Some(0));
+}
+
+#[test]
+fn a_second_interruption_ends_it_at_once() {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(&["dev", "--memory", "--jobs-per-second", "0"], folder.path());
+    // The nap has only begun, so the stop waits for it.
+    program.line_with("progress", SOON);
+    program.interrupt();
+    program.line_with("press Ctrl-C again", STOP);
+    program.interrupt();
+    assert_eq!(program.end(STOP), Some(130));
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+    let folder = tempdir().unwrap();
+    let db = folder.path().join("letter.db");
+    let letter = "Dear store, this is not a database. ".repeat(100);
+    std::fs::write(&db, &letter).unwrap();
+    let ended = run(&["dev", "--db", &db.to_string_lossy()], folder.path());
+    assert_eq!(ended.status.code(), Some(3));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.starts_with("tenure: ") && said.contains("letter.db"), "{said}");
+    assert_eq!(std::fs::read_to_string(&db).unwrap(), letter);
+}
+
+#[test]
+fn what_is_not_understood_ends_with_two_and_a_hint() {
+    let folder = tempdir().unwrap();
+    for (args, hint) in [
+        (&["deff"][..], "dev"),
+        (&["dev", "--memory", "--db", "x"], "cannot be used with"),
+        (&["dev", "--jobs-per-second", "NaN"], "0 to 1000"),
+        (&["dev", "--db", "mysql://user:secret@host/db"], "sqlite://"),
+    ] {
+        let ended = run(args, folder.path());
+        assert_eq!(ended.status.code(), Some(2), "{args:?}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains(hint) && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    let folder = tempdir().unwrap();
+    let told = run(&["version"], folder.path());
+    assert_eq!(String::from_utf8(told.stdout).unwrap(), format!("tenure {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(told.status.code(), Some(0));
+}

@@ -1,0 +1,114 @@
+//! A running program under test, read line by line.
+//!
+//! These tests wait for real: what is tested is a real process that gets real signals. Each wait has
+//! a limit and ends with the event that it waits for.
+
+#![expect(clippy::disallowed_methods, reason = "a real process runs in real time")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A running program.
+pub struct Program {
+    child: Child,
+    lines: Option<Receiver<String>>,
+    complaints: Receiver<String>,
+    heard: Vec<String>,
+}
+
+fn command(args: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(args).current_dir(folder).stdin(Stdio::null());
+    for name in ["TENURE_LOG", "CLICOLOR_FORCE", "RUST_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the program to its end.
+pub fn run(args: &[&str], folder: &Path) -> Output {
+    command(args, folder).output().expect("the program starts")
+}
+
+/// The lines of a pipe, as they come. Reading ends when nobody wants them any more.
+fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (to, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if to.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+impl Program {
+    pub fn start(args: &[&str], folder: &Path) -> Self {
+        let mut child = command(args, folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let lines = Some(lines_of(child.stdout.take().expect("it is piped")));
+        let complaints = lines_of(child.stderr.take().expect("it is piped"));
+        Self { child, lines, complaints, heard: Vec::new() }
+    }
+
+    /// The next line that holds this text.
+    pub fn line_with(&mut self, text: &str, within: Duration) -> String {
+        let lines = self.lines.as_ref().expect("somebody reads");
+        find(lines, text, within, &mut self.heard)
+    }
+
+    /// The next complaint that holds this text.
+    pub fn complaint_with(&mut self, text: &str, within: Duration) -> String {
+        find(&self.complaints, text, within, &mut self.heard)
+    }
+
+    /// Goes away as a reader, as `head` does.
+    pub fn stop_reading(&mut self) {
+        self.lines = None;
+    }
+
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is running");
+    }
+
+    /// Waits for the end and answers the status. A program that has ended has closed its pipes.
+    pub fn end(&mut self, within: Duration) -> Option<i32> {
+        let until = Instant::now() + within;
+        loop {
+            match self.complaints.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.heard.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it did not end in time; heard {:#?}", self.heard),
+            }
+        }
+        self.child.wait().expect("it is our child").code()
+    }
+}
+
+fn find(lines: &Receiver<String>, text: &str, within: Duration, heard: &mut Vec<String>) -> String {
+    let until = Instant::now() + within;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(line) = lines.recv_timeout(left) else { panic!("no line with {text:?}; heard {heard:#?}") };
+        heard.push(line.clone());
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

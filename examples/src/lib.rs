@@ -1,1 +1,0 @@
-//! Examples live beside this file, in `examples/`.

@@ -1,0 +1,129 @@
+//! Every example runs to its end by itself and says what it shows.
+
+use std::process::Command;
+
+/// Runs an example in a folder of its own. These lines have to come in this order, others may come between.
+fn shows(program: &str, lines: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let run = Command::new(program).current_dir(folder.path()).output().expect("an example can be started");
+    let told = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{}: {told}{}", run.status, String::from_utf8_lossy(&run.stderr));
+    let mut rest = told.lines();
+    for line in lines {
+        assert!(rest.any(|found| found.starts_with(line)), "`{line}` is not where it belongs in:\n{told}");
+    }
+}
+
+#[test]
+fn hello_greets() {
+    shows(env!("CARGO_BIN_EXE_hello"), &[r#"Ok("Hello, world!")"#]);
+}
+
+#[test]
+fn enqueue_later_runs_jobs_by_priority_and_by_time() {
+    let names = ["Eve", "Dan", "Cleo", "Ann", "Ben", "Fay"].map(|name| format!("to {name},"));
+    shows(env!("CARGO_BIN_EXE_enqueue_later"), &names.each_ref().map(String::as_str));
+}
+
+#[test]
+fn retries_shows_every_way_not_to_succeed() {
+    let lines = [
+        "Flaky: retried, retried, succeeded after 3 attempts",
+        "RateLimited: retried, succeeded after 2 attempts",
+        "Missing: failed after 1 attempts",
+        "  the last failure: 404: there is no such page",
+        "NotReady: snoozed, snoozed, snoozed, snoozed, succeeded after 1 attempts",
+        "Hopeless: retried, retried, failed after 3 attempts",
+    ];
+    shows(env!("CARGO_BIN_EXE_retries"), &lines);
+}
+
+#[test]
+fn unique_shows_every_way_to_meet_a_second_job() {
+    let lines = [
+        "same key: one job",
+        "debounce: shelf 1 waits",
+        "debounce: shelf 3 took its place",
+        "rejected: KeyHeld(",
+        "own id: new",
+        "own id: repeated",
+        "window: the same shelf is done",
+        "window: another shelf is enqueued",
+    ];
+    shows(env!("CARGO_BIN_EXE_unique"), &lines);
+}
+
+#[test]
+fn bulk_stores_all_or_nothing() {
+    let lines = [
+        "10000 jobs in one transaction",
+        "refused: jobs[4711].priority: 1000; allowed: -100 (first) to 100 (last)",
+        "10000 invoice jobs queued in queue default",
+    ];
+    shows(env!("CARGO_BIN_EXE_bulk"), &lines);
+}
+
+#[test]
+fn progress_and_cancel_ends_a_running_job_politely() {
+    let lines = [
+        "handler: removing half a film, because cancelled: nobody wants to see it",
+        "failure: cancelled: nobody wants to see it",
+        "log: removed what was rendered",
+    ];
+    shows(env!("CARGO_BIN_EXE_progress_and_cancel"), &lines);
+}
+
+#[test]
+fn blocking_work_lets_others_run() {
+    let lines = ["ping 1 while", "ping 2 while", "ping 3 while", "computed"];
+    shows(env!("CARGO_BIN_EXE_blocking_work"), &lines);
+}
+
+#[test]
+fn graceful_stop_gives_back_what_did_not_end() {
+    let lines = [
+        "settled 3, left unsettled 0",
+        "rolls: succeeded, attempts spent 1",
+        "cake: queued, attempts spent 0",
+        "bread: queued, attempts spent 0",
+    ];
+    shows(env!("CARGO_BIN_EXE_graceful_stop"), &lines);
+}
+
+#[test]
+fn explain_names_the_reason() {
+    let lines = [
+        "a job before any worker is there: no live worker serves queue default",
+        "a job after its first attempt: attempt 1 failed",
+        "a job enqueued for tomorrow: it is due at",
+        "a job in a paused queue: queue poster is paused",
+        "a job of a kind that is misspelt: no live worker has a handler for kind pirnt",
+        "a job in a queue that no worker serves: no live worker serves queue plotter",
+    ];
+    shows(env!("CARGO_BIN_EXE_explain"), &lines);
+}
+
+#[test]
+fn inspect_finds_what_failed_and_does_it_again() {
+    let lines = [
+        "import succeeded: 23",
+        "import failed: 2",
+        "row 17 failed: the row has no date",
+        "  log: reading row 17",
+        "row 7 failed: the row has no date",
+        "2 jobs shall be done again",
+        "queue default: jobs are waiting",
+    ];
+    shows(env!("CARGO_BIN_EXE_inspect"), &lines);
+}
+
+#[test]
+fn own_effect_once_refuses_the_late_holder() {
+    let lines = [
+        "host B writes with fence",
+        "host A writes with fence 1: TooLate",
+        "host A was told: 1 settlement refused",
+        "on the shelf: 1 entry, by host B",
+    ];
+    shows(env!("CARGO_BIN_EXE_own_effect_once"), &lines);
+}

@@ -1,0 +1,103 @@
+//! What the README and the guide show is code that the tests have compiled and run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tenure::limits;
+
+/// A block of Rust on a page.
+struct Block {
+    page: String,
+    line: usize,
+    code: String,
+}
+
+#[test]
+fn the_readme_shows_the_hello_that_runs() {
+    let readme = blocks(&root().join("README.md"));
+    let source = fs::read_to_string(root().join("examples/src/bin/hello.rs")).unwrap();
+    let (_, program) = source.split_once("\n\n").expect("an example begins with its question");
+    assert!(readme.iter().any(|block| block.code.trim() == program.trim()), "the README lacks hello.rs");
+}
+
+#[test]
+fn every_block_of_the_guide_stands_in_an_example() {
+    let sources: Vec<String> = ["examples/src/bin", "examples/tests"]
+        .iter()
+        .flat_map(|folder| files(&root().join(folder), "rs"))
+        .map(|path| flat(&fs::read_to_string(path).unwrap()))
+        .collect();
+    let mut pages = files(&root().join("docs/guide"), "md");
+    pages.push(root().join("README.md"));
+    let shown: Vec<Block> = pages.iter().flat_map(|page| blocks(page)).collect();
+    assert!(shown.len() > 10, "the guide shows code");
+    for Block { page, line, code } in shown {
+        assert!(
+            sources.iter().any(|source| source.contains(&flat(&code))),
+            "{page}:{line}: no example has this; take the block from one, or mark it `rust,ignore`:\n{code}"
+        );
+    }
+}
+
+#[test]
+fn the_limits_on_the_page_are_those_of_the_code() {
+    let page = fs::read_to_string(root().join("docs/guide/enqueueing.md")).unwrap();
+    let (_, table) = page.split_once("## Limits").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let shown = [
+        ("name of", limits::NAME_BYTES),
+        ("args", limits::ARGS_BYTES),
+        ("args", limits::JSON_DEPTH),
+        ("tags", limits::TAGS),
+        ("notes", limits::META_ENTRIES),
+        ("notes", limits::META_BYTES),
+        ("unique key", limits::UNIQUE_KEY_BYTES),
+        ("attempts", limits::MAX_ATTEMPTS as usize),
+        ("deliveries", limits::MAX_DELIVERIES as usize),
+        ("batch", limits::BATCH_JOBS),
+        ("batch", limits::BATCH_BYTES),
+    ];
+    for (what, limit) in shown {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {what}")));
+        let numbers = row.unwrap().split(|c: char| !(c.is_ascii_digit() || c == ','));
+        let numbers: Vec<usize> = numbers.filter_map(|text| text.replace(',', "").parse().ok()).collect();
+        assert!(numbers.contains(&limit), "{what}: the page has {numbers:?}, the code {limit}");
+    }
+}
+
+/// The blocks marked `rust`, and not those marked `rust,ignore`.
+fn blocks(page: &Path) -> Vec<Block> {
+    let text = fs::read_to_string(page).expect("a page can be read");
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (index, line) in text.lines().enumerate() {
+        match &mut open {
+            None if line == "```rust" => {
+                open = Some(Block { page: page.display().to_string(), line: index + 1, code: String::new() });
+            }
+            None => {}
+            Some(_) if line == "```" => blocks.extend(open.take()),
+            Some(block) => block.code = format!("{}{line}\n", block.code),
+        }
+    }
+    blocks
+}
+
+/// The lines without their indentation, which differs between a page and a program.
+fn flat(code: &str) -> String {
+    code.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .fold(String::new(), |flat, line| flat + line + "\n")
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder)
+        .expect("a folder can be read")
+        .map(|entry| entry.expect("it has entries").path());
+    all.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
