@@ -52,6 +52,11 @@ pub enum What {
         /// What it was told.
         accepted: Accepted,
     },
+    /// A client that waited for a job was told that it has ended.
+    Waited {
+        /// The job, as the client was told.
+        row: Row,
+    },
     /// The store accepted a job.
     Stored {
         /// The ask that its args name.
@@ -311,6 +316,7 @@ impl fmt::Display for What {
                 write!(f, "asks for job {ask}{}", if id.is_some() { " under an id of its own" } else { "" })
             }
             Self::Told { ask, accepted } => write!(f, "was told of job {ask}: {}", word(*accepted)),
+            Self::Waited { row } => write!(f, "was told that #{} has ended: {:?}", row.seq, row.end()),
             Self::Stored { ask, seq, accepted } => {
                 write!(f, "store: job {ask} is #{}: {}", seq.unwrap_or(0), word(*accepted))
             }
