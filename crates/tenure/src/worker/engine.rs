@@ -144,7 +144,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
-            look.expect_next(reservation.jobs.len(), reservation.next_due, self.tenure.now());
+            look.expect_next(reservation.next_due, reservation.jobs.len(), self.tenure.now());
         }
         self.take(reservation.jobs, sent);
         Ok(())

@@ -48,10 +48,10 @@ impl Look {
         }
     }
 
-    /// The store granted so many jobs and expects the next one then.
-    pub(crate) fn expect_next(&mut self, granted: usize, due: Option<Timestamp>, now: Timestamp) {
+    /// Learns when the store expects something to come due. The store decides what is due, and its
+    /// clock may be behind this host's.
+    pub(crate) fn expect_next(&mut self, due: Option<Timestamp>, granted: usize, now: Timestamp) {
         self.next_due = due;
-        // The store decides what is due, and its clock may be behind this host's.
         let is_vain = granted == 0 && due.is_some_and(|due| due <= now);
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
     }
@@ -92,7 +92,7 @@ mod tests {
     fn a_job_that_comes_due_is_waited_for_and_not_polled_for() {
         let mut look = Look::new(1);
         let (now, due) = (second(10), second(10).after(Duration::from_millis(300)));
-        look.expect_next(0, Some(due), now);
+        look.expect_next(Some(due), 0, now);
         assert_eq!(look.pause(POLL, now), Duration::from_micros(300_001));
         assert_eq!(look.pause(POLL, due), Duration::from_micros(1));
     }
@@ -103,9 +103,9 @@ mod tests {
         let mut look = Look::new(1);
         let (mut asked, mut spent) = (0, Duration::ZERO);
         while spent < Duration::from_secs(60) {
-            look.hint();
-            look.expect_next(0, Some(second(100)), second(3600));
+            look.expect_next(Some(second(100)), 0, second(3600));
             spent += look.pause(POLL, second(3600));
+            look.hint();
             asked += 1;
         }
         assert!(asked < 75, "{asked} times in a minute");
@@ -114,8 +114,22 @@ mod tests {
     #[test]
     fn a_worker_without_room_waits_for_the_poll_and_not_for_what_has_passed() {
         let mut look = Look::new(1);
-        look.expect_next(0, Some(second(10)), second(9));
+        look.expect_next(Some(second(10)), 0, second(9));
         look.hint();
         assert_eq!(look.pause(POLL, second(20)), POLL);
+    }
+
+    #[test]
+    fn a_queue_that_was_full_is_worth_another_look_and_an_empty_one_is_not() {
+        let queue =
+            |name: &str| Served { name: tenure_core::QueueName::new(name).unwrap(), slots: 1, weight: 1 };
+        let queues = [queue("a"), queue("b")];
+        let want = |at_most| Want { queue: queues[0].name.clone(), kinds: tenure_store::Kinds::All, at_most };
+        let mut look = Look::new(2);
+        look.answered(&queues, &[want(3)], 3, &[]);
+        let room = || Room { of_queue: vec![5, 5], in_all: 10 };
+        assert_eq!(look.worth_filling(room()).of_queue, [0, 5]);
+        look.hint();
+        assert_eq!(look.worth_filling(room()).of_queue, [5, 5]);
     }
 }
