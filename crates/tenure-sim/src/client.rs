@@ -80,14 +80,14 @@ impl Client {
         let open = Open { world: &self.world, batch: repeatable.then(|| batch.clone()) };
         match self.tenure.enqueue_all(batch.iter().map(Ask::draft)).await {
             Ok(accepted) => {
-                open.is_settled();
+                open.close();
                 for (ask, accepted) in batch.iter().zip(accepted) {
                     self.world.book.note(self.who, What::Told { ask: ask.script.ask, accepted });
                     self.world.asks().known.push(accepted.id());
                 }
             }
             Err(Error::Fault(_)) => self.clock.sleep(Duration::from_millis(200)).await,
-            Err(_) => open.is_settled(),
+            Err(_) => open.close(),
         }
     }
 }
@@ -99,7 +99,7 @@ struct Open<'a> {
 }
 
 impl Open<'_> {
-    fn is_settled(mut self) {
+    fn close(mut self) {
         self.batch = None;
     }
 }

@@ -189,7 +189,9 @@ fn served(world: &World, number: usize) -> impl Iterator<Item = QueuePlan> {
     let chance = world.chance(500 + number as u64);
     let own = number % world.plan.queues.len();
     let queues = world.plan.queues.clone().into_iter().enumerate();
-    queues.filter(move |(index, _)| number == 0 || *index == own || chance.below(3) > 0).map(|(_, queue)| queue)
+    queues
+        .filter(move |(index, _)| number == 0 || *index == own || chance.below(3) > 0)
+        .map(|(_, queue)| queue)
 }
 
 fn worker(tenure: &Tenure, app: App, number: usize) -> Worker<App> {

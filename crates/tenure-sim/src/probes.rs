@@ -284,6 +284,10 @@ fn is_release(next: tenure_core::Next) -> bool {
 fn is_request(what: &What) -> bool {
     matches!(
         what,
-        What::Granted(_) | What::Renewed { .. } | What::Settled { .. } | What::Stored { .. } | What::Changed { .. }
+        What::Granted(_)
+            | What::Renewed { .. }
+            | What::Settled { .. }
+            | What::Stored { .. }
+            | What::Changed { .. }
     )
 }

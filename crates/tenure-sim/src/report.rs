@@ -63,7 +63,11 @@ impl Summary {
     /// Probes that no seed has hit.
     #[must_use]
     pub fn never(&self) -> Vec<&'static str> {
-        Probe::ALL.iter().filter(|probe| !self.probes.contains_key(probe)).map(|probe| probe.sentence()).collect()
+        Probe::ALL
+            .iter()
+            .filter(|probe| !self.probes.contains_key(probe))
+            .map(|probe| probe.sentence())
+            .collect()
     }
 
     /// The probes and how often each was hit.

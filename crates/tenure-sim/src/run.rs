@@ -81,8 +81,7 @@ impl Setup {
         let clock = Arc::clone(&store_clock) as Arc<dyn Clock>;
         let store = (self.plant)(Arc::new(MemoryStore::new(clock)));
         let plan = Plan::draw(self.seed);
-        let world =
-            Arc::new(World::new(self.seed, plan, time, store, store_clock, Arc::clone(&book)));
+        let world = Arc::new(World::new(self.seed, plan, time, store, store_clock, Arc::clone(&book)));
         let lived = runtime.block_on(live(Arc::clone(&world)));
         let simulated = book.now();
         let closed = book.close();

@@ -156,7 +156,8 @@ impl Cluster {
         for number in 0..self.slots.len() {
             let ended = |host: &Host| host.is_stopping() && host.has_stopped();
             if self.slots[number].host.as_ref().is_some_and(ended) {
-                self.slots[number].ahead_us = self.slots[number].host.take().map_or(0, |host| host.ahead_us());
+                self.slots[number].ahead_us =
+                    self.slots[number].host.take().map_or(0, |host| host.ahead_us());
                 self.restart(number, calm);
             }
         }

@@ -9,7 +9,8 @@ const SEEDS: u64 = 300;
 
 fn regressions() -> Vec<u64> {
     let lines = include_str!("../seeds.txt").lines();
-    let numbers = lines.map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty());
+    let numbers =
+        lines.map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty());
     numbers.map(|line| line.parse().expect("a line of seeds.txt begins with a seed")).collect()
 }
 

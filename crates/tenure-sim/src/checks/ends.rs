@@ -31,7 +31,8 @@ impl Check for Ends {
         if let What::Granted(grant) = &entry.what {
             self.settled.remove(&grant.seq);
             let end = self.ended.get(&grant.seq);
-            return end.map_or(Ok(()), |end| Err(format!("#{} had ended as {end:?} and was granted", grant.seq)));
+            return end
+                .map_or(Ok(()), |end| Err(format!("#{} had ended as {end:?} and was granted", grant.seq)));
         }
         if let What::Settled { seq, next, answer: Settled::Done(state), .. } = &entry.what {
             if !fits(*next, *state) {
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn a_settlement_that_is_not_there_is_found() {
         let answer = Settled::Done(StateName::Succeeded);
-        let settled = What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
+        let settled =
+            What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
         assert!(says([at(1, H0, settled), at(1, H0, What::Row(row(1, waiting())))]).is_err());
         let answer = Settled::Done(StateName::Failed);
         let other = What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
@@ -158,7 +160,12 @@ mod tests {
     fn an_end_and_a_redo_are_accepted() {
         let redo = What::Changed { id: id(1), change: Changing::Redo, outcome: ChangeOutcome::Done };
         let ended = What::Row(row(1, succeeded(1)));
-        let good = [at(1, H0, ended.clone()), at(2, H0, ended), at(3, H1, redo), at(4, H0, What::Row(row(1, waiting())))];
+        let good = [
+            at(1, H0, ended.clone()),
+            at(2, H0, ended),
+            at(3, H1, redo),
+            at(4, H0, What::Row(row(1, waiting()))),
+        ];
         assert_eq!(says(good), Ok(()));
     }
 }

@@ -23,7 +23,10 @@ impl Check for Fences {
         if let What::Granted(grant) = &entry.what {
             let last = self.granted.insert(grant.seq, grant.fence).max(self.seen.get(&grant.seq).copied());
             if last.is_some_and(|last| grant.fence <= last) {
-                return Err(format!("#{} was granted under fence {}, after {last:?}", grant.seq, grant.fence));
+                return Err(format!(
+                    "#{} was granted under fence {}, after {last:?}",
+                    grant.seq, grant.fence
+                ));
             }
             return self.look(grant.seq, grant.fence);
         }
@@ -40,7 +43,9 @@ impl Check for Fences {
 impl Fences {
     fn look(&mut self, seq: u64, fence: Fence) -> Result<(), String> {
         match self.seen.insert(seq, fence) {
-            Some(last) if fence < last => Err(format!("the fence of #{seq} went back from {last} to {fence}")),
+            Some(last) if fence < last => {
+                Err(format!("the fence of #{seq} went back from {last} to {fence}"))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -59,7 +64,8 @@ mod tests {
         assert!(verdict(Fences::default(), back).is_err());
         let mut taken = row(1, waiting());
         taken.fence = fence(2);
-        let not_past_the_taking = [at(1, H0, grant(1, 9)), at(10, H0, What::Row(taken)), at(20, H1, grant(2, 30))];
+        let not_past_the_taking =
+            [at(1, H0, grant(1, 9)), at(10, H0, What::Row(taken)), at(20, H1, grant(2, 30))];
         assert!(verdict(Fences::default(), not_past_the_taking).is_err());
         let row_back = [at(1, H0, grant(2, 9)), at(2, H0, What::Row(row(1, waiting())))];
         assert!(verdict(Fences::default(), row_back).is_err());

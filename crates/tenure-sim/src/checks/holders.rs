@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_core::{Fence, JobId, Timestamp};
-use tenure_store::ChangeOutcome;
+use tenure_store::{ChangeOutcome, Settled};
 
 use super::Check;
 use crate::history::{Changing, Entry, Grant, Renewed, What, Who, Why};
@@ -52,18 +52,23 @@ impl Check for Holders {
         if let What::Granted(grant) = &entry.what {
             return self.granted(grant, entry);
         }
-        if let What::Renewed { seq, fence, answer: Renewed::Until(until) } = &entry.what {
-            let owned = self.owned.get_mut(&(*seq, *fence));
-            owned.map(|owned| (owned.until, owned.heard) = (*until, entry.at));
+        if let What::Renewed { seq, fence, answer: Renewed::Until(until) } = &entry.what
+            && let Some(owned) = self.owned.get_mut(&(*seq, *fence))
+        {
+            (owned.until, owned.heard) = (*until, entry.at);
         }
-        if let What::Settled { seq, fence, answer: tenure_store::Settled::Done(_), .. } = &entry.what {
-            let owned = self.owned.get_mut(&(*seq, *fence));
-            owned.map(|owned| owned.settled = true);
+        if let What::Settled { seq, fence, answer: Settled::Done(_), .. } = &entry.what
+            && let Some(owned) = self.owned.get_mut(&(*seq, *fence))
+        {
+            owned.settled = true;
         }
-        if let What::Changed { id, change: Changing::Cancel(grace), outcome: ChangeOutcome::Asked } = &entry.what {
+        if let What::Changed { id, change: Changing::Cancel(grace), outcome: ChangeOutcome::Asked } =
+            &entry.what
+        {
             let last = self.places.get(id).and_then(|seq| Some((*seq, *self.last.get(seq)?)));
-            let owned = last.and_then(|last| self.owned.get_mut(&last));
-            owned.map(|owned| owned.cancel_by = Some(entry.store_now.after(*grace)));
+            if let Some(owned) = last.and_then(|last| self.owned.get_mut(&last)) {
+                owned.cancel_by = Some(entry.store_now.after(*grace));
+            }
         }
         if let What::Believes { seq, fence } = &entry.what {
             return self.believes(*seq, *fence);
@@ -121,7 +126,10 @@ impl Holders {
             return Ok(());
         }
         let silent = entry.at.saturating_sub(owned.heard);
-        Err(format!("{} lost #{seq} after {silent:?} without renewal, though nothing kept it from it", owned.by))
+        Err(format!(
+            "{} lost #{seq} after {silent:?} without renewal, though nothing kept it from it",
+            owned.by
+        ))
     }
 
     fn believes(&self, seq: u64, fence: Fence) -> Result<(), String> {
@@ -140,7 +148,6 @@ impl Holders {
 #[cfg(test)]
 mod tests {
     use tenure_core::{Next, StateName};
-    use tenure_store::Settled;
 
     use super::super::made::{H0, H1, at, fence, grant, second, verdict};
     use super::*;
@@ -157,7 +164,9 @@ mod tests {
     fn a_job_that_is_taken_before_its_time_is_found() {
         assert!(says([at(1, H0, grant(1, 9)), crash(), at(5, H1, grant(2, 15))]).is_err());
         let renewed = What::Renewed { seq: 1, fence: fence(1), answer: Renewed::Until(second(20)) };
-        assert!(says([at(1, H0, grant(1, 9)), at(2, H0, renewed), crash(), at(15, H1, grant(2, 25))]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), at(2, H0, renewed), crash(), at(15, H1, grant(2, 25))]).is_err()
+        );
     }
 
     #[test]
@@ -168,13 +177,16 @@ mod tests {
     #[test]
     fn two_believers_are_found() {
         let believes = What::Believes { seq: 1, fence: fence(1) };
-        assert!(says([at(1, H0, grant(1, 9)), crash(), at(10, H1, grant(2, 19)), at(11, H0, believes)]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), crash(), at(10, H1, grant(2, 19)), at(11, H0, believes)]).is_err()
+        );
     }
 
     #[test]
     fn a_settled_a_silent_and_a_cancelled_holder_may_lose_its_job() {
         let answer = Settled::Done(StateName::Queued);
-        let settled = What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
+        let settled =
+            What::Settled { seq: 1, fence: fence(1), next: Next::Succeed, answer, fence_then: None };
         assert_eq!(says([at(1, H0, grant(1, 9)), at(2, H0, settled), at(2, H1, grant(2, 19))]), Ok(()));
         assert_eq!(says([at(1, H0, grant(1, 9)), crash(), at(9, H1, grant(2, 19))]), Ok(()));
         let faulted = at(5, H0, What::Faulted("renew"));

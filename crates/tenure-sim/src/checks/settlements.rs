@@ -39,7 +39,13 @@ impl Check for Settlements {
 }
 
 impl Settlements {
-    fn settled(&mut self, seq: u64, fence: Fence, answer: Settled, then: Option<Fence>) -> Result<(), String> {
+    fn settled(
+        &mut self,
+        seq: u64,
+        fence: Fence,
+        answer: Settled,
+        then: Option<Fence>,
+    ) -> Result<(), String> {
         let name = format!("the settlement of #{seq} under fence {fence}");
         match answer {
             Settled::Done(_) => {
@@ -94,12 +100,17 @@ mod tests {
 
     #[test]
     fn a_second_settlement_of_a_fence_is_found() {
-        assert!(says([at(1, H0, grant(1, 9)), at(2, H0, settle(1, DONE, 1)), at(3, H0, settle(1, DONE, 1))]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), at(2, H0, settle(1, DONE, 1)), at(3, H0, settle(1, DONE, 1))])
+                .is_err()
+        );
     }
 
     #[test]
     fn a_late_settlement_that_is_written_is_found() {
-        assert!(says([at(1, H0, grant(1, 9)), at(20, H1, grant(2, 30)), at(21, H0, settle(1, DONE, 2))]).is_err());
+        assert!(
+            says([at(1, H0, grant(1, 9)), at(20, H1, grant(2, 30)), at(21, H0, settle(1, DONE, 2))]).is_err()
+        );
     }
 
     #[test]
@@ -113,7 +124,8 @@ mod tests {
     fn a_stale_report_and_a_stale_renewal_are_found() {
         let kept = What::Reported { seq: 1, fence: fence(1), kept: true };
         assert!(says([at(1, H0, grant(1, 9)), at(20, H1, grant(2, 30)), at(21, H0, kept)]).is_err());
-        let held = What::Renewed { seq: 1, fence: fence(1), answer: Renewed::Until(super::super::made::second(40)) };
+        let held =
+            What::Renewed { seq: 1, fence: fence(1), answer: Renewed::Until(super::super::made::second(40)) };
         assert!(says([at(1, H0, grant(1, 9)), at(20, H1, grant(2, 30)), at(21, H0, held)]).is_err());
     }
 

@@ -33,7 +33,9 @@ impl Check for Slots {
         let of_queue = at_work.values().filter(|of| *of == queue).count();
         if of_queue > *slots || at_work.len() > *all_slots {
             let (who, all) = (entry.who, at_work.len());
-            return Err(format!("{who} runs {of_queue} jobs of {slots} in {queue}, {all} of {all_slots} in all"));
+            return Err(format!(
+                "{who} runs {of_queue} jobs of {slots} in {queue}, {all} of {all_slots} in all"
+            ));
         }
         Ok(())
     }
@@ -56,7 +58,9 @@ mod tests {
     #[test]
     fn a_queue_and_a_worker_beyond_their_slots_are_found() {
         assert!(says([at(1, H0, began(1, "a")), at(1, H0, began(2, "a"))]).is_err());
-        assert!(says([at(1, H0, began(1, "a")), at(1, H0, began(2, "b")), at(1, H0, began(3, "c"))]).is_err());
+        assert!(
+            says([at(1, H0, began(1, "a")), at(1, H0, began(2, "b")), at(1, H0, began(3, "c"))]).is_err()
+        );
     }
 
     #[test]
