@@ -1,4 +1,4 @@
-//! The `tenure` program: [`dev`] shows the library at work, [`bench`] measures it.
+//! The `tenure` program: [`dev`] shows the library at work, [`mod@bench`] measures it.
 
 mod bench;
 mod dev;

@@ -12,6 +12,12 @@ pub(crate) const APPLICATION_ID: i32 = 0x544E_5552;
 /// Pages of the log after which it is worked into the file: 16 MiB.
 const CHECKPOINT_PAGES: u32 = 4000;
 
+/// Memory for pages of the writer and of each reader, in KiB. What is written lies close together, and the
+/// system keeps the rest; a larger cache makes some commits dearer, because SQLite walks through all of it
+/// after it has reused a free page.
+const WRITER_CACHE_KIB: u32 = 16 * 1024;
+const READER_CACHE_KIB: u32 = 4 * 1024;
+
 /// The one connection that writes.
 pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
@@ -21,7 +27,7 @@ pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
          PRAGMA foreign_keys = OFF;
          PRAGMA trusted_schema = OFF;
          PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -65536;
+         PRAGMA cache_size = -{WRITER_CACHE_KIB};
          PRAGMA journal_size_limit = 67108864;
          PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};",
         options.durability.synchronous(),
@@ -36,12 +42,12 @@ pub(crate) fn reading(path: &Path, options: &Options) -> Result<Connection> {
     // log's upkeep when it happens to be the last one.
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
     conn.busy_timeout(options.busy_timeout)?;
-    conn.execute_batch(
+    conn.execute_batch(&format!(
         "PRAGMA query_only = ON;
          PRAGMA trusted_schema = OFF;
          PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -8192;",
-    )?;
+         PRAGMA cache_size = -{READER_CACHE_KIB};",
+    ))?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
 }

@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Unique};
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
-use crate::rows::find;
+use crate::rows::{find, seq_of};
 use crate::value;
 use crate::writing::Writing;
 
@@ -107,7 +107,12 @@ impl Writing<'_> {
         insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
     ) -> Result<bool> {
-        let lane = self.memory.lanes.of(self.conn, &new.queue, &new.kind)?;
+        let lane = match self.memory.lanes.find(&new.queue, &new.kind) {
+            Some(lane) => lane,
+            // A repetition names no new queue: its job may have been moved since.
+            None if seq_of(self.conn, new.id)?.is_some() => return Ok(false),
+            None => self.memory.lanes.of(self.conn, &new.queue, &new.kind)?,
+        };
         let due = new.due.at(self.now);
         let terms = if new.terms.are_default() { None } else { Some(value::to_json(&*new.terms)?) };
         let before = self.last_seq();

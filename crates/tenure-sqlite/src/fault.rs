@@ -35,7 +35,17 @@ pub(crate) fn fault_of(error: &Error) -> Fault {
         ErrorCode::CannotOpen => {
             Fault::Broken("the file cannot be opened; check that its directory may be written".to_owned())
         }
-        _ => Fault::Broken(format!("SQLite refused a statement ({error})")),
+        ErrorCode::ConstraintViolation
+        | ErrorCode::TypeMismatch
+        | ErrorCode::ApiMisuse
+        | ErrorCode::TooBig
+        | ErrorCode::ParameterOutOfRange
+        | ErrorCode::InternalMalfunction
+        | ErrorCode::NotFound
+        | ErrorCode::NoLargeFileSupport
+        | ErrorCode::AuthorizationForStatementDenied
+        | ErrorCode::Unknown
+        | _ => Fault::Broken(format!("SQLite refused a statement ({error})")),
     }
 }
 

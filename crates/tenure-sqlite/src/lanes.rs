@@ -76,18 +76,20 @@ impl Lanes {
 
     /// The lane of this kind in this queue; it is made if need be.
     pub(crate) fn of(&mut self, conn: &Connection, queue: &QueueName, kind: &Kind) -> Result<i64> {
+        self.find(queue, kind).map_or_else(|| self.make(conn, queue, kind), Ok)
+    }
+
+    /// The lane of this kind in this queue, if there is one.
+    pub(crate) fn find(&mut self, queue: &QueueName, kind: &Kind) -> Option<i64> {
         if let Some(last) = self.lanes.get(self.last)
             && last.kind == *kind
             && last.queue == *queue
         {
-            return Ok(last.id);
+            return Some(last.id);
         }
-        let id = match self.queues.get(queue).and_then(|known| known.lanes.get(kind)) {
-            Some(id) => *id,
-            None => self.make(conn, queue, kind)?,
-        };
-        self.last = self.position(id)?;
-        Ok(id)
+        let id = self.queues.get(queue)?.lanes.get(kind).copied()?;
+        self.last = self.position(id).ok()?;
+        Some(id)
     }
 
     fn make(&mut self, conn: &Connection, queue: &QueueName, kind: &Kind) -> Result<i64> {

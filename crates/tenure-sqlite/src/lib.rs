@@ -37,6 +37,8 @@ mod open;
 mod options;
 mod pause;
 mod place;
+#[cfg(test)]
+mod plans;
 mod readers;
 mod renew;
 mod report;

@@ -12,6 +12,9 @@ use crate::merge::merge;
 use crate::value;
 use crate::writing::Writing;
 
+// Here and elsewhere, a bound is `LIMIT ?1 + 0`: after a bare parameter SQLite looks at its value when it
+// prepares a statement, and prepares it anew at each use.
+
 /// A place in a lane's line: priority, due, seq.
 pub(crate) type Place = (i64, i64, i64);
 

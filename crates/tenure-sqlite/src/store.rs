@@ -62,6 +62,7 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
         let (conn, epoch) = open::open(&path, &options)?;
+        let memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
         let read = || reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error)));
         let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
         let watching = read()?;
@@ -72,7 +73,7 @@ impl SqliteStore {
         let writer = Writer {
             conn,
             path: path.clone(),
-            memory: Memory::new(epoch),
+            memory,
             clock: Arc::clone(&clock),
             bulletin: Arc::clone(&bulletin),
             commits: Arc::clone(&commits),

@@ -19,8 +19,10 @@ pub(crate) fn start(
     stop: Receiver<()>,
     alive: Alive,
 ) -> std::io::Result<()> {
+    // What is written while the thread starts is not missed.
+    let seen = version(&conn);
     std::thread::Builder::new().name("tenure-watch".to_owned()).spawn(move || {
-        watch(&conn, &writer, &stop);
+        watch(&conn, seen, &writer, &stop);
         drop((conn, alive));
     })?;
     Ok(())
@@ -28,8 +30,7 @@ pub(crate) fn start(
 
 /// It cannot tell this process's commits from another's: the writer can, and is asked only if there
 /// was any.
-fn watch(conn: &Connection, writer: &WeakSender<Command>, stop: &Receiver<()>) {
-    let mut seen = version(conn);
+fn watch(conn: &Connection, mut seen: Option<i64>, writer: &WeakSender<Command>, stop: &Receiver<()>) {
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(EVERY) {
         let version = version(conn);
         if version == seen {

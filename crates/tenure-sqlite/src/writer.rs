@@ -140,3 +140,106 @@ fn execute(conn: &Connection, sql: &str) -> Result<()> {
     conn.prepare_cached(sql)?.execute([])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::{Args, Due, JobId, Kind, NewJob, Priority, QueueName, Terms, Timestamp};
+    use tenure_store::{Enqueued, ManualClock};
+    use tokio::sync::oneshot::{self, Receiver};
+
+    use super::*;
+
+    type Answer = Receiver<std::result::Result<Enqueued, Fault>>;
+
+    fn writer() -> (tempfile::TempDir, Writer) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tenure.db");
+        let (conn, epoch) = crate::open::open(&path, &crate::Options::default()).unwrap();
+        let writer = Writer {
+            memory: Memory::new(&conn, epoch).unwrap(),
+            conn,
+            path,
+            clock: Arc::new(ManualClock::new()),
+            bulletin: Arc::new(Bulletin::default()),
+            commits: Arc::new(AtomicU64::new(0)),
+            commit_takes_at_least: None,
+        };
+        (directory, writer)
+    }
+
+    fn enqueue(number: u64, queue: &str, bytes: usize) -> (Command, Answer) {
+        let job = NewJob {
+            id: JobId::new(Timestamp::EPOCH, number),
+            kind: Kind::new("echo").unwrap(),
+            queue: QueueName::new(queue).unwrap(),
+            args: Args::new(vec![b'1'; bytes]).unwrap(),
+            priority: Priority::default(),
+            due: Due::Now,
+            terms: Arc::new(Terms::default()),
+        };
+        let (reply, answer) = oneshot::channel();
+        (Command::Enqueue(vec![job], reply), answer)
+    }
+
+    fn count(writer: &Writer, sql: &str) -> i64 {
+        writer.conn.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_undoes_the_whole_group_and_nothing_of_it_is_kept_in_mind() {
+        let (_directory, mut writer) = writer();
+        let (first, mut stored) = enqueue(1, "default", 10);
+        writer.write(vec![first]);
+        stored.try_recv().unwrap().unwrap();
+
+        let pages = count(&writer, "PRAGMA page_count");
+        count(&writer, &format!("PRAGMA max_page_count = {}", pages + 3));
+        let (small, mut small_answer) = enqueue(2, "another", 10);
+        let (large, mut large_answer) = enqueue(3, "default", 200_000);
+        let (last, mut last_answer) = enqueue(4, "default", 10);
+        writer.write(vec![small, large, last]);
+        for answer in [&mut small_answer, &mut large_answer, &mut last_answer] {
+            let fault = answer.try_recv().unwrap().unwrap_err();
+            assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("disk is full")), "{fault}");
+        }
+        assert_eq!(count(&writer, "SELECT count(*) FROM job"), 1);
+        assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
+
+        count(&writer, "PRAGMA max_page_count = 1000000");
+        let (again, mut answer) = enqueue(2, "another", 10);
+        writer.write(vec![again]);
+        answer.try_recv().unwrap().unwrap();
+        assert_eq!(count(&writer, "SELECT max(seq) FROM job"), 2);
+        assert_eq!(count(&writer, "SELECT queued FROM lane WHERE queue = 'another'"), 1);
+        assert_eq!(count(&writer, "SELECT queued FROM lane WHERE queue = 'default'"), 1);
+    }
+
+    #[test]
+    fn a_refused_batch_does_not_hinder_its_group() {
+        let (_directory, mut writer) = writer();
+        let (first, mut stored) = enqueue(1, "default", 10);
+        let (same, mut refused) = enqueue(1, "another", 11);
+        let (third, mut also_stored) = enqueue(3, "default", 10);
+        writer.write(vec![first, same, third]);
+        assert!(matches!(stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
+        assert!(matches!(refused.try_recv().unwrap(), Ok(Enqueued::Refused { index: 0, .. })));
+        assert!(matches!(also_stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
+        assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
+        assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
+    }
+
+    #[test]
+    fn another_programs_long_transaction_makes_it_unavailable_not_locked() {
+        let (_directory, mut writer) = writer();
+        writer.conn.busy_timeout(Duration::ZERO).unwrap();
+        let other = Connection::open(&writer.path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let (command, mut answer) = enqueue(1, "default", 10);
+        writer.write(vec![command]);
+        let fault = answer.try_recv().unwrap().unwrap_err();
+        assert!(fault.is_passing() && fault.to_string().contains("another process"), "{fault}");
+        assert!(!fault.to_string().contains("locked"), "{fault}");
+    }
+}

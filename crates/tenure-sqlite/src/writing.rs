@@ -46,8 +46,11 @@ pub(crate) struct Mark {
 }
 
 impl Memory {
-    pub(crate) fn new(epoch: Epoch) -> Self {
-        Self { epoch, ..Self::default() }
+    /// The memory of a writer that has just opened the file. What others write from now on is news.
+    pub(crate) fn new(conn: &Connection, epoch: Epoch) -> Result<Self> {
+        let mut memory = Self { epoch, ..Self::default() };
+        memory.others_have_written(conn)?;
+        Ok(memory)
     }
 
     /// Whether another process has committed since this was asked last.

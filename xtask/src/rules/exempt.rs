@@ -6,7 +6,9 @@ use crate::source::Source;
 const EXEMPT: &[&str] = &[
     "crates/tenure-store/src/clock.rs",
     "crates/tenure-store/src/chance.rs",
+    "crates/tenure-sqlite/src/pause.rs",
     "crates/tenure-cli/src/bench/",
+    "bench/",
 ];
 
 /// The lints that keep time and chance out, and the groups that would silence them along with others.

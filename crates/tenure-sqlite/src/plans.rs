@@ -1,0 +1,74 @@
+//! How SQLite goes about the statements that everything waits for: never through all jobs.
+
+use rusqlite::types::Null;
+use rusqlite::{Connection, params_from_iter};
+use tenure_store::Order;
+
+use crate::{listing, open, reserve, settle, sweep, tend, views};
+
+/// The plan in SQLite's words, a line a step.
+fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let nulls = vec![Null; statement.parameter_count()];
+    statement
+        .query_map(params_from_iter(nulls), |row| row.get("detail"))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+}
+
+fn file() -> (tempfile::TempDir, Connection) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tenure.db");
+    let (conn, _) = open::open(&path, &crate::Options::default()).unwrap();
+    (directory, conn)
+}
+
+fn is_narrow(conn: &Connection, sql: &str) {
+    for step in plan(conn, sql) {
+        assert!(!step.starts_with("SCAN") || step.starts_with("SCAN ("), "{step}\nin {sql}");
+        assert!(!step.contains("TEMP B-TREE"), "{step}\nin {sql}");
+    }
+}
+
+#[test]
+fn claiming_settling_sweeping_and_pruning_scan_and_sort_nothing() {
+    let (_directory, conn) = file();
+    for sql in [
+        reserve::LINE,
+        reserve::PLACES,
+        reserve::BEGIN,
+        reserve::CUT,
+        settle::SUCCEED,
+        sweep::LAPSED,
+        sweep::INTO_LINE,
+        sweep::OUT_OF_DIARY,
+        tend::EXPIRED,
+        tend::FREE_KEYS,
+        views::AHEAD_IN_LINE,
+    ] {
+        is_narrow(&conn, sql);
+    }
+}
+
+#[test]
+fn the_first_of_an_index_is_read_from_its_end() {
+    let (_directory, conn) = file();
+    // SQLite calls it a scan, which ends with the first entry.
+    assert_eq!(plan(&conn, sweep::FIRST_LAPSE), ["SCAN standing USING COVERING INDEX standing_lapse"]);
+    assert_eq!(plan(&conn, sweep::FIRST_LATER), ["SCAN later"]);
+}
+
+#[test]
+fn a_listing_follows_an_index_in_both_orders() {
+    let (_directory, conn) = file();
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        for sql in [listing::ALL, listing::BY_TAG, listing::BY_LANE, listing::BY_TROUBLE] {
+            is_narrow(&conn, &listing::directed(sql, order));
+        }
+        let trouble = plan(&conn, &listing::directed(listing::BY_TROUBLE, order));
+        assert!(trouble.iter().any(|step| step.contains("standing_trouble")), "{trouble:?}");
+    }
+    let running = plan(&conn, listing::RUNNING);
+    assert!(running.iter().all(|step| step.contains("standing_lapse")), "{running:?}");
+}
