@@ -27,6 +27,7 @@ pub(super) struct Holders {
 struct Owned {
     by: Who,
     until: Timestamp,
+    ttl: Duration,
     heard: Duration,
     cancel_by: Option<Timestamp>,
     settled: bool,
@@ -106,7 +107,8 @@ impl Holders {
         let owned = before.and_then(|fence| self.owned.get(&(grant.seq, fence)));
         let verdict = owned.map_or(Ok(()), |owned| self.may_go(grant.seq, owned, entry));
         let (by, until, heard) = (entry.who, grant.until, entry.at);
-        let owned = Owned { by, until, heard, cancel_by: None, settled: false };
+        let ttl = until.since(entry.store_now);
+        let owned = Owned { by, until, ttl, heard, cancel_by: None, settled: false };
         self.owned.insert((grant.seq, grant.fence), owned);
         verdict
     }
@@ -121,7 +123,10 @@ impl Holders {
         if owned.until > latest {
             return Err(format!("#{seq} was taken from {}, which holds it until {}", owned.by, owned.until));
         }
-        let troubled = |trouble: &Trouble| !trouble.now.is_empty() || trouble.last >= Some(owned.heard);
+        // A holder that heard no answer for most of its lease gives up, even if a request that it has
+        // long abandoned then arrives and renews.
+        let from = owned.heard.saturating_sub(owned.ttl);
+        let troubled = |trouble: &Trouble| !trouble.now.is_empty() || trouble.last >= Some(from);
         if self.stepped >= Some(owned.heard) || self.trouble.get(&owned.by).is_some_and(troubled) {
             return Ok(());
         }

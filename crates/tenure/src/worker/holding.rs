@@ -53,10 +53,7 @@ impl Holding {
     /// The earliest deadline among those that are still believed in.
     pub(crate) fn first_deadline(&self) -> Option<Moment> {
         let held = self.lock();
-        held.values()
-            .filter(|control| !control.is_lost())
-            .map(|control| control.trust().deadline)
-            .min()
+        held.values().filter(|control| !control.is_lost()).map(|control| control.trust().deadline).min()
     }
 
     /// When the one whose last good request is the oldest sent it, of those that are not lost.
