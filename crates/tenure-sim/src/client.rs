@@ -9,6 +9,7 @@ use tenure_store::{Chance, Clock};
 
 use crate::asks::Ask;
 use crate::history::{What, Who};
+use crate::witness::row;
 use crate::world::World;
 
 /// A client on a host. It dies with its host; what it left open, the next one takes up.
@@ -29,11 +30,28 @@ impl Client {
         let apart = plan.length.mul_f64(0.8) * clients / jobs;
         loop {
             self.clock.sleep(apart.mul_f64(2.0 * self.chance.fraction())).await;
+            if self.chance.below(6) == 0 {
+                self.wait_for_one().await;
+            }
             let Some(batch) = self.next() else { continue };
             self.world.asks().trying += 1;
             let trying = Trying(&self.world);
             self.try_it(batch).await;
             drop(trying);
+        }
+    }
+
+    /// Waits a while for some job to end.
+    async fn wait_for_one(&self) {
+        let Some(id) = self.world.asks().known.last().copied() else { return };
+        tokio::select! {
+            biased;
+            ended = self.tenure.wait(id) => {
+                if let Ok(ended) = ended {
+                    self.world.book.note(self.who, What::Waited { row: row(&ended.job) });
+                }
+            }
+            () = self.clock.sleep(Duration::from_secs(5)) => {}
         }
     }
 
@@ -62,14 +80,14 @@ impl Client {
         let open = Open { world: &self.world, batch: repeatable.then(|| batch.clone()) };
         match self.tenure.enqueue_all(batch.iter().map(Ask::draft)).await {
             Ok(accepted) => {
-                open.is_settled();
+                open.close();
                 for (ask, accepted) in batch.iter().zip(accepted) {
                     self.world.book.note(self.who, What::Told { ask: ask.script.ask, accepted });
                     self.world.asks().known.push(accepted.id());
                 }
             }
             Err(Error::Fault(_)) => self.clock.sleep(Duration::from_millis(200)).await,
-            Err(_) => open.is_settled(),
+            Err(_) => open.close(),
         }
     }
 }
@@ -81,7 +99,7 @@ struct Open<'a> {
 }
 
 impl Open<'_> {
-    fn is_settled(mut self) {
+    fn close(mut self) {
         self.batch = None;
     }
 }

@@ -80,7 +80,7 @@ fn simulate(asked: &Asked, seeds: &[u64]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let started = clock.moment();
     let tell = |summary: &Summary| {
-        if summary.seeds % 500 == 0 {
+        if summary.seeds.is_multiple_of(500) {
             println!("{} seeds, {:.1} a second", summary.seeds, rate(summary, clock.moment().since(started)));
         }
     };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::{Error, Tenure};
-use tenure_store::{Chance, ChangeOutcome, Clock};
+use tenure_core::StateName;
+use tenure_store::{Chance, ChangeOutcome, Clock, Filter};
 
 use crate::world::World;
 
@@ -38,7 +39,7 @@ impl Operator {
         let back = self.chance.below(known.len() as u64).min(self.chance.below(known.len() as u64));
         let id = known[known.len() - 1 - usize::try_from(back).unwrap_or(0)];
         let jobs = self.tenure.jobs();
-        match self.chance.below(9) {
+        match self.chance.below(11) {
             0..=2 => {
                 let grace = Duration::from_millis(self.chance.below(6_000));
                 jobs.cancel(id, grace, "an operator wants it").await.map(drop)
@@ -48,6 +49,8 @@ impl Operator {
             5 => self.delete(id).await,
             6 => jobs.move_to(id, queue).await.map(drop),
             7 => jobs.reprioritise(id, 7).await.map(drop),
+            8 => self.change_many(queue).await,
+            9 => self.tenure.explain(id).await.map(drop),
             _ => self.pause(queue).await,
         }
     }
@@ -60,6 +63,19 @@ impl Operator {
             }
         }
         Ok(())
+    }
+
+    /// All that a filter means, in bounded steps.
+    async fn change_many(&self, queue: &str) -> Result<(), Error> {
+        let jobs = self.tenure.jobs();
+        let of = |state| Filter { states: vec![state], ..Filter::default() };
+        match self.chance.below(4) {
+            0 => jobs.move_all(of(StateName::Queued), queue).await,
+            1 => jobs.reprioritise_all(of(StateName::Scheduled), -7).await,
+            2 => jobs.redo_all(of(StateName::Failed)).await,
+            _ => jobs.cancel_all(of(StateName::Running), Duration::from_secs(1), "all of it").await,
+        }
+        .map(drop)
     }
 
     async fn delete(&self, id: tenure_core::JobId) -> Result<(), Error> {

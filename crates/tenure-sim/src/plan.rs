@@ -66,8 +66,8 @@ impl Plan {
         Self {
             hosts: size(2, 5),
             clients: size(1, 2),
-            jobs: between(20, 70),
-            length: ms(30_000, 90_000),
+            jobs: between(30, 120),
+            length: ms(40_000, 150_000),
             ttl: ms(2_000, 10_000),
             poll: ms(200, 1_500),
             queues,

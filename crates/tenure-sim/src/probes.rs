@@ -122,6 +122,7 @@ pub(crate) struct Probes {
     begun: BTreeSet<(u64, Fence)>,
     known: BTreeMap<JobId, Vec<Cause>>,
     dead: BTreeSet<Who>,
+    stopping: BTreeSet<Who>,
 }
 
 impl Probes {
@@ -152,7 +153,7 @@ impl Probes {
             }
         }
         if let What::Settled { seq, fence, next, answer, .. } = &entry.what {
-            self.settled(*seq, *fence, *next, *answer);
+            self.settled(entry.who, (*seq, *fence), *next, *answer);
         }
         if let What::Reported { kept: false, .. } = &entry.what {
             self.hit(Probe::LateReportFenced);
@@ -208,18 +209,23 @@ impl Probes {
         {
             self.hit(Probe::StoreClockSteppedDuringLease);
         }
+        if let What::StopAsked { .. } = &entry.what {
+            self.stopping.insert(entry.who);
+        }
         if let What::Trouble { why, begins: true } = &entry.what {
             self.trouble(entry.who, *why);
         }
     }
 
-    fn settled(&mut self, seq: u64, fence: Fence, next: tenure_core::Next, answer: Settled) {
+    fn settled(&mut self, who: Who, owned: (u64, Fence), next: tenure_core::Next, answer: Settled) {
         match answer {
             Settled::Done(_) => {
-                self.held.remove(&seq);
-                let released = next_is_release(next);
-                if released && !self.begun.contains(&(seq, fence)) {
+                self.held.remove(&owned.0);
+                let is_release = is_release(next);
+                if is_release && !self.begun.contains(&owned) {
                     self.hit(Probe::GivenBackUnbegun);
+                } else if is_release && self.stopping.contains(&who) {
+                    self.hit(Probe::GivenBackWhileStopping);
                 }
             }
             Settled::Repeated => self.hit(Probe::SettlementRepeated),
@@ -271,7 +277,7 @@ impl Probes {
     }
 }
 
-fn next_is_release(next: tenure_core::Next) -> bool {
+fn is_release(next: tenure_core::Next) -> bool {
     matches!(next, tenure_core::Next::Wait { why: tenure_core::Why::Released, .. })
 }
 

@@ -1,6 +1,11 @@
 //! The trace: what happened, line by line. The same seed gives the same bytes.
 
 use std::collections::VecDeque;
+use std::fmt;
+
+use tenure_store::Accepted;
+
+use crate::history::{Entry, What, Who};
 
 /// Lines that are kept to explain a failure.
 const TAIL: usize = 60;
@@ -35,5 +40,81 @@ impl Trace {
 
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines).into()
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::World => f.write_str("world"),
+            Self::Host { number, life } => write!(f, "h{number}.{life}"),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>12.6} {:<6} {}", self.at.as_secs_f64(), self.who.to_string(), self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asks { ask, id } => {
+                write!(f, "asks for job {ask}{}", if id.is_some() { " under an id of its own" } else { "" })
+            }
+            Self::Told { ask, accepted } => write!(f, "was told of job {ask}: {}", word(*accepted)),
+            Self::Waited { row } => write!(f, "was told that #{} has ended: {:?}", row.seq, row.end()),
+            Self::Stored { ask, seq, accepted, .. } => {
+                write!(f, "store: job {ask} is #{}: {}", seq.unwrap_or(0), word(*accepted))
+            }
+            Self::Refused(refusal) => write!(f, "store: refused a batch: {refusal:?}"),
+            Self::Granted(grant) => write!(
+                f,
+                "store: granted #{} fence {} attempt {}/{} delivery {} until {}",
+                grant.seq, grant.fence, grant.attempt, grant.max_attempts, grant.delivery, grant.until
+            ),
+            Self::Renewed { seq, fence, answer } => {
+                write!(f, "store: renewal of #{seq} fence {fence}: {answer:?}")
+            }
+            Self::Settled { seq, fence, next, answer, .. } => {
+                write!(f, "store: settlement of #{seq} fence {fence}, {next:?}: {answer:?}")
+            }
+            Self::Reported { seq, fence, kept } => {
+                write!(f, "store: report of #{seq} fence {fence}: {}", if *kept { "kept" } else { "fenced" })
+            }
+            Self::Changed { id, change, outcome } => write!(f, "store: {change:?} of {id}: {outcome:?}"),
+            Self::Paused { queue, paused } => write!(f, "store: queue {queue} paused: {paused}"),
+            Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
+            Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
+            Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
+            Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
+            Self::Believes { seq, fence } => {
+                write!(f, "handler of #{seq} fence {fence} believes that it holds it")
+            }
+            Self::Left { seq, fence, done, .. } => {
+                write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })
+            }
+            Self::Called(call) => write!(f, "calls {call}"),
+            Self::Faulted(call) => write!(f, "got a fault from {call}"),
+            Self::Trouble { why, begins } => {
+                write!(f, "{} {why:?}", if *begins { "begins:" } else { "is over:" })
+            }
+            Self::StoreStepped(by_us) => write!(f, "the store's clock steps by {by_us} µs"),
+            Self::StopAsked { within } => write!(f, "is told to stop within {within:?}"),
+            Self::Stopped { well } => write!(f, "worker ended{}", if *well { "" } else { " with an error" }),
+            Self::Healed => f.write_str("all is healed"),
+            Self::Over { unfinished } => write!(f, "over; not finished: {unfinished:?}"),
+        }
+    }
+}
+
+fn word(accepted: Accepted) -> String {
+    match accepted {
+        Accepted::New(_) => "new".into(),
+        Accepted::Repeated(_) => "repeated".into(),
+        Accepted::Existing(id) => format!("{id} is there"),
+        Accepted::Replaced { old, .. } => format!("in place of {old}"),
     }
 }

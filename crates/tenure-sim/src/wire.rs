@@ -18,7 +18,7 @@ use crate::clock::SimClock;
 use crate::gate::Gate;
 use crate::history::{What, Who};
 
-/// An answer that takes longer counts as trouble: the caller may have given up.
+/// A request that takes longer is trouble: what it may have brought is not known to the host.
 const SLOW: Duration = Duration::from_millis(100);
 /// How often a request that vanished is looked after.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -106,8 +106,18 @@ impl Wire {
         Box::pin(async move {
             self.gate.pass().await?;
             self.book.note(self.who, What::Called(call));
-            let mut waiting = Waiting { wire: self, call, since: self.book.now(), answered: false };
-            let answer = self.carry(request).await;
+            let mut waiting = Waiting { wire: self, call, answered: false };
+            let mut carried = std::pin::pin!(self.carry(request));
+            let answer = tokio::select! {
+                biased;
+                answer = &mut carried => answer,
+                () = self.clock.sleep(SLOW) => {
+                    self.book.note(self.who, What::Faulted(call));
+                    let answer = carried.await;
+                    self.book.note(self.who, What::Faulted(call));
+                    answer
+                }
+            };
             self.gate.pass().await?;
             waiting.answered = answer.is_ok();
             answer
@@ -139,17 +149,16 @@ impl Wire {
     }
 }
 
-/// A request under way. That it went wrong or took long is written down even if nobody waits any more.
+/// A request under way. That it went wrong is written down even if nobody waits for it any more.
 struct Waiting<'a> {
     wire: &'a Wire,
     call: &'static str,
-    since: Duration,
     answered: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if !self.answered || self.wire.book.now().saturating_sub(self.since) > SLOW {
+        if !self.answered {
             self.wire.book.note(self.wire.who, What::Faulted(self.call));
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, QueueName, Reserved, Serves, Settlement, Standing,
+    UniqueKey, Window,
 };
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
@@ -43,15 +44,20 @@ impl Witness {
         Ok(Some(found))
     }
 
-    async fn stored(&self, asks: Vec<u64>, enqueued: &Enqueued) -> Result<(), Fault> {
+    async fn stored(
+        &self,
+        asked: Vec<(u64, Option<(UniqueKey, Window)>)>,
+        enqueued: &Enqueued,
+    ) -> Result<(), Fault> {
         match enqueued {
             Enqueued::Stored(accepted) => {
-                for (ask, accepted) in asks.into_iter().zip(accepted) {
+                for ((ask, unique), accepted) in asked.into_iter().zip(accepted) {
                     let found = self.store.job(accepted.id()).await?;
-                    self.note(What::Stored { ask, seq: found.map(|job| job.seq), accepted: *accepted });
+                    let (seq, accepted) = (found.map(|job| job.seq), *accepted);
+                    self.note(What::Stored { ask, seq, unique, accepted });
                     self.look(accepted.id()).await?;
                     if let Accepted::Replaced { old, .. } = accepted {
-                        self.look(*old).await?;
+                        self.look(old).await?;
                     }
                 }
             }
@@ -99,10 +105,14 @@ pub(crate) fn row(job: &Job) -> Row {
         fence: job.fence,
         attempt: job.attempt,
         delivery: job.delivery,
-        unique: job.terms.unique.map(|unique| (unique.key, unique.window)),
         expires: job.expires,
         cause: job.failure.as_ref().map(|failure| failure.cause),
     }
+}
+
+/// What was asked for: the store's own record of it may be wrong.
+fn asked(new: &NewJob) -> (u64, Option<(UniqueKey, Window)>) {
+    (ask_in(&new.args), new.terms.unique.map(|unique| (unique.key, unique.window)))
 }
 
 fn changing(change: &Change) -> Changing {
@@ -123,9 +133,9 @@ impl fmt::Debug for Witness {
 impl Jobs for Witness {
     fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
         Box::pin(async move {
-            let asks = batch.iter().map(|new| ask_in(&new.args)).collect();
+            let asked = batch.iter().map(asked).collect();
             let enqueued = self.store.enqueue(batch).await?;
-            self.stored(asks, &enqueued).await?;
+            self.stored(asked, &enqueued).await?;
             Ok(enqueued)
         })
     }

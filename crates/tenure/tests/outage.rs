@@ -187,6 +187,27 @@ async fn stopping_is_bounded_even_if_the_store_hangs() {
     assert!(took <= Duration::from_secs(20 + 5 + 2), "{took:?}");
 }
 
+/// L6: also before the store has answered for the first time, however long the lease lets it wait.
+#[tokio::test]
+async fn stopping_is_bounded_even_if_the_store_never_answered() {
+    let rig = common::memory();
+    let silent = Faults { delay: 1.0, longest_delay: Duration::from_secs(36_000), ..Faults::none(1) };
+    let store = Arc::new(FaultyStore::new(Arc::clone(&rig.store), silent));
+    let worker = Worker::new(&Tenure::on(store, Chance::seeded(5)), Arc::<Seen>::default())
+        .queue("default", 4)
+        .lease(Duration::from_secs(3600))
+        .keeper_on_runtime()
+        .job(long);
+    let before = rig.clock.now();
+    let run = tokio::spawn(worker.run(async {}));
+    while !run.is_finished() {
+        settle_down().await;
+        rig.clock.advance(Duration::from_millis(100));
+    }
+    let took = rig.clock.now().since(before);
+    assert!(took <= Duration::from_secs(20 + 5 + 2 + 2), "{took:?}");
+}
+
 /// A settlement whose reply was lost is sent again and answered "already": one end, no second run.
 #[tokio::test]
 async fn lost_replies_end_each_job_once() {

@@ -43,6 +43,11 @@ impl Check for Ends {
         if let What::Row(row) = &entry.what {
             return self.look(row);
         }
+        if let What::Waited { row } = &entry.what
+            && row.end().is_none()
+        {
+            return Err(format!("a wait for #{} was over before it had ended", row.seq));
+        }
         if let What::Audit { rows, .. } = &entry.what {
             return rows.iter().try_for_each(|row| self.look(row));
         }
@@ -126,6 +131,11 @@ mod tests {
         assert!(says([ended.clone(), at(9, H0, What::Row(row(1, failed)))]).is_err());
         assert!(says([ended.clone(), at(9, H0, What::Row(row(1, waiting())))]).is_err());
         assert!(says([ended, at(9, H1, grant(2, 30))]).is_err());
+    }
+
+    #[test]
+    fn a_wait_that_is_over_too_soon_is_found() {
+        assert!(says([at(1, H0, What::Waited { row: row(1, waiting()) })]).is_err());
     }
 
     #[test]

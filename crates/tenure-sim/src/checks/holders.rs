@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_core::{Fence, JobId, Timestamp};
-use tenure_store::ChangeOutcome;
+use tenure_store::{ChangeOutcome, Settled};
 
 use super::Check;
 use crate::history::{Changing, Entry, Grant, Renewed, What, Who, Why};
@@ -27,6 +27,7 @@ pub(super) struct Holders {
 struct Owned {
     by: Who,
     until: Timestamp,
+    ttl: Duration,
     heard: Duration,
     cancel_by: Option<Timestamp>,
     settled: bool,
@@ -52,20 +53,23 @@ impl Check for Holders {
         if let What::Granted(grant) = &entry.what {
             return self.granted(grant, entry);
         }
-        if let What::Renewed { seq, fence, answer: Renewed::Until(until) } = &entry.what {
-            let owned = self.owned.get_mut(&(*seq, *fence));
-            owned.map(|owned| (owned.until, owned.heard) = (*until, entry.at));
+        if let What::Renewed { seq, fence, answer: Renewed::Until(until) } = &entry.what
+            && let Some(owned) = self.owned.get_mut(&(*seq, *fence))
+        {
+            (owned.until, owned.heard) = (*until, entry.at);
         }
-        if let What::Settled { seq, fence, answer: tenure_store::Settled::Done(_), .. } = &entry.what {
-            let owned = self.owned.get_mut(&(*seq, *fence));
-            owned.map(|owned| owned.settled = true);
+        if let What::Settled { seq, fence, answer: Settled::Done(_), .. } = &entry.what
+            && let Some(owned) = self.owned.get_mut(&(*seq, *fence))
+        {
+            owned.settled = true;
         }
         if let What::Changed { id, change: Changing::Cancel(grace), outcome: ChangeOutcome::Asked } =
             &entry.what
         {
             let last = self.places.get(id).and_then(|seq| Some((*seq, *self.last.get(seq)?)));
-            let owned = last.and_then(|last| self.owned.get_mut(&last));
-            owned.map(|owned| owned.cancel_by = Some(entry.store_now.after(*grace)));
+            if let Some(owned) = last.and_then(|last| self.owned.get_mut(&last)) {
+                owned.cancel_by = Some(entry.store_now.after(*grace));
+            }
         }
         if let What::Believes { seq, fence } = &entry.what {
             return self.believes(*seq, *fence);
@@ -103,7 +107,8 @@ impl Holders {
         let owned = before.and_then(|fence| self.owned.get(&(grant.seq, fence)));
         let verdict = owned.map_or(Ok(()), |owned| self.may_go(grant.seq, owned, entry));
         let (by, until, heard) = (entry.who, grant.until, entry.at);
-        let owned = Owned { by, until, heard, cancel_by: None, settled: false };
+        let ttl = until.since(entry.store_now);
+        let owned = Owned { by, until, ttl, heard, cancel_by: None, settled: false };
         self.owned.insert((grant.seq, grant.fence), owned);
         verdict
     }
@@ -118,7 +123,10 @@ impl Holders {
         if owned.until > latest {
             return Err(format!("#{seq} was taken from {}, which holds it until {}", owned.by, owned.until));
         }
-        let troubled = |trouble: &Trouble| !trouble.now.is_empty() || trouble.last >= Some(owned.heard);
+        // A holder that heard no answer for most of its lease gives up, even if a request that it has
+        // long abandoned then arrives and renews.
+        let from = owned.heard.saturating_sub(owned.ttl);
+        let troubled = |trouble: &Trouble| !trouble.now.is_empty() || trouble.last >= Some(from);
         if self.stepped >= Some(owned.heard) || self.trouble.get(&owned.by).is_some_and(troubled) {
             return Ok(());
         }
@@ -145,7 +153,6 @@ impl Holders {
 #[cfg(test)]
 mod tests {
     use tenure_core::{Next, StateName};
-    use tenure_store::Settled;
 
     use super::super::made::{H0, H1, at, fence, grant, second, verdict};
     use super::*;

@@ -107,7 +107,7 @@ mod tests {
         let accepted = Accepted::New(id(1));
         [
             at(1, H0, What::Asks { ask: 1, id: None }),
-            at(1, H0, What::Stored { ask: 1, seq: Some(1), accepted }),
+            at(1, H0, What::Stored { ask: 1, seq: Some(1), unique: None, accepted }),
             at(1, H0, What::Told { ask: 1, accepted }),
         ]
     }
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn an_invented_job_is_found() {
         assert!(says([at(5, H0, audit(vec![row(1, waiting()), row(2, waiting())]))]).is_err());
-        let twice = What::Stored { ask: 1, seq: Some(2), accepted: Accepted::New(id(2)) };
+        let twice = What::Stored { ask: 1, seq: Some(2), unique: None, accepted: Accepted::New(id(2)) };
         assert!(says([at(2, H0, twice)]).is_err());
-        let unasked = What::Stored { ask: 7, seq: Some(2), accepted: Accepted::New(id(2)) };
+        let unasked = What::Stored { ask: 7, seq: Some(2), unique: None, accepted: Accepted::New(id(2)) };
         assert!(says([at(2, H0, unasked)]).is_err());
     }
 

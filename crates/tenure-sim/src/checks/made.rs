@@ -57,7 +57,6 @@ pub(crate) fn row(seq: u64, state: State) -> Row {
         fence: fence(1),
         attempt: 1,
         delivery: 1,
-        unique: None,
         expires: None,
         cause: None,
     }

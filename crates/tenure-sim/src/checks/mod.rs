@@ -67,7 +67,7 @@ impl Checks {
                 Box::new(ends::Ends::default()),
                 Box::new(attempts::Attempts::default()),
                 Box::new(holders::Holders::default()),
-                Box::new(unique::UniqueKeys),
+                Box::new(unique::UniqueKeys::default()),
                 Box::new(counters::Counters),
                 Box::new(slots::Slots::default()),
                 Box::new(pauses::Pauses::default()),

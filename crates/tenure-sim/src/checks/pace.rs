@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::Check;
 use crate::history::{Entry, What, Who};
 
-/// Requests of one host in one second. A simulated job needs two or three; a host polls a few times.
-const REQUESTS: u32 = 150;
+/// Requests of one host in one second. Jobs come in at one or two a second, each needs two or three
+/// requests, and a host whose clock is ahead of the store's looks ten times in vain after each.
+const REQUESTS: u32 = 100;
 
 /// No host floods the store, whatever the clocks show and however often requests fail.
 #[derive(Default)]

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{UniqueKey, Window};
+use tenure_store::Accepted;
 
 use super::Check;
-use crate::history::{Entry, Row, What};
+use crate::history::{Entry, What};
 
-/// No two unfinished jobs hold the same key until their end.
+/// No two unfinished jobs were asked for with the same key that is held until the end.
 #[derive(Default)]
-pub(super) struct UniqueKeys;
+pub(super) struct UniqueKeys {
+    asked: BTreeMap<u64, UniqueKey>,
+}
 
 impl Check for UniqueKeys {
     fn rule(&self) -> &'static str {
@@ -17,10 +20,16 @@ impl Check for UniqueKeys {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
+        if let What::Stored { seq: Some(seq), unique: Some((key, Window::WhileUnfinished)), accepted, .. } =
+            &entry.what
+            && matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. })
+        {
+            self.asked.insert(*seq, *key);
+        }
         let What::Audit { rows, .. } = &entry.what else { return Ok(()) };
-        let mut holders: BTreeMap<UniqueKey, u64> = BTreeMap::new();
-        for row in rows {
-            let Some(key) = held(row) else { continue };
+        let mut holders = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.end().is_none()) {
+            let Some(key) = self.asked.get(&row.seq) else { continue };
             if let Some(other) = holders.insert(key, row.seq) {
                 return Err(format!("#{other} and #{} hold the same key and neither has ended", row.seq));
             }
@@ -29,47 +38,37 @@ impl Check for UniqueKeys {
     }
 }
 
-/// The key that a job holds as long as it has not ended.
-fn held(row: &Row) -> Option<UniqueKey> {
-    match row.unique {
-        Some((key, Window::WhileUnfinished)) if row.end().is_none() => Some(key),
-        Some((_, Window::WhileUnfinished | Window::For(_))) | None => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::made::{H0, at, row, succeeded, verdict, waiting};
+    use super::super::made::{H0, at, id, row, succeeded, verdict, waiting};
     use super::*;
+    use crate::history::Row;
 
-    fn keyed(seq: u64, key: u8, mut of: Row) -> Row {
-        of.seq = seq;
-        of.unique = Some((UniqueKey([key; 16]), Window::WhileUnfinished));
-        of
+    fn stored(seq: u64, key: u8) -> Entry {
+        let unique = Some((UniqueKey([key; 16]), Window::WhileUnfinished));
+        at(1, H0, What::Stored { ask: seq, seq: Some(seq), unique, accepted: Accepted::New(id(seq)) })
     }
 
-    fn says(rows: Vec<Row>) -> Result<(), String> {
-        verdict(UniqueKeys, [at(1, H0, What::Audit { rows, counts: Vec::new() })])
+    fn says(asked: impl IntoIterator<Item = Entry>, rows: Vec<Row>) -> Result<(), String> {
+        let audit = at(2, H0, What::Audit { rows, counts: Vec::new() });
+        verdict(UniqueKeys::default(), asked.into_iter().chain([audit]))
     }
 
     #[test]
     fn a_key_with_two_unfinished_jobs_is_found() {
-        assert!(says(vec![keyed(1, 7, row(1, waiting())), keyed(2, 7, row(2, waiting()))]).is_err());
+        let waiting = || vec![row(1, waiting()), row(2, waiting())];
+        assert!(says([stored(1, 7), stored(2, 7)], waiting()).is_err());
         let running = tenure_core::State::Running {
             holder: tenure_core::HostId::from_bytes([0; 16]),
             until: tenure_core::Timestamp::LAST,
             due: tenure_core::Timestamp::EPOCH,
         };
-        assert!(says(vec![keyed(1, 7, row(1, running)), keyed(2, 7, row(2, waiting()))]).is_err());
+        assert!(says([stored(1, 7), stored(2, 7)], vec![row(1, running), waiting().remove(1)]).is_err());
     }
 
     #[test]
     fn other_keys_and_ended_jobs_are_accepted() {
-        let rows = vec![
-            keyed(1, 7, row(1, succeeded(1))),
-            keyed(2, 7, row(2, waiting())),
-            keyed(3, 8, row(3, waiting())),
-        ];
-        assert_eq!(says(rows), Ok(()));
+        let rows = vec![row(1, succeeded(1)), row(2, waiting()), row(3, waiting())];
+        assert_eq!(says([stored(1, 7), stored(2, 7), stored(3, 8)], rows), Ok(()));
     }
 }

@@ -1,6 +1,6 @@
 //! The reins of one attempt: whether it is held, and whether it shall stop.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub(crate) struct Control {
     trust: Mutex<Trust>,
     stop: CancellationToken,
     why: OnceLock<Stopping>,
+    lost: AtomicBool,
     place: Mutex<Option<String>>,
     lines: AtomicU32,
     naps: AtomicU32,
@@ -39,6 +40,7 @@ impl Control {
             trust: Mutex::new(trust),
             stop: CancellationToken::new(),
             why: OnceLock::new(),
+            lost: AtomicBool::new(false),
             place: Mutex::new(None),
             lines: AtomicU32::new(0),
             naps: AtomicU32::new(0),
@@ -58,11 +60,19 @@ impl Control {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        !matches!(self.why.get(), Some(Stopping::Lost)) && self.clock.moment() < self.trust().deadline
+        !self.is_lost() && self.clock.moment() < self.trust().deadline
+    }
+
+    /// Whether it is known to be lost, whatever the attempt was told first.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Tells the attempt to stop. The first reason stands.
     pub(crate) fn stop(&self, why: Stopping) {
+        if why == Stopping::Lost {
+            self.lost.store(true, Ordering::Relaxed);
+        }
         if self.why.set(why).is_ok() {
             self.stop.cancel();
         }

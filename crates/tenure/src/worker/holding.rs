@@ -33,11 +33,12 @@ impl Holding {
         }
     }
 
-    /// Those whose last good request was sent at least `age` ago, in a stable order.
+    /// Those that are not lost and whose last good request was sent at least `age` ago, in a stable
+    /// order. What is lost is not asked for again: nothing comes back from there.
     pub(crate) fn older_than(&self, age: Duration, now: Moment) -> Vec<Arc<Control>> {
         let held = self.lock();
-        let mut old: Vec<_> =
-            held.values().filter(|control| now.since(control.trust().sent) >= age).cloned().collect();
+        let is_old = |control: &&Arc<Control>| !control.is_lost() && now.since(control.trust().sent) >= age;
+        let mut old: Vec<_> = held.values().filter(is_old).cloned().collect();
         old.sort_by_key(|control| control.held().seq);
         old
     }
@@ -52,15 +53,12 @@ impl Holding {
     /// The earliest deadline among those that are still believed in.
     pub(crate) fn first_deadline(&self) -> Option<Moment> {
         let held = self.lock();
-        held.values()
-            .filter(|control| control.stopping() != Some(Stopping::Lost))
-            .map(|control| control.trust().deadline)
-            .min()
+        held.values().filter(|control| !control.is_lost()).map(|control| control.trust().deadline).min()
     }
 
-    /// When the one whose last good request is the oldest sent it.
+    /// When the one whose last good request is the oldest sent it, of those that are not lost.
     pub(crate) fn oldest_sent(&self) -> Option<Moment> {
-        self.lock().values().map(|control| control.trust().sent).min()
+        self.lock().values().filter(|control| !control.is_lost()).map(|control| control.trust().sent).min()
     }
 
     pub(crate) fn stop_all(&self, why: &Stopping) {
@@ -69,5 +67,33 @@ impl Holding {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<Control>>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Fence, Timestamp};
+    use tenure_store::{Held, ManualClock};
+
+    use super::super::control::Trust;
+    use super::*;
+
+    /// A deaf handler goes on for a while after it was told; nobody shall ask for its job meanwhile.
+    #[test]
+    fn what_is_lost_is_not_renewed_again_even_if_it_was_told_to_stop_before() {
+        let start = Moment::from_start(Duration::ZERO);
+        let held = Held { id: JobId::new(Timestamp::EPOCH, 7), seq: 1, fence: Fence::from_number(1) };
+        let trust = Trust { sent: start, deadline: start.after(Duration::from_secs(10)) };
+        let control = Arc::new(Control::new(held, Arc::new(ManualClock::new()), trust));
+        let holding = Holding::default();
+        holding.add([Arc::clone(&control)]);
+        control.stop(Stopping::HostStops);
+        assert_eq!(holding.older_than(Duration::ZERO, start).len(), 1);
+
+        holding.expire(start.after(Duration::from_secs(10)));
+        assert_eq!(control.stopping(), Some(Stopping::HostStops));
+        assert!(!control.is_held());
+        assert!(holding.older_than(Duration::ZERO, start).is_empty());
+        assert_eq!((holding.first_deadline(), holding.oldest_sent()), (None, None));
     }
 }

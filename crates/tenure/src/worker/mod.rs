@@ -182,10 +182,17 @@ impl<App: Send + Sync + 'static> Worker<App> {
             name: self.settings.name.clone().unwrap_or_else(|| format!("pid {}", std::process::id())),
             serves: self.settings.serves(&known),
         };
-        // Before the first job: whoever asks why something is not running shall know of this host.
-        match keeper.announce().await {
-            Err(fault) if !fault.is_passing() => return Err(fault.into()),
-            Ok(()) | Err(_) => {}
+        let stop = CancellationToken::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        // Before the first job: whoever asks why something is not running shall know of this host. A
+        // store that does not answer shall not keep the worker from hearing that it is to stop.
+        tokio::select! {
+            biased;
+            announced = keeper.announce() => match announced {
+                Err(fault) if !fault.is_passing() => return Err(fault.into()),
+                Ok(()) | Err(_) => {}
+            },
+            _ = &mut shutdown => stop.cancel(),
         }
         let keeping = Keeping::start(keeper, self.keeper_on_runtime)?;
         let writing = tokio::spawn(
@@ -204,10 +211,11 @@ impl<App: Send + Sync + 'static> Worker<App> {
             reports,
             running: Running::default(),
         };
-        let stop = CancellationToken::new();
         let hard_stop = async {
-            let _ = shutdown.await;
-            stop.cancel();
+            if !stop.is_cancelled() {
+                let _ = shutdown.await;
+                stop.cancel();
+            }
             self.tenure.pause_for(bound).await;
         };
         let worked = tokio::select! {
