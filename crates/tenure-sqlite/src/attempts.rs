@@ -32,8 +32,15 @@ pub(crate) fn record(
         code::of_attempt_end(ended),
         value::maybe_to_json(failure)?,
     ])?;
-    conn.prepare_cached("DELETE FROM attempt WHERE seq = ?1 AND delivery <= ?2")?
-        .execute(params![seq, i64::from(attempt.delivery) - i64::from(limits::ATTEMPTS_KEPT)])?;
+    let beyond = i64::from(attempt.delivery) - i64::from(limits::ATTEMPTS_KEPT);
+    if beyond > 0 {
+        for sql in [
+            "DELETE FROM attempt WHERE seq = ?1 AND delivery <= ?2",
+            "DELETE FROM log WHERE seq = ?1 AND delivery <= ?2",
+        ] {
+            conn.prepare_cached(sql)?.execute([seq, beyond])?;
+        }
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::writing::Writing;
 const HELD: &str =
     "SELECT s.state, s.fence, s.until, s.cancel FROM job j CROSS JOIN standing s ON s.seq = j.seq
      WHERE j.seq = ?1 AND j.id = ?2";
-const EXTEND: &str = "UPDATE standing SET until = ?2, lapse = ?3 WHERE seq = ?1";
+const EXTEND: &str = "UPDATE standing SET until = ?3, lapse = ?4 WHERE seq = ?1 AND fence = ?2 AND state = 1";
 
 struct Ownership {
     until: Timestamp,
@@ -34,6 +34,7 @@ impl Writing<'_> {
         let lapse = deadline.map_or(until, |deadline| until.min(deadline));
         self.conn.prepare_cached(EXTEND)?.execute([
             value::signed(held.seq),
+            value::signed(held.fence.number()),
             until.as_micros(),
             lapse.as_micros(),
         ])?;

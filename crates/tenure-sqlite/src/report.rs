@@ -29,8 +29,10 @@ impl Writing<'_> {
         let Some(lane) = told_by else { return Ok(Reported::Fenced) };
         if let Some(progress) = &report.progress {
             self.conn
-                .prepare_cached("UPDATE standing SET progress = ?2 WHERE seq = ?1")?
-                .execute(params![seq, value::to_json(progress)?])?;
+                .prepare_cached(
+                    "UPDATE standing SET progress = ?3 WHERE seq = ?1 AND fence = ?2 AND state = 1",
+                )?
+                .execute(params![seq, value::signed(held.fence.number()), value::to_json(progress)?])?;
             let (fraction, message) = (progress.fraction, progress.message.clone());
             self.tell(lane, held.id, || Happening::Progressed { fraction, message })?;
         }

@@ -113,7 +113,8 @@ pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Store
              lapse = excluded.lapse, started = excluded.started, ended = excluded.ended,
              expires = excluded.expires, holder = excluded.holder, failure = excluded.failure,
              output = excluded.output, place = excluded.place, cancel = excluded.cancel,
-             progress = excluded.progress",
+             progress = excluded.progress
+         WHERE standing.fence <= excluded.fence",
     )?;
     let (why, until, ended) = match job.state {
         State::Waiting { why, .. } => (Some(code::of_why(why)), None, None),

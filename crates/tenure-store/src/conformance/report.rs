@@ -19,6 +19,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(the_log_is_read_in_bounded_pieces),
         test(a_job_that_is_not_there_has_no_log),
         test(lines_beyond_the_limit_are_not_kept),
+        test(lines_go_with_the_record_of_their_attempt),
         test(a_report_under_an_old_fence_is_refused_and_keeps_nothing),
         test(a_report_after_the_settlement_is_refused_and_keeps_nothing),
         test(a_report_about_a_job_that_is_not_there_is_refused),
@@ -164,6 +165,18 @@ async fn lines_beyond_the_limit_are_not_kept(given: Given) {
 }
 
 /// T009
+async fn lines_go_with_the_record_of_their_attempt(given: Given) {
+    let id = given.put(given.new_job("mail")).await;
+    for _ in 0..limits::ATTEMPTS_KEPT + 5 {
+        let reserved = given.take("mail").await;
+        log(&given, &reserved, 1..=2).await;
+        given.release(reserved).await;
+    }
+    let kept = given.store.logs(id, (0, 0), 100_000).await.unwrap();
+    assert_eq!(kept.first().map(|line| line.delivery), Some(6));
+    assert_eq!(kept.len(), 2 * limits::ATTEMPTS_KEPT as usize);
+}
+
 async fn a_report_under_an_old_fence_is_refused_and_keeps_nothing(given: Given) {
     let slow = given.running().await;
     given.pass(TTL);

@@ -20,6 +20,11 @@ impl Lines {
         }
     }
 
+    /// Forgets what this delivery and those before it have said.
+    pub fn forget_until(&mut self, delivery: u32) {
+        self.of_delivery = self.of_delivery.split_off(&delivery.saturating_add(1));
+    }
+
     /// The lines behind `(delivery, number)`, in order.
     pub fn behind(&self, (delivery, number): (u32, u32), at_most: usize) -> Vec<LogLine> {
         let is_behind = |line: &&LogLine| (line.delivery, line.number) > (delivery, number);

@@ -150,7 +150,8 @@ impl Row {
         let failure = transition.failure.clone();
         self.ended.push_back(Attempt { ended: Some((now, end)), failure, ..attempt });
         if self.ended.len() > limits::ATTEMPTS_KEPT as usize {
-            self.ended.pop_front();
+            let gone = self.ended.pop_front();
+            self.lines.forget_until(gone.map_or(0, |attempt| attempt.delivery));
         }
     }
 }
