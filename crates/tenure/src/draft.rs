@@ -30,12 +30,26 @@ pub struct Draft {
 impl Draft {
     /// A job of a typed kind.
     pub fn of<J: Job>(job: &J) -> Self {
-        Self::new(J::KIND, serde_json::to_vec(job)).queue(J::QUEUE).terms(J::terms())
+        let draft = Self::new(J::KIND, serde_json::to_vec(job)).queue(J::QUEUE).terms(J::terms());
+        draft.refuse_silent_loss::<J>()
     }
 
     /// A job of a kind known by name only.
     pub fn raw(kind: &str, args: &serde_json::Value) -> Self {
         Self::new(kind, serde_json::to_vec(args))
+    }
+
+    /// JSON has no NaN and no infinity: they are written as `null`, and the handler could not read its
+    /// args. That is told here, while somebody can still do something about it.
+    fn refuse_silent_loss<J: Job>(mut self) -> Self {
+        if let Ok(args) = &self.args
+            && args.windows(4).any(|word| word == b"null")
+            && let Err(error) = serde_json::from_slice::<J>(args)
+        {
+            let found = format!("a value that cannot be read back ({error}), such as NaN");
+            self.wrong = Some(Invalid::new("args", found, "what JSON can hold"));
+        }
+        self
     }
 
     fn new(kind: &str, args: Result<Vec<u8>, serde_json::Error>) -> Self {

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tenure_core::{Cause, Due, Failure, Timestamp, Verdict};
 
+/// How long a job rests that its handler gave back.
+const RELEASED_FOR: Duration = Duration::from_secs(1);
+
 /// Why a handler did not succeed, and what shall come of it.
 ///
 /// Any error becomes one with `?` and means: try again by the policy.
@@ -63,10 +66,11 @@ impl Failed {
         Self { verdict: Verdict::Snoozed(Due::At(due)) }
     }
 
-    /// Not here, not now: give the job back to its place in line. No attempt is spent.
+    /// Not here, not now: give the job back. No attempt is spent. It is handed out again a second later
+    /// at the earliest, so that a job which nobody wants does not go round in circles.
     #[must_use]
     pub fn release() -> Self {
-        Self { verdict: Verdict::Released }
+        Self::snooze(RELEASED_FOR)
     }
 
     fn again(why: impl fmt::Display, due: Option<Due>) -> Self {

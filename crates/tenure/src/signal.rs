@@ -1,33 +1,32 @@
 //! The operator's signals.
 
-/// Resolves with the first SIGINT or SIGTERM. A second one ends the process at once, with status 130.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How a program ends that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// Resolves with the first SIGINT or SIGTERM. A second one ends the process at once, with status 130,
+/// even if every thread is busy.
 ///
 /// # Panics
 /// If the operating system does not let the program listen to signals: a worker that cannot be
 /// stopped must not start.
 pub async fn shutdown_signal() {
-    signal().await;
-    tokio::spawn(async {
-        signal().await;
-        std::process::exit(130);
-    });
-}
-
-#[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate =
-        signal(SignalKind::terminate()).expect("a worker that cannot be stopped must not start");
+    const MUST: &str = "a worker that cannot be stopped must not start";
+    let armed = Arc::new(AtomicBool::new(false));
+    for number in [SIGINT, SIGTERM] {
+        register_conditional_shutdown(number, INTERRUPTED, Arc::clone(&armed)).expect(MUST);
+    }
+    let mut interrupt = signal(SignalKind::interrupt()).expect(MUST);
+    let mut terminate = signal(SignalKind::terminate()).expect(MUST);
     tokio::select! {
+        _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
     }
-}
-
-#[cfg(not(unix))]
-async fn signal() {
-    // Without a console there is nothing to listen to, and waiting for ever is right.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
-    }
+    armed.store(true, Ordering::SeqCst);
 }

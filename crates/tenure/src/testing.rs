@@ -32,11 +32,17 @@ use std::time::Duration;
 
 use tenure_core::{Failure, JobId, Kind, Reserved, StateName, Timestamp};
 use tenure_store::{
-    Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store, Want,
+    Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
+    SystemClock, Want,
 };
 
 use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt};
 use crate::{Error, Job, Run, Tenure, Worker};
+
+/// How often a handler is polled before it is given real time, and how much of that.
+const YIELDS: u32 = 10_000;
+const REAL_WAIT: Duration = Duration::from_millis(1);
+const REAL_WAITS: u32 = 30_000;
 
 /// Turns that [`Lab::drain`] takes before it says that the jobs never end.
 const TURNS: usize = 10_000;
@@ -222,20 +228,32 @@ impl<App: Send + Sync + 'static> Lab<App> {
         Ok(Ran { id: job.id, kind: job.kind, attempt: job.attempt, state, failure })
     }
 
-    /// Polls the work; while its handler naps, the clock goes to the end of the nap.
+    /// Polls the work; while its handler naps, the clock goes to the end of the nap. A handler that waits
+    /// for something real gets real time, but not for ever.
     async fn with_time<T>(&self, work: impl Future<Output = T>, control: &Control) -> T {
         let mut work = std::pin::pin!(work);
-        loop {
+        for idle in 0_u32.. {
+            let wait = if idle < YIELDS { None } else { Some(REAL_WAIT) };
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = tokio::task::yield_now() => {}
+                () = rest(wait) => {}
             }
             if control.naps()
                 && let Some(span) = self.clock.until_next_sleeper()
             {
                 self.clock.advance(span);
+            } else if idle > YIELDS + REAL_WAITS {
+                break;
             }
         }
+        panic!("a handler waits for something that does not come; in a lab it can wait with Run::sleep");
+    }
+}
+
+async fn rest(wait: Option<Duration>) {
+    match wait {
+        None => tokio::task::yield_now().await,
+        Some(span) => SystemClock.sleep(span).await,
     }
 }

@@ -12,6 +12,8 @@ use crate::{Error, Job, Tenure};
 /// itself is looked at, ever more seldom.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 const LAST_LOOK: Duration = Duration::from_secs(5);
+/// Hints that anybody has written something are answered by a look at most so often.
+const LOOKS_APART: Duration = Duration::from_millis(50);
 
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +32,7 @@ impl Tenure {
     pub async fn wait(&self, id: JobId) -> Result<Ended, Error> {
         // Listening starts before the first look: an end in between is not missed.
         let mut events = self.events();
+        let mut written = self.store().due();
         let mut look = FIRST_LOOK;
         loop {
             let job = self.jobs().get(id).await?;
@@ -49,6 +52,8 @@ impl Tenure {
             tokio::select! {
                 biased;
                 () = heard => {}
+                // Another program has written: its events are not heard here.
+                () = async { let _ = written.changed().await; self.pause_for(LOOKS_APART).await } => {}
                 () = self.pause_for(look) => look = (look * 2).min(LAST_LOOK),
             }
         }

@@ -60,6 +60,29 @@ async fn bad_input_is_refused_with_its_field_and_limit_and_nothing_is_stored() {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+struct Measure {
+    metres: f64,
+    note: Option<String>,
+}
+
+impl Job for Measure {
+    const KIND: &'static str = "measure";
+    type Output = ();
+}
+
+/// JSON writes NaN as null: the job would be stored, and then fail for good.
+#[tokio::test]
+async fn args_that_could_not_be_read_back_are_refused_and_an_absent_value_is_not() {
+    let rig = common::memory();
+    for metres in [f64::NAN, f64::INFINITY] {
+        let told = rig.tenure.enqueue(Measure { metres, note: None }).await.unwrap_err().to_string();
+        assert!(told.starts_with("args") && told.contains("NaN"), "{told}");
+    }
+    rig.tenure.enqueue(Measure { metres: 7.5, note: None }).await.unwrap();
+    assert_eq!(stored(&rig).await, 1);
+}
+
 /// Dates of the year 9999, negative delays and NaN cannot even be said.
 #[test]
 fn absurd_times_are_refused_where_they_are_read() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tenure_core::{Cause, Failure, Output, Verdict};
 use tenure_store::Clock;
-use tokio::task::JoinHandle;
 
+use super::blocking::{Blocking, Panic};
 use super::control::Control;
 use super::handlers::{Done, Handlers, Work};
 use crate::{Run, Stopping};
@@ -18,7 +18,7 @@ pub(crate) struct Finish {
     pub(crate) verdict: Verdict,
     /// A blocking handler that does not stop cannot be dropped: its thread is still busy, and so is
     /// its slot.
-    pub(crate) ghost: Option<JoinHandle<Done>>,
+    pub(crate) ghost: Option<Blocking>,
 }
 
 /// How long a handler has, after it was told to stop, before it is dropped.
@@ -46,7 +46,10 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     // A task of its own: a panic is caught, and dropping it is abort.
     let mut task = match work {
         Work::Async(future) => Task::Async(future),
-        Work::Blocking(call) => Task::Blocking(tokio::task::spawn_blocking(call)),
+        Work::Blocking(call) => match Blocking::start(call) {
+            Ok(thread) => Task::Blocking(thread),
+            Err(error) => return Finish { verdict: no_thread(&error), ghost: None },
+        },
     };
     let told = tokio::select! {
         biased;
@@ -73,22 +76,18 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
 
 enum Task {
     Async(std::pin::Pin<Box<dyn Future<Output = Done> + Send>>),
-    Blocking(JoinHandle<Done>),
+    Blocking(Blocking),
 }
-
-type Panic = Box<dyn Any + Send>;
 
 impl Task {
     async fn done(&mut self) -> Result<Done, Panic> {
         match self {
             Self::Async(future) => CatchPanic(future.as_mut()).await,
-            Self::Blocking(handle) => handle
-                .await
-                .map_err(|end| end.try_into_panic().unwrap_or_else(|_| Box::new("the runtime shut down"))),
+            Self::Blocking(thread) => thread.done().await,
         }
     }
 
-    fn into_ghost(self) -> Option<JoinHandle<Done>> {
+    fn into_ghost(self) -> Option<Blocking> {
         match self {
             Self::Async(future) => {
                 // What it holds may panic when it goes; what is known of the attempt must not go with it.
@@ -97,7 +96,7 @@ impl Task {
                 }
                 None
             }
-            Self::Blocking(handle) => Some(handle),
+            Self::Blocking(thread) => Some(thread),
         }
     }
 }
@@ -169,6 +168,11 @@ fn deaf(told: &Stopping, timeout: Option<Duration>) -> Verdict {
 fn timed_out(timeout: Option<Duration>) -> Verdict {
     let message = format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64());
     Verdict::Retry { failure: Failure::new(Cause::TimedOut, &message), due: None }
+}
+
+fn no_thread(error: &std::io::Error) -> Verdict {
+    let message = format!("no thread could be started for it: {error}");
+    Verdict::Retry { failure: Failure::new(Cause::Error, &message), due: None }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Verdict {

@@ -18,13 +18,14 @@ use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
 use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
-use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Finish, attempt};
 use super::backoff::Backoff;
+use super::blocking::Blocking;
 use super::control::Control;
-use super::handlers::{Done, Handlers};
+use super::handlers::Handlers;
 use super::holding::Holding;
 use super::lease::Lease;
 use super::look::Look;
@@ -251,11 +252,11 @@ impl<App: Send + Sync + 'static> Engine<App> {
     }
 
     /// A thread that does not stop keeps its slot: the limit is about what really runs.
-    fn haunt(&mut self, ghost: JoinHandle<Done>, queue: usize) {
+    fn haunt(&mut self, mut ghost: Blocking, queue: usize) {
         tracing::warn!(queue = %self.settings.queues[queue].name, "a blocking handler did not stop when told; its slot stays taken until it does");
         self.running.tally.deaf += 1;
         self.running.ghosts.spawn(async move {
-            let _ = ghost.await;
+            let _ = ghost.done().await;
             queue
         });
     }

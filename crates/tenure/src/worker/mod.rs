@@ -2,6 +2,7 @@
 
 mod attempt;
 mod backoff;
+mod blocking;
 mod control;
 mod engine;
 mod handlers;
@@ -221,7 +222,11 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let worked = tokio::select! {
             biased;
             worked = async {
-                let worked = engine.work(&stop).await;
+                let worked = tokio::select! {
+                    biased;
+                    worked = engine.work(&stop) => worked,
+                    () = keeping.ended.cancelled() => Err(tenure_store::Fault::Broken("the thread that renews has ended".into())),
+                };
                 engine.stop().await;
                 worked
             } => worked,

@@ -12,6 +12,8 @@ use super::control::Control;
 
 /// Lines of one attempt that may wait for the store; more are dropped, and that is said.
 const WAITING_LINES: usize = 1_000;
+/// What stands in place of lines that were dropped.
+const MORE: &str = "… more lines came faster than they could be kept; they were dropped";
 /// Progress and lines are written at most so often.
 const APART: Duration = Duration::from_millis(100);
 
@@ -27,7 +29,6 @@ pub(crate) struct Reports {
 #[derive(Debug)]
 struct Waiting {
     report: Report,
-    dropped: u32,
 }
 
 impl Reports {
@@ -37,14 +38,11 @@ impl Reports {
 
     pub(crate) fn line(&self, control: &Control, delivery: u32, now: Timestamp, text: &str) {
         self.with(control, |waiting| {
-            if waiting.report.lines.len() >= WAITING_LINES {
-                waiting.dropped += 1;
+            if waiting.report.lines.len() > WAITING_LINES {
                 return;
             }
-            if waiting.dropped > 0 {
-                let mark = format!("… {} lines were dropped here", std::mem::take(&mut waiting.dropped));
-                waiting.report.lines.push(LogLine::new(delivery, control.next_line(), now, &mark));
-            }
+            // The last line that fits says that more came.
+            let text = if waiting.report.lines.len() == WAITING_LINES { MORE } else { text };
             waiting.report.lines.push(LogLine::new(delivery, control.next_line(), now, text));
         });
     }
@@ -79,7 +77,7 @@ impl Reports {
     fn with(&self, control: &Control, tell: impl FnOnce(&mut Waiting)) {
         let held = control.held();
         let mut all = self.lock();
-        let fresh = || Waiting { report: Report { held, progress: None, lines: Vec::new() }, dropped: 0 };
+        let fresh = || Waiting { report: Report { held, progress: None, lines: Vec::new() } };
         let waiting = all.entry(held.id).or_insert_with(fresh);
         if waiting.report.held != held {
             *waiting = fresh();
@@ -95,7 +93,7 @@ impl Reports {
         for mut old in batch {
             match all.get_mut(&old.held.id) {
                 None => {
-                    all.insert(old.held.id, Waiting { report: old, dropped: 0 });
+                    all.insert(old.held.id, Waiting { report: old });
                 }
                 Some(waiting) if waiting.report.held == old.held => {
                     old.lines.append(&mut waiting.report.lines);

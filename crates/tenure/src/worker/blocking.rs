@@ -1,0 +1,40 @@
+//! A handler that blocks, on a thread of its own.
+//!
+//! Not on the runtime's pool for blocking work: that is bounded, shared with everybody, and waited for
+//! when the runtime ends. A handler that never returns would keep the whole program from stopping.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use tokio::sync::oneshot;
+
+use super::handlers::Done;
+
+/// What a panic leaves.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+/// A thread that runs a handler to its end. Dropping this does not stop it: nothing can.
+#[derive(Debug)]
+pub(crate) struct Blocking {
+    ended: oneshot::Receiver<Result<Done, Panic>>,
+}
+
+impl Blocking {
+    /// Starts the thread. It may use the runtime it was started from.
+    pub(crate) fn start(call: Box<dyn FnOnce() -> Done + Send>) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Handle::current();
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new().name("tenure-blocking".into()).spawn(move || {
+            let _inside = runtime.enter();
+            let done = std::panic::catch_unwind(AssertUnwindSafe(call));
+            // Nobody waits for an attempt that was given up.
+            let _ = end.send(done);
+        })?;
+        Ok(Self { ended })
+    }
+
+    /// Waits for the handler's end.
+    pub(crate) async fn done(&mut self) -> Result<Done, Panic> {
+        (&mut self.ended).await.unwrap_or_else(|_| Err(Box::new("its thread ended without a word")))
+    }
+}
