@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 use crate::files;
+use crate::tally::Tally;
 
 /// What a component of the toolchain that is not installed means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,18 +68,20 @@ enum Outcome {
 pub fn run(missing: Missing) -> Result<(), Failure> {
     let root = files::root();
     let mut outcomes = Vec::with_capacity(STEPS.len());
+    let mut tally = Tally::default();
     for step in STEPS {
         println!("\n── {}: cargo {}", step.name, step.args.join(" "));
-        outcomes.push((step, run_step(&root, step, missing)?));
+        outcomes.push((step, run_step(&root, step, missing, &mut tally)?));
     }
     println!();
     for (step, outcome) in &outcomes {
         println!("{}", line_of(step, *outcome));
     }
+    println!("\n{} passed, {} failed", tally.passed, tally.failed);
     verdict(&outcomes)
 }
 
-fn run_step(root: &Path, step: &Step, missing: Missing) -> Result<Outcome, Failure> {
+fn run_step(root: &Path, step: &Step, missing: Missing, tally: &mut Tally) -> Result<Outcome, Failure> {
     if let Some((subcommand, component)) = step.component
         && !is_installed(root, subcommand)?
     {
@@ -88,11 +91,20 @@ fn run_step(root: &Path, step: &Step, missing: Missing) -> Result<Outcome, Failu
             Missing::Fails => Outcome::Failed,
         });
     }
-    let status = cargo(root)
+    let lost = |error: std::io::Error| Failure::check(format!("cargo {}: {error}", step.args[0]));
+    let mut command = cargo(root);
+    let mut running = command
         .args(step.args)
         .envs(step.env.iter().copied())
-        .status()
-        .map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(lost)?;
+    if let Some(output) = running.stdout.take() {
+        let Tally { passed, failed } = Tally::of(output).map_err(lost)?;
+        tally.passed += passed;
+        tally.failed += failed;
+    }
+    let status = running.wait().map_err(lost)?;
     Ok(if status.success() { Outcome::Passed } else { Outcome::Failed })
 }
 

@@ -10,3 +10,4 @@ pub mod lines;
 pub mod rules;
 pub mod sim;
 pub mod source;
+pub mod tally;
