@@ -34,6 +34,8 @@ impl Writing<'_> {
         filter: &Filter,
         after: Option<tenure_store::Cursor>,
     ) -> Result<Changed> {
+        // A walk is led by the counters of the file.
+        self.memory.lanes.flush(self.conn)?;
         let (order, now) = (Order::OldestFirst, self.now);
         let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
@@ -72,7 +74,7 @@ impl Writing<'_> {
             Cancel::Asks(request) => {
                 stored.job.cancel = Some(request);
                 write_standing(self.conn, &stored)?;
-                self.news.asked = true;
+                self.call_asked()?;
                 self.tell(stored.lane, stored.job.id, || Happening::AskedToStop)?;
                 Ok(ChangeOutcome::Asked)
             }

@@ -1,8 +1,14 @@
 //! A look at a file before anything touches it.
 
+#[cfg(unix)]
+use std::collections::{BTreeMap, btree_map::Entry};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
+#[cfg(unix)]
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 use tenure_store::Fault;
@@ -86,10 +92,8 @@ fn check_directory(path: &Path) -> Result<(), Fault> {
 }
 
 fn read_header(path: &Path) -> Result<Header, Fault> {
-    let mut bytes = Vec::with_capacity(HEADER_BYTES);
-    File::open(path)
-        .and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut bytes))
-        .map_err(|error| broken(path, format_args!("it cannot be read ({error})")))?;
+    let bytes =
+        first_bytes(path).map_err(|error| broken(path, format_args!("it cannot be read ({error})")))?;
     if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
         return Err(broken(path, "it is not an SQLite database; name another file"));
     }
@@ -101,6 +105,33 @@ fn read_header(path: &Path) -> Result<Header, Fault> {
     // The page count counts only if the last writer was one that keeps it.
     let pages = if number(24) == number(92) { u64::from(number(28)) } else { 0 };
     Ok(Header { pages, page_bytes, application_id: number(68).cast_signed() })
+}
+
+/// Reads the start of the file through a descriptor that is never closed, one for each file.
+///
+/// SQLite's locks on Unix belong to the process, and closing any descriptor of a file gives up all that
+/// the process has on it: those of a store, too, that has had this file open for long.
+#[cfg(unix)]
+fn first_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    static OPENED: Mutex<BTreeMap<(u64, u64), File>> = Mutex::new(BTreeMap::new());
+    let metadata = fs::metadata(path)?;
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = match opened.entry((metadata.dev(), metadata.ino())) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert(File::open(path)?),
+    };
+    let mut bytes = vec![0; HEADER_BYTES];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+#[cfg(not(unix))]
+fn first_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    File::open(path)?.take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn look_into(path: &Path, has_log: bool) -> rusqlite::Result<Connection> {

@@ -22,7 +22,7 @@ use crate::connection::reading;
 use crate::fault::fault_of;
 use crate::inspect::of_file;
 use crate::readers::Readers;
-use crate::writer::Writer;
+use crate::writer::{Company, Writer};
 use crate::writing::Memory;
 use crate::{Options, backup, hosts, open, views};
 
@@ -78,6 +78,7 @@ impl SqliteStore {
             bulletin: Arc::clone(&bulletin),
             commits: Arc::clone(&commits),
             commit_takes_at_least: options.commit_takes_at_least,
+            company: Company::default(),
         };
         let no_thread =
             |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));

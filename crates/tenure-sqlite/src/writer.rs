@@ -1,7 +1,9 @@
 //! The one thread that writes.
 //!
 //! Whatever has been asked while one transaction was being written goes into the next, so that many
-//! callers share one wait for the disk. There is no timer: a lone caller never waits for company.
+//! callers share one wait for the disk. Callers who were answered together usually ask again together:
+//! the next transaction waits for them, but only a fraction of what the last one took. A lone caller
+//! waits for nobody.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, Result};
-use tenure_store::{Bulletin, Clock, Fault};
+use tenure_store::{Bulletin, Clock, Fault, Moment};
 use tokio::sync::mpsc;
 
 use crate::command::{Command, Held};
@@ -23,6 +25,16 @@ const GROUP_COMMANDS: usize = 1024;
 /// A transaction that has about so many rows to write takes no further command.
 const GROUP_ROWS: usize = 10_000;
 
+/// Which part of the last commit's time the next transaction waits for the callers of the last.
+const PATIENCE: u32 = 8;
+
+/// Who shared the last transaction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Company {
+    commands: usize,
+    commit_took: Duration,
+}
+
 pub(crate) struct Writer {
     pub conn: Connection,
     pub path: PathBuf,
@@ -32,13 +44,14 @@ pub(crate) struct Writer {
     /// Transactions that wrote something.
     pub commits: Arc<AtomicU64>,
     pub commit_takes_at_least: Option<Duration>,
+    pub company: Company,
 }
 
 impl Writer {
     /// Writes until nobody can ask any more, or it is told to close.
     pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         while let Some(first) = inbox.blocking_recv() {
-            let (group, close) = gather(first, &mut inbox);
+            let (group, close) = self.gather(first, &mut inbox);
             self.write(group);
             let Some(close) = close else { continue };
             inbox.close();
@@ -54,7 +67,39 @@ impl Writer {
         }
     }
 
+    /// Takes what else has been asked by now, within bounds; a command to close stands apart.
+    fn gather(&self, first: Command, inbox: &mut mpsc::Receiver<Command>) -> (Vec<Command>, Option<Command>) {
+        let (mut group, mut rows) = (Vec::new(), 0);
+        let mut next = Some(first);
+        let began = self.clock.moment();
+        while let Some(command) = next {
+            if let Command::Close(_) = command {
+                return (group, Some(command));
+            }
+            rows += command.weight();
+            group.push(command);
+            let full = rows >= GROUP_ROWS || group.len() >= GROUP_COMMANDS;
+            next = if full { None } else { self.next(group.len(), began, inbox) };
+        }
+        (group, None)
+    }
+
+    /// The next command, if it is there or company is on its way.
+    fn next(&self, gathered: usize, began: Moment, inbox: &mut mpsc::Receiver<Command>) -> Option<Command> {
+        loop {
+            if let Ok(command) = inbox.try_recv() {
+                return Some(command);
+            }
+            let waited = self.clock.moment().since(began);
+            if gathered >= self.company.commands || waited >= self.company.commit_took / PATIENCE {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     fn write(&mut self, group: Vec<Command>) {
+        self.company = Company { commands: group.len(), commit_took: Duration::ZERO };
         let mut held = Vec::with_capacity(group.len());
         let mut commands = group.into_iter();
         match self.transact(&mut commands, &mut held) {
@@ -99,6 +144,7 @@ impl Writer {
         if let Some(least) = self.commit_takes_at_least {
             pause(least.saturating_sub(self.clock.moment().since(began)));
         }
+        self.company.commit_took = self.clock.moment().since(began);
         Ok(news)
     }
 
@@ -119,23 +165,6 @@ impl Writer {
     }
 }
 
-/// Takes what else has been asked by now, within bounds; a command to close stands apart.
-fn gather(first: Command, inbox: &mut mpsc::Receiver<Command>) -> (Vec<Command>, Option<Command>) {
-    let mut group = Vec::new();
-    let mut rows = 0;
-    let mut next = Some(first);
-    while let Some(command) = next {
-        if let Command::Close(_) = command {
-            return (group, Some(command));
-        }
-        rows += command.weight();
-        group.push(command);
-        let full = rows >= GROUP_ROWS || group.len() >= GROUP_COMMANDS;
-        next = if full { None } else { inbox.try_recv().ok() };
-    }
-    (group, None)
-}
-
 fn execute(conn: &Connection, sql: &str) -> Result<()> {
     conn.prepare_cached(sql)?.execute([])?;
     Ok(())
@@ -145,8 +174,11 @@ fn execute(conn: &Connection, sql: &str) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use tenure_core::{Args, Due, JobId, Kind, NewJob, Priority, QueueName, Terms, Timestamp};
-    use tenure_store::{Enqueued, ManualClock};
+    use tenure_core::{
+        Args, Due, HostId, JobId, Kind, NewJob, Priority, QueueName, RetryPolicy, StateName, Terms,
+        Timestamp, Verdict,
+    };
+    use tenure_store::{Change, Enqueued, Filter, Kinds, ManualClock, Reserve, Selection, Want};
     use tokio::sync::oneshot::{self, Receiver};
 
     use super::*;
@@ -165,6 +197,7 @@ mod tests {
             bulletin: Arc::new(Bulletin::default()),
             commits: Arc::new(AtomicU64::new(0)),
             commit_takes_at_least: None,
+            company: Company::default(),
         };
         (directory, writer)
     }
@@ -228,6 +261,31 @@ mod tests {
         assert!(matches!(also_stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
         assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
         assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
+    }
+
+    /// The counters say where it is worth looking, so they have to know what their own transaction did.
+    #[test]
+    fn a_change_over_a_filter_finds_what_its_own_group_has_just_put_in_line() {
+        let (_directory, mut writer) = writer();
+        let (first, mut stored) = enqueue(1, "default", 10);
+        writer.write(vec![first]);
+        stored.try_recv().unwrap().unwrap();
+        let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most: 1 };
+        let holder = HostId::new(Timestamp::EPOCH, 1);
+        let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most: 1 };
+        let (reply, mut answer) = oneshot::channel();
+        writer.write(vec![Command::Reserve(ask, reply)]);
+        let reserved = answer.try_recv().unwrap().unwrap().jobs.remove(0);
+
+        let released = reserved.settle(Verdict::Released, &RetryPolicy::default(), 0.5);
+        let (reply, _settled) = oneshot::channel();
+        let settle = Command::Settle(vec![released], None, reply);
+        let filter = Filter { states: vec![StateName::Queued], ..Filter::default() };
+        let queued = Selection::Matching { filter, after: None };
+        let cancel = Change::Cancel { grace: Duration::ZERO, reason: "enough".to_owned() };
+        let (reply, mut answer) = oneshot::channel();
+        writer.write(vec![settle, Command::Change(cancel, queued, reply)]);
+        assert_eq!(answer.try_recv().unwrap().unwrap().outcomes.len(), 1);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Memory {
     last_seq: Option<i64>,
     /// What `PRAGMA data_version` said last: it changes when another connection commits.
     data_version: Option<i64>,
+    /// How many wishes to stop the file had seen.
+    asked: Option<i64>,
 }
 
 /// A transaction that is being written.
@@ -50,6 +52,7 @@ impl Memory {
     pub(crate) fn new(conn: &Connection, epoch: Epoch) -> Result<Self> {
         let mut memory = Self { epoch, ..Self::default() };
         memory.others_have_written(conn)?;
+        memory.others_have_asked(conn)?;
         Ok(memory)
     }
 
@@ -61,11 +64,19 @@ impl Memory {
         Ok(before.is_some_and(|before| before != version))
     }
 
+    /// Whether a holder may have been asked to stop by another process since this was asked last.
+    fn others_have_asked(&mut self, conn: &Connection) -> Result<bool> {
+        let asked = conn
+            .prepare_cached("SELECT value FROM meta WHERE name = 'asked'")?
+            .query_row([], |row| row.get::<_, i64>(0))?;
+        Ok(self.asked.replace(asked) != Some(asked))
+    }
+
     /// Forgets what may be wrong now.
     pub(crate) fn forget(&mut self) {
         self.lanes.forget();
         self.grants.forget();
-        self.last_seq = None;
+        (self.last_seq, self.asked) = (None, None);
     }
 }
 
@@ -81,7 +92,9 @@ impl<'w> Writing<'w> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
             memory.last_seq = None;
-            (news.due, news.asked) = (true, true);
+            news.due = true;
+            // Not on every write of another: it would be answered by renewals, which are writes, too.
+            news.asked = memory.others_have_asked(conn)?;
         }
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;
@@ -124,6 +137,17 @@ impl<'w> Writing<'w> {
         self.conn
             .prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'removed' AND value < ?1")?
             .execute([seq])?;
+        Ok(())
+    }
+
+    /// Tells this process and the others that a holder was asked to stop.
+    pub(crate) fn call_asked(&mut self) -> Result<()> {
+        let asked = self
+            .conn
+            .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'asked' RETURNING value")?
+            .query_row([], |row| row.get(0))?;
+        self.memory.asked = Some(asked);
+        self.news.asked = true;
         Ok(())
     }
 

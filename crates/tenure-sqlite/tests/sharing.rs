@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::{Fence, JobId, QueueName, Verdict};
 use tenure_sqlite::Options;
-use tenure_store::{Hints, Jobs, Settled, Store, Views};
+use tenure_store::{Change, Hints, Jobs, Selection, Settled, Store, Views};
 
 use given::{ask, file, host, new_job, new_jobs, open, open_live, runtime, settle};
 
@@ -55,6 +55,30 @@ fn sixteen_tasks_on_each_of_two_stores_never_meet_a_lock_and_share_no_job() {
     assert_whole(&file);
 }
 
+/// A holder answers this hint with a write. If every write of the other were such a hint, two programs
+/// would keep each other writing for as long as both run something.
+#[test]
+fn only_a_wish_to_cancel_hints_at_one_to_the_other_program() {
+    let (_directory, file) = file();
+    let (one, two) = (open(&file), open(&file));
+    runtime().block_on(async {
+        one.enqueue(new_jobs(1, 3)).await.unwrap();
+        let running = two.reserve(ask(host(2), 2)).await.unwrap().jobs;
+        let asked = two.asked();
+        one.enqueue(new_jobs(4, 1)).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(!asked.has_changed().unwrap(), "nobody was asked to stop");
+        let wish = Change::Cancel { grace: Duration::from_secs(60), reason: "enough".into() };
+        one.change(wish, Selection::Ids(vec![running[0].job().id])).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(asked.has_changed().unwrap(), "one was asked to stop");
+        let asked = two.asked();
+        one.enqueue(new_jobs(5, 1)).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(!asked.has_changed().unwrap(), "that has been told");
+    });
+}
+
 #[test]
 fn what_one_store_keeps_in_mind_is_never_older_than_the_file() {
     let (_directory, file) = file();
@@ -88,6 +112,34 @@ fn a_store_hears_of_what_another_one_enqueues() {
         let mut due = two.due();
         one.enqueue(new_jobs(1, 1)).await.unwrap();
         tokio::time::timeout(Duration::from_secs(10), due.changed()).await.unwrap().unwrap();
+    });
+}
+
+/// A worker answers this hint by renewing all that it holds. Two workers that took each other's renewals
+/// for it would renew for ever, ten times a second, each time with a wait for the disk.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the watch looks at the file by real time; this bounds a failure"
+)]
+fn a_store_calls_its_holders_only_if_another_one_asked_somebody_to_stop() {
+    let (_directory, file) = file();
+    let soon = Duration::from_secs(10);
+    runtime().block_on(async {
+        let (one, two) = (open(&file), open(&file));
+        let (mut due, mut asked) = (two.due(), two.asked());
+        // When the second is heard, all that the first brought has been called out.
+        for number in [1, 2] {
+            one.enqueue(new_jobs(number, 1)).await.unwrap();
+            tokio::time::timeout(soon, due.changed()).await.unwrap().unwrap();
+        }
+        assert!(!asked.has_changed().unwrap());
+
+        let held = two.reserve(ask(host(2), 1)).await.unwrap().jobs;
+        let cancel = tenure_store::Change::Cancel { grace: soon, reason: "enough".to_owned() };
+        let of = tenure_store::Selection::Ids(vec![held[0].job().id]);
+        one.change(cancel, of).await.unwrap();
+        tokio::time::timeout(soon, asked.changed()).await.unwrap().unwrap();
     });
 }
 

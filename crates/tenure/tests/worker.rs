@@ -554,3 +554,36 @@ async fn settings_that_cannot_work_are_told_when_it_runs() {
     assert!(run(plain(new().queue("default", 1)).lease(Duration::from_millis(1))).await.contains("lease"));
     assert!(run(plain(new().queue("a b", 1))).await.contains("queue"));
 }
+
+struct Brittle;
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+/// T114: what a handler holds may panic when the handler is dropped; the attempt still ends as what it was.
+#[tokio::test]
+async fn a_panic_while_a_handler_is_dropped_does_not_hide_that_it_took_too_long() {
+    async fn brittle(run: Run<()>, _: Plain) -> Result<u64, Failed> {
+        let _held = Brittle;
+        run.tenure().store().clock().sleep(Duration::from_secs(3600)).await;
+        Ok(0)
+    }
+    let rig = common::memory();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = Worker::new(&rig.tenure, ()).queue("default", 1).keeper_on_runtime().job(brittle);
+    let running = tokio::spawn(worker.run(stopped));
+    let timeout = Duration::from_secs(2);
+    let id = rig.tenure.enqueue(Plain { number: 1 }).timeout(timeout).await.unwrap().id();
+    for _ in 0..40 {
+        settle_down().await;
+        rig.clock.advance(Duration::from_millis(100));
+    }
+    let attempts = rig.tenure.jobs().attempts(id).await.unwrap();
+    assert_eq!(attempts[0].ended.map(|(_, end)| end), Some(AttemptEnd::Retried), "{attempts:?}");
+    assert_eq!(attempts[0].failure.as_ref().map(|failure| failure.cause), Some(Cause::TimedOut));
+    running.abort();
+    drop(stop);
+}

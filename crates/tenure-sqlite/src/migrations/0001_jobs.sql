@@ -13,7 +13,9 @@ CREATE TABLE meta (
 -- restored: 1 in a copy that has not been opened yet; opening it raises the epoch.
 -- removed:  the highest seq that was ever removed, so that none is given twice.
 -- lanes:    grows whenever a lane or queue appears or a pause changes, so that others read them anew.
-INSERT INTO meta (name, value) VALUES ('epoch', 0), ('restored', 0), ('removed', 0), ('lanes', 0);
+-- asked:    grows whenever a holder is asked to stop, so that others tell theirs.
+INSERT INTO meta (name, value) VALUES ('epoch', 0), ('restored', 0), ('removed', 0), ('lanes', 0),
+    ('asked', 0);
 
 CREATE TABLE queue (
     name   TEXT PRIMARY KEY,

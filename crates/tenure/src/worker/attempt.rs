@@ -90,7 +90,13 @@ impl Task {
 
     fn into_ghost(self) -> Option<JoinHandle<Done>> {
         match self {
-            Self::Async(_) => None,
+            Self::Async(future) => {
+                // What it holds may panic when it goes; what is known of the attempt must not go with it.
+                if std::panic::catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+                    tracing::warn!("a handler panicked while it was dropped");
+                }
+                None
+            }
             Self::Blocking(handle) => Some(handle),
         }
     }

@@ -300,7 +300,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         self.settle_pending().await;
         self.finish_within(self.settings.finish_within).await;
         self.holding.stop_all(&Stopping::HostStops);
-        self.finish_within(self.settings.stop_grace + Duration::from_secs(1)).await;
+        self.finish_within(self.settings.stop_grace + Duration::from_millis(500)).await;
         self.running.attempts.abort_all();
         while let Some(ended) = self.running.attempts.join_next_with_id().await {
             self.ended(ended);

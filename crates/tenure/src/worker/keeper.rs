@@ -41,12 +41,33 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Keeps until told to stop, then says that the host has gone.
     pub(crate) async fn keep(self, stop: CancellationToken) {
+        tokio::select! {
+            biased;
+            () = self.watch_deadlines() => {}
+            () = self.go_on_renewing(&stop) => {}
+        }
+        let _ = self.bounded(self.store.retire(self.host)).await;
+    }
+
+    /// Tells attempts at their deadline that they are lost. Beside the requests, not between them: one
+    /// that hangs must not keep the news back until somebody else has the job.
+    async fn watch_deadlines(&self) {
+        loop {
+            let now = self.clock.moment();
+            self.holding.expire(now);
+            // What is taken meanwhile has its deadline later than this.
+            let most = self.lease.request_timeout();
+            let first = self.holding.first_deadline().map_or(most, |deadline| deadline.since(now).min(most));
+            self.clock.sleep(first.max(HINTS_APART.min(most))).await;
+        }
+    }
+
+    async fn go_on_renewing(&self, stop: &CancellationToken) {
         let mut asked = self.store.asked();
         let mut announced = self.clock.moment();
         let mut hinted = false;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
         loop {
-            self.holding.expire(self.clock.moment());
             // A hint that somebody was asked to stop is answered by asking the store about all.
             let age = if hinted { Duration::ZERO } else { self.renew_every() };
             let done = match self.renew(age).await {
@@ -62,17 +83,16 @@ impl Keeper {
             };
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => return,
                 () = self.clock.sleep(pause) => {}
             }
             hinted = tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => return,
                 _ = asked.changed() => true,
                 () = self.clock.sleep(self.until_next(announced)) => false,
             };
         }
-        let _ = self.bounded(self.store.retire(self.host)).await;
     }
 
     /// A little sooner than needed, so that one wake serves all that was taken at about one time.

@@ -168,7 +168,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
         }
         let known = self.handlers.kinds();
         let lease = self.settings.check(&known)?;
-        let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(2);
+        // The second of the two promised seconds is the keeper's, to say that the host has gone.
+        let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
         let (holding, reports) = (Arc::new(Holding::default()), Arc::new(Reports::default()));
         let host = self.tenure.draw_host();
         let keeper = Keeper {
