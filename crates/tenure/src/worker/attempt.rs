@@ -62,7 +62,7 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     };
     let left = match &told {
         // A little early, so that this host reports it before the store takes the job.
-        Stopping::Cancelled { deadline, .. } => deadline.since(clock.now()).mul_f64(0.9),
+        Stopping::Cancelled { .. } => control.grace().mul_f64(0.9),
         Stopping::Lost => grace.lost,
         Stopping::HostStops => grace.host_stops,
         Stopping::TimedOut => Duration::ZERO,

@@ -17,6 +17,7 @@ pub(crate) struct Control {
     trust: Mutex<Trust>,
     stop: CancellationToken,
     why: OnceLock<Stopping>,
+    grace: OnceLock<Duration>,
     lost: AtomicBool,
     place: Mutex<Option<String>>,
     lines: AtomicU32,
@@ -40,6 +41,7 @@ impl Control {
             trust: Mutex::new(trust),
             stop: CancellationToken::new(),
             why: OnceLock::new(),
+            grace: OnceLock::new(),
             lost: AtomicBool::new(false),
             place: Mutex::new(None),
             lines: AtomicU32::new(0),
@@ -66,6 +68,18 @@ impl Control {
     /// Whether it is known to be lost, whatever the attempt was told first.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Tells the attempt that it was cancelled and has so long to stop: by the store's clock, which this
+    /// host's need not agree with.
+    pub(crate) fn cancel(&self, why: Stopping, grace: Duration) {
+        let _ = self.grace.set(grace);
+        self.stop(why);
+    }
+
+    /// How long a cancelled attempt has to stop.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace.get().copied().unwrap_or_default()
     }
 
     /// Tells the attempt to stop. The first reason stands.

@@ -142,10 +142,13 @@ impl Keeper {
 
     fn tell(&self, control: &Control, renewal: Renewal, sent: Moment) {
         match renewal {
-            Renewal::Held(Holds { cancel, .. }) => {
+            Renewal::Held(Holds { until, cancel }) => {
                 control.renewed(self.lease.trust_from(sent));
                 if let Some(request) = cancel {
-                    control.stop(Stopping::Cancelled { reason: request.reason, deadline: request.deadline });
+                    // What the store's clock showed when it answered.
+                    let grace = request.deadline.since(until.before(self.lease.ttl()));
+                    let why = Stopping::Cancelled { reason: request.reason, deadline: request.deadline };
+                    control.cancel(why, grace);
                 }
             }
             Renewal::Lapsed | Renewal::Lost => control.stop(Stopping::Lost),
