@@ -4,31 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, Failure, HostId, Job, JobId, Kind, QueueName, State, Timestamp, Why, invalid, limits};
+use crate::{
+    AtWork, End, Failure, HostId, Job, JobId, Kind, QueueName, Room, Serving, State, Timestamp, Why, invalid,
+    lapse, limits,
+};
 
 /// Longest part of a failure's message that a reason repeats, in bytes.
 const SHOWN_BYTES: usize = 200;
 /// Most jobs or kinds that a reason lists by name.
 const SHOWN_NAMES: usize = 5;
-
-/// What a host serves of one queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Serves {
-    /// The queue.
-    pub queue: QueueName,
-    /// The kinds that it has handlers for; every kind if `None`.
-    pub kinds: Option<Vec<Kind>>,
-    /// How many jobs of the queue it runs at once.
-    pub slots: u32,
-}
-
-impl Serves {
-    /// Whether a job of this queue and kind may be reserved under these terms.
-    #[must_use]
-    pub fn covers(&self, queue: &QueueName, kind: &Kind) -> bool {
-        self.queue == *queue && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind))
-    }
-}
 
 /// The one predicate of the claim: whether a job may be reserved now by somebody who serves it.
 ///
@@ -81,10 +65,11 @@ pub struct Standing {
     pub job: Job,
     /// Whether its queue is paused.
     pub paused: bool,
-    /// What the live hosts serve.
-    pub serving: Vec<Serves>,
-    /// Jobs of its queue that run now; at most a page.
-    pub running: Vec<JobId>,
+    /// The live hosts that serve its queue, by id.
+    pub serving: Vec<Serving>,
+    /// Jobs that run on those of them that serve its kind: those of its queue, then those of others,
+    /// both oldest first; at most a page.
+    pub running: Vec<AtWork>,
     /// Due jobs that come before it in its queue; counted up to a page.
     pub ahead: u32,
 }
@@ -108,6 +93,13 @@ pub enum Reason {
         until: Timestamp,
         /// Whether its holder has been asked to stop.
         cancelling: bool,
+    },
+    /// Its holder has lost it and it may not be tried again: the next turn ends it.
+    Ending {
+        /// Who had it.
+        holder: HostId,
+        /// How it will end.
+        end: End,
     },
     /// Its queue is paused.
     QueuePaused {
@@ -142,10 +134,12 @@ pub enum Reason {
         /// The kinds that are served there.
         served: Vec<Kind>,
     },
-    /// Every slot of its queue is taken.
+    /// Every slot is taken of the live workers that have a handler for it.
     SlotsFull {
         /// How many there are.
         slots: u32,
+        /// How many of them jobs of other queues have, where the workers' slots in all are short.
+        elsewhere: u32,
         /// The jobs that have them; at most a page.
         running: Vec<JobId>,
     },
@@ -160,6 +154,9 @@ pub enum Reason {
 #[must_use]
 pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     let job = &standing.job;
+    if let Some(ending) = ending(job, now) {
+        return ending;
+    }
     match claimable(&job.state, standing.paused, now) {
         Err(Hindrance::Finished { end, at }) => Reason::Finished { end, at },
         Err(Hindrance::Running { holder, until }) => {
@@ -174,27 +171,52 @@ pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     }
 }
 
+/// What time alone makes of a running job, if that is its end. It is so in a paused queue, too.
+fn ending(job: &Job, now: Timestamp) -> Option<Reason> {
+    let State::Running { holder, .. } = job.state else { return None };
+    let State::Finished { end, .. } = lapse(job, job.fence.epoch(), now)?.state else { return None };
+    Some(Reason::Ending { holder, end })
+}
+
 /// Why a job that may be reserved has not been.
 fn unclaimed(standing: &Standing) -> Reason {
     let job = &standing.job;
-    let of_queue: Vec<&Serves> = standing.serving.iter().filter(|serves| serves.queue == job.queue).collect();
-    if of_queue.is_empty() {
+    if standing.serving.is_empty() {
         return Reason::QueueNotServed { queue: job.queue.clone() };
     }
-    let of_kind: Vec<_> = of_queue.iter().filter(|serves| serves.covers(&job.queue, &job.kind)).collect();
-    if of_kind.is_empty() {
+    let covering: Vec<&Serving> = standing.serving.iter().filter(|host| host.covers(job)).collect();
+    if covering.is_empty() {
+        let serves = standing.serving.iter().flat_map(|host| &host.serves);
         let mut served: Vec<Kind> =
-            of_queue.iter().flat_map(|serves| serves.kinds.iter().flatten().cloned()).collect();
+            serves.flat_map(|serves| serves.kinds.iter().flatten().cloned()).collect();
         served.sort();
         served.dedup();
         return Reason::KindNotServed { kind: job.kind.clone(), served };
     }
-    let slots: u32 = of_queue.iter().map(|serves| serves.slots).fold(0, u32::saturating_add);
-    let running = u32::try_from(standing.running.len()).unwrap_or(u32::MAX);
-    if running >= slots {
-        return Reason::SlotsFull { slots, running: standing.running.clone() };
+    slots_full(standing, &covering).unwrap_or(Reason::Next { ahead: standing.ahead })
+}
+
+/// Who has the slots of these hosts, if none of them has room for the job.
+fn slots_full(standing: &Standing, covering: &[&Serving]) -> Option<Reason> {
+    let (mut all, mut elsewhere) = (0_u32, 0_u32);
+    for host in covering {
+        match host.room(&standing.job) {
+            Room::Free { .. } => return None,
+            Room::QueueFull { slots } => all = all.saturating_add(slots),
+            Room::HostFull { slots } => {
+                all = all.saturating_add(slots);
+                elsewhere = elsewhere.saturating_add(host.elsewhere.min(slots));
+            }
+        }
     }
-    Reason::Next { ahead: standing.ahead }
+    let stands_in_the_way = |at_work: &&AtWork| {
+        covering.iter().any(|host| {
+            host.host == at_work.holder
+                && (!at_work.elsewhere || matches!(host.room(&standing.job), Room::HostFull { .. }))
+        })
+    };
+    let running = standing.running.iter().filter(stands_in_the_way).map(|at_work| at_work.id).collect();
+    Some(Reason::SlotsFull { slots: all, elsewhere, running })
 }
 
 impl fmt::Display for Reason {
@@ -206,6 +228,15 @@ impl fmt::Display for Reason {
             }
             Self::Running { holder, .. } => {
                 write!(f, "it is running on host {holder}, which has been asked to stop")
+            }
+            Self::Ending { holder, end: End::Cancelled } => {
+                write!(
+                    f,
+                    "host {holder} was asked to stop it and never said that it did; the next turn ends it"
+                )
+            }
+            Self::Ending { holder, end: End::Failed | End::Succeeded } => {
+                write!(f, "host {holder} fell silent and its attempts are spent; the next turn ends it")
             }
             Self::QueuePaused { queue } => write!(f, "queue {queue} is paused"),
             Self::DueLater { due, why } => write!(f, "it is due at {due} ({})", why_words(*why)),
@@ -222,11 +253,28 @@ impl fmt::Display for Reason {
                 write!(f, "the kinds served in its queue are: {}", list(served))
             }
             Self::SlotsFull { slots: 0, .. } => f.write_str("the workers of its queue have no slots"),
-            Self::SlotsFull { slots: 1, running } => {
+            Self::SlotsFull { slots: 1, elsewhere: 0, running } => {
                 write!(f, "the one slot of its queue is taken by {}", list(running))
             }
-            Self::SlotsFull { slots, running } => {
+            Self::SlotsFull { slots, elsewhere: 0, running } => {
                 write!(f, "all {slots} slots of its queue are taken by {}", list(running))
+            }
+            Self::SlotsFull { slots: 1, running, .. } => {
+                write!(f, "the one slot of its worker is taken by a job of another queue: {}", list(running))
+            }
+            Self::SlotsFull { slots, elsewhere, running } if elsewhere == slots => {
+                write!(
+                    f,
+                    "all {slots} slots of its workers are taken by jobs of other queues: {}",
+                    list(running)
+                )
+            }
+            Self::SlotsFull { slots, elsewhere, running } => {
+                write!(
+                    f,
+                    "all {slots} slots of its workers are taken, {elsewhere} by jobs of other queues: {}",
+                    list(running)
+                )
             }
             Self::Next { ahead: 0 } => f.write_str("it is next in line"),
             Self::Next { ahead: 1 } => f.write_str("it waits in line behind 1 job"),

@@ -4,8 +4,8 @@ mod common;
 
 use common::{DUE, NOW, at, host, running, waiting};
 use tenure_core::{
-    Cause, End, Failure, Hindrance, Job, JobId, Kind, QueueName, Reason, Serves, Standing, State, Why,
-    claimable, explain, limits,
+    AtWork, CancelRequest, Cause, End, Failure, Hindrance, HostId, Job, JobId, Kind, QueueName, Reason, Room,
+    Serves, Serving, Standing, State, Why, claimable, explain, limits,
 };
 
 fn kind(name: &str) -> Kind {
@@ -16,9 +16,26 @@ fn queue(name: &str) -> QueueName {
     QueueName::new(name).expect("a name")
 }
 
-fn serves(name: &str, kinds: Option<&[&str]>, slots: u32) -> Serves {
+fn host_of(number: u8) -> HostId {
+    HostId::from_bytes([number; 16])
+}
+
+/// A host that serves nothing but the queue, with all its slots, and is idle.
+fn serving(number: u8, kinds: Option<&[&str]>, slots: u32) -> Serving {
     let kinds = kinds.map(|kinds| kinds.iter().map(|name| kind(name)).collect());
-    Serves { queue: queue(name), kinds, slots }
+    let serves = vec![Serves { queue: queue("out"), kinds, slots }];
+    Serving { host: host_of(number), slots, serves, running: 0, elsewhere: 0 }
+}
+
+/// A host that gives the queue so many of its slots, and runs so much of the queue and of others.
+fn busy(number: u8, (of_queue, slots): (u32, u32), (running, elsewhere): (u32, u32)) -> Serving {
+    Serving { slots, running, elsewhere, ..serving(number, None, of_queue) }
+}
+
+/// Jobs of the queue, or of another, that this host runs.
+fn at_work(host: u8, elsewhere: bool, numbers: &[u8]) -> Vec<AtWork> {
+    let one = |n: &u8| AtWork { id: JobId::from_bytes([*n; 16]), holder: host_of(host), elsewhere };
+    numbers.iter().map(one).collect()
 }
 
 fn ids(number: u8) -> Vec<JobId> {
@@ -27,7 +44,8 @@ fn ids(number: u8) -> Vec<JobId> {
 
 /// A job against which nothing stands.
 fn standing(job: Job) -> Standing {
-    Standing { job, paused: false, serving: vec![serves("out", None, 2)], running: ids(1), ahead: 0 }
+    let running = at_work(1, false, &[1]);
+    Standing { job, paused: false, serving: vec![busy(1, (2, 2), (1, 0))], running, ahead: 0 }
 }
 
 fn waits(due: u64, why: Why) -> Job {
@@ -95,40 +113,34 @@ fn a_job_that_backs_off_names_the_attempt_and_its_error_on_one_line() {
 
 #[test]
 fn a_queue_that_nobody_serves_is_named() {
-    for serving in [vec![], vec![serves("default", None, 2)]] {
-        let alone = Standing { serving, ..standing(waiting()) };
-        assert_eq!(told(&alone), "no live worker serves queue out");
-    }
+    let alone = Standing { serving: vec![], ..standing(waiting()) };
+    assert_eq!(told(&alone), "no live worker serves queue out");
 }
 
 /// River #1105: a job of an unknown kind waits and says so; it is not discarded.
 #[test]
 fn a_kind_that_nobody_serves_is_named_beside_those_that_are() {
     let of = |serving| told(&Standing { serving, ..standing(waiting()) });
-    let two = vec![
-        serves("out", Some(&["sms", "fax"]), 2),
-        serves("out", Some(&["sms"]), 2),
-        serves("default", Some(&["mail"]), 2),
-    ];
+    let two = vec![serving(1, Some(&["sms", "fax"]), 2), serving(2, Some(&["sms"]), 2)];
     assert_eq!(
         of(two),
         "no live worker has a handler for kind mail; the kinds served in its queue are: fax, sms"
     );
     assert_eq!(
-        of(vec![serves("out", Some(&[]), 2)]),
+        of(vec![serving(1, Some(&[]), 2)]),
         "no live worker has a handler for kind mail; no kind at all is served in its queue"
     );
     let names: Vec<String> = (100..1_000).map(|n| format!("kind-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    assert!(of(vec![serves("out", Some(&names), 2)]).ends_with("kind-103, kind-104 and 895 more"));
+    assert!(of(vec![serving(1, Some(&names), 2)]).ends_with("kind-103, kind-104 and 895 more"));
 }
 
 #[test]
 fn full_slots_name_the_jobs_that_have_them() {
-    let full = |slots, running| {
+    let full = |slots, running: u8| {
         told(&Standing {
-            serving: vec![serves("out", None, slots)],
-            running: ids(running),
+            serving: vec![busy(1, (slots, slots), (running.into(), 0))],
+            running: at_work(1, false, &(1..=running).collect::<Vec<_>>()),
             ..standing(waiting())
         })
     };
@@ -141,9 +153,77 @@ fn full_slots_name_the_jobs_that_have_them() {
 
 #[test]
 fn slots_of_all_hosts_count_and_never_overflow() {
-    let serving = vec![serves("out", None, u32::MAX), serves("out", None, 7)];
-    let wide = Standing { serving, running: ids(9), ..standing(waiting()) };
+    let most = u32::MAX;
+    let free = vec![busy(1, (7, 7), (7, 0)), busy(2, (most, most), (most - 1, 0))];
+    let wide = Standing { serving: free, ..standing(waiting()) };
     assert_eq!(explain(&wide, at(NOW)), Reason::Next { ahead: 0 });
+    let full = vec![busy(1, (7, 7), (7, most)), busy(2, (most, most), (9, most))];
+    let wide = Standing { serving: full, running: vec![], ..standing(waiting()) };
+    let reason = Reason::SlotsFull { slots: most, elsewhere: most, running: vec![] };
+    assert_eq!(explain(&wide, at(NOW)), reason);
+}
+
+/// A slot of the queue may be free, and the worker busy all the same.
+#[test]
+fn slots_that_other_queues_took_are_told_with_the_jobs_that_have_them() {
+    let mut running = at_work(1, false, &[1]);
+    running.extend(at_work(1, true, &[2, 3]));
+    let of = |serving: Serving| {
+        told(&Standing { serving: vec![serving], running: running.clone(), ..standing(waiting()) })
+    };
+    let [one, two, three] = [1, 2, 3].map(|n| JobId::from_bytes([n; 16]));
+    assert_eq!(
+        of(busy(1, (3, 3), (1, 2))),
+        format!("all 3 slots of its workers are taken, 2 by jobs of other queues: {one}, {two}, {three}")
+    );
+    assert_eq!(of(busy(1, (3, 4), (1, 2))), "it is next in line");
+    // Its queue may have no more, whatever the others do.
+    assert_eq!(of(busy(1, (1, 3), (1, 2))), format!("the one slot of its queue is taken by {one}"));
+
+    running = at_work(1, true, &[2, 3]);
+    let of = |serving: Serving| {
+        told(&Standing { serving: vec![serving], running: running.clone(), ..standing(waiting()) })
+    };
+    assert_eq!(
+        of(busy(1, (1, 2), (0, 2))),
+        format!("all 2 slots of its workers are taken by jobs of other queues: {two}, {three}")
+    );
+    assert_eq!(
+        of(busy(1, (1, 1), (0, 1))),
+        format!("the one slot of its worker is taken by a job of another queue: {two}, {three}")
+    );
+}
+
+#[test]
+fn slots_of_hosts_without_a_handler_for_the_kind_do_not_count() {
+    let able = busy(1, (1, 1), (1, 0));
+    let mut running = at_work(1, false, &[1]);
+    running.extend(at_work(2, false, &[2]));
+    let unable = Serving { running: 1, ..serving(2, Some(&["sms"]), 9) };
+    let stands = Standing { serving: vec![able, unable], running, ..standing(waiting()) };
+    let reason = Reason::SlotsFull { slots: 1, elsewhere: 0, running: ids(1) };
+    assert_eq!(explain(&stands, at(NOW)), reason);
+}
+
+#[test]
+fn the_room_of_a_host_is_the_smaller_of_what_its_queue_and_the_whole_leave() {
+    #[rustfmt::skip]
+    let rows = [
+        // slots of the queue and in all, jobs of the queue and of others, room
+        ((2, 4), (0, 0), Room::Free { slots: 2 }),
+        ((2, 4), (1, 0), Room::Free { slots: 1 }),
+        ((2, 4), (0, 3), Room::Free { slots: 1 }),
+        ((2, 4), (0, 4), Room::HostFull { slots: 4 }),
+        ((2, 4), (1, 9), Room::HostFull { slots: 4 }),
+        ((2, 4), (2, 0), Room::QueueFull { slots: 2 }),
+        ((2, 4), (2, 2), Room::QueueFull { slots: 2 }),
+        ((9, 4), (4, 0), Room::QueueFull { slots: 4 }),
+        ((0, 4), (0, 0), Room::QueueFull { slots: 0 }),
+        ((4, 0), (0, 0), Room::QueueFull { slots: 0 }),
+    ];
+    for (slots, jobs, room) in rows {
+        assert_eq!(busy(1, slots, jobs).room(&waiting()), room, "{slots:?} {jobs:?}");
+    }
 }
 
 #[test]
@@ -161,7 +241,7 @@ fn a_job_against_which_nothing_stands_says_how_many_are_before_it() {
 #[test]
 fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
     let everything =
-        |job: Job| Standing { paused: true, serving: vec![], running: ids(9), ahead: 9, ..standing(job) };
+        |job: Job| Standing { paused: true, serving: vec![], running: vec![], ahead: 9, ..standing(job) };
     let reason = |standing: &Standing| explain(standing, at(NOW));
 
     let finished = State::Finished { at: at(900), end: End::Failed };
@@ -180,13 +260,14 @@ fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
     stands.job = waiting();
     assert_eq!(reason(&stands), Reason::QueueNotServed { queue: queue("out") });
 
-    stands.serving = vec![serves("out", Some(&["sms"]), 2)];
+    stands.serving = vec![serving(1, Some(&["sms"]), 2)];
     assert_eq!(reason(&stands), Reason::KindNotServed { kind: kind("mail"), served: vec![kind("sms")] });
 
-    stands.serving.push(serves("out", Some(&["mail"]), 2));
-    assert_eq!(reason(&stands), Reason::SlotsFull { slots: 4, running: ids(9) });
+    stands.serving.push(Serving { running: 2, ..serving(2, Some(&["mail"]), 2) });
+    stands.running = at_work(2, false, &[1, 2]);
+    assert_eq!(reason(&stands), Reason::SlotsFull { slots: 2, elsewhere: 0, running: ids(2) });
 
-    stands.running = ids(3);
+    stands.serving[1].running = 1;
     assert_eq!(reason(&stands), Reason::Next { ahead: 9 });
 }
 
@@ -223,4 +304,25 @@ fn a_lapsed_job_is_in_line_again_and_is_explained_as_such() {
     assert_eq!(told(&standing(running(1, 1, NOW))), "it is next in line");
     let alone = Standing { serving: vec![], ..standing(running(1, 1, NOW)) };
     assert_eq!(told(&alone), "no live worker serves queue out");
+}
+
+/// It is not granted again: the turn that finds it ends it, and a pause does not keep it from that.
+#[test]
+fn a_lapsed_job_that_may_not_be_tried_again_is_about_to_end() {
+    let host = host();
+    for paused in [false, true] {
+        let of = |job: Job| told(&Standing { paused, ..standing(job) });
+        let spent = format!("host {host} fell silent and its attempts are spent; the next turn ends it");
+        assert_eq!(of(running(common::ATTEMPTS, 3, NOW)), spent);
+        assert_eq!(of(running(1, common::DELIVERIES, NOW)), spent);
+
+        let asked = |until, grace| Job {
+            cancel: Some(CancelRequest::new(at(900), common::seconds(grace), "enough")),
+            ..running(1, 1, until)
+        };
+        let deaf =
+            format!("host {host} was asked to stop it and never said that it did; the next turn ends it");
+        assert_eq!(of(asked(NOW, 500)), deaf, "silent");
+        assert_eq!(of(asked(NOW + 1, 100)), deaf, "its time to stop is over");
+    }
 }

@@ -130,13 +130,18 @@ fn reasons() -> impl Strategy<Value = Reason> {
             until,
             cancelling
         }),
+        (hosts(), ends()).prop_map(|(holder, end)| Reason::Ending { holder, end }),
         queues().prop_map(|queue| Reason::QueuePaused { queue }),
         (instants(), whys()).prop_map(|(due, why)| Reason::DueLater { due, why }),
         (instants(), any::<u32>(), option::of(failures()))
             .prop_map(|(due, attempts, failure)| Reason::BackingOff { due, attempts, failure }),
         queues().prop_map(|queue| Reason::QueueNotServed { queue }),
         (kinds(), vec(kinds(), 0..4)).prop_map(|(kind, served)| Reason::KindNotServed { kind, served }),
-        (any::<u32>(), running()).prop_map(|(slots, running)| Reason::SlotsFull { slots, running }),
+        (any::<u32>(), any::<u32>(), running()).prop_map(|(slots, elsewhere, running)| Reason::SlotsFull {
+            slots,
+            elsewhere,
+            running
+        }),
         any::<u32>().prop_map(|ahead| Reason::Next { ahead }),
     ]
 }

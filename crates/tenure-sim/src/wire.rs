@@ -201,9 +201,19 @@ impl Jobs for Wire {
 }
 
 impl Hosts for Wire {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
         let (name, serves) = (name.to_owned(), serves.to_vec());
-        self.send("announce", move |store| async move { store.announce(id, &name, &serves, ttl).await })
+        self.send(
+            "announce",
+            move |store| async move { store.announce(id, &name, slots, &serves, ttl).await },
+        )
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

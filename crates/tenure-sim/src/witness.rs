@@ -220,8 +220,15 @@ impl Jobs for Witness {
 }
 
 impl Hosts for Witness {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
-        self.store.announce(id, name, serves, ttl)
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
+        self.store.announce(id, name, slots, serves, ttl)
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

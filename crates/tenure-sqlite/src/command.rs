@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Announce {
         id: HostId,
         name: String,
+        slots: u32,
         serves: Vec<Serves>,
         ttl: Duration,
         reply: Reply<()>,
@@ -69,8 +70,8 @@ impl Command {
             Self::Change(change, selection, reply) => hold(held, reply, writing.change(&change, &selection)),
             Self::Tend(reply) => hold(held, reply, writing.tend()),
             Self::SetPaused(queue, paused, reply) => hold(held, reply, writing.set_paused(&queue, paused)),
-            Self::Announce { id, name, serves, ttl, reply } => {
-                hold(held, reply, writing.announce(id, &name, &serves, ttl))
+            Self::Announce { id, name, slots, serves, ttl, reply } => {
+                hold(held, reply, writing.announce(id, &name, slots, &serves, ttl))
             }
             Self::Retire(id, reply) => hold(held, reply, writing.retire(id)),
             Self::Look => Ok(()),

@@ -72,3 +72,13 @@ fn a_listing_follows_an_index_in_both_orders() {
     let running = plan(&conn, listing::RUNNING);
     assert!(running.iter().all(|step| step.contains("standing_lapse")), "{running:?}");
 }
+
+/// Not through all that has ever run.
+#[test]
+fn what_runs_is_found_among_what_runs() {
+    let (_directory, conn) = file();
+    for sql in [views::BUSY, views::AT_WORK] {
+        let steps = plan(&conn, sql);
+        assert!(steps.iter().any(|step| step.contains("standing_lapse")), "{steps:?}");
+    }
+}

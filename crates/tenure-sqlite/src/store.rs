@@ -184,9 +184,16 @@ impl Jobs for SqliteStore {
 }
 
 impl Hosts for SqliteStore {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
         let (name, serves) = (name.to_owned(), serves.to_vec());
-        Box::pin(self.write(move |reply| Command::Announce { id, name, serves, ttl, reply }))
+        Box::pin(self.write(move |reply| Command::Announce { id, name, slots, serves, ttl, reply }))
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

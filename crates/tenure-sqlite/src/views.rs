@@ -1,9 +1,12 @@
 //! Looking, on a connection of its own.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
-use tenure_core::{Attempt, Job, JobId, LogLine, Standing, State, StateName, Timestamp, limits};
+use tenure_core::{
+    AtWork, Attempt, Job, JobId, LogLine, Serving, Standing, State, StateName, Timestamp, limits,
+};
 use tenure_store::{Count, Page, PageAsk, QueueInfo};
 
+use crate::fault::unreadable;
 use crate::listing::{self, WalkAsk, walk};
 use crate::rows::{Stored, find, seq_of};
 use crate::{attempts, hosts, value};
@@ -15,9 +18,17 @@ pub(crate) const AHEAD_IN_LINE: &str = "SELECT count(*) FROM (SELECT 1 FROM read
 /// Due, but not in line yet.
 pub(crate) const AHEAD_IN_DIARY: &str = "SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later
      WHERE due <= ?5 ORDER BY due LIMIT ?6 + 0) WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4)";
-const AT_WORK: &str =
-    "SELECT j.id FROM standing s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN job j ON j.seq = s.seq
-     WHERE s.state = 1 AND l.queue = ?1 AND s.until > ?2 ORDER BY s.seq LIMIT ?3 + 0";
+/// How many jobs each holder runs, of this queue and of others.
+pub(crate) const BUSY: &str = "SELECT s.holder, l.queue <> ?1, count(*)
+     FROM standing s INDEXED BY standing_lapse CROSS JOIN lane l ON l.id = s.lane
+     WHERE s.state = 1 AND s.until > ?2 GROUP BY 1, 2";
+/// What these holders run: of this queue, then of others. The holders are a JSON array of their ids in hex.
+pub(crate) const AT_WORK: &str = "SELECT j.id, w.holder, w.elsewhere FROM (
+         SELECT s.seq, s.holder, l.queue <> ?1 AS elsewhere
+         FROM standing s INDEXED BY standing_lapse CROSS JOIN lane l ON l.id = s.lane
+         WHERE s.state = 1 AND s.until > ?2 AND s.holder IN (SELECT unhex(value) FROM json_each(?3))
+         ORDER BY elsewhere, s.seq LIMIT ?4 + 0
+     ) w CROSS JOIN job j ON j.seq = w.seq ORDER BY w.elsewhere, w.seq";
 
 /// Most jobs that are counted or named around another.
 const SURROUNDING: usize = 1000;
@@ -91,13 +102,45 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
         .prepare_cached("SELECT paused FROM queue WHERE name = ?1")?
         .query_row([queue], |row| row.get(0))
         .optional()?;
-    let serving = hosts::alive(conn, now)?.into_iter().flat_map(|host| host.serves).collect();
-    let running = conn
-        .prepare_cached(AT_WORK)?
-        .query_map(params![queue, now.as_micros(), value::bound(SURROUNDING)], |row| value::job_id(row, 0))?
-        .collect::<Result<Vec<_>>>()?;
+    let alive = hosts::alive(conn, now)?;
+    let mut serving: Vec<Serving> = alive.iter().filter_map(|host| host.serving(&stored.job.queue)).collect();
+    count_busy(conn, &stored.job, &mut serving, now)?;
+    let running = at_work(conn, &stored.job, &serving, now)?;
     let ahead = ahead_of(conn, &stored, now)?;
     Ok(Some(Standing { paused: paused.unwrap_or(false), serving, running, ahead, job: stored.job }))
+}
+
+/// Counts what these hosts run.
+fn count_busy(conn: &Connection, job: &Job, serving: &mut [Serving], now: Timestamp) -> Result<()> {
+    if serving.is_empty() {
+        return Ok(());
+    }
+    let mut statement = conn.prepare_cached(BUSY)?;
+    let mut rows = statement.query(params![job.queue.as_str(), now.as_micros()])?;
+    while let Some(row) = rows.next()? {
+        let holder = value::host_id(row, 0)?;
+        let Some(host) = serving.iter_mut().find(|host| Some(host.host) == holder) else { continue };
+        *if row.get(1)? { &mut host.elsewhere } else { &mut host.running } = row.get(2)?;
+    }
+    Ok(())
+}
+
+/// What those of the hosts run that serve the job.
+fn at_work(conn: &Connection, job: &Job, serving: &[Serving], now: Timestamp) -> Result<Vec<AtWork>> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let covering = serving.iter().filter(|host| host.covers(job));
+    let holders: Vec<String> = covering.map(|host| hex(host.host.as_bytes())).collect();
+    if holders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of =
+        params![job.queue.as_str(), now.as_micros(), value::to_json(&holders)?, value::bound(SURROUNDING)];
+    let mut statement = conn.prepare_cached(AT_WORK)?;
+    let at_work = statement.query_map(of, |row| {
+        let holder = value::host_id(row, 1)?.ok_or_else(|| unreadable("a running job without a holder"))?;
+        Ok(AtWork { id: value::job_id(row, 0)?, holder, elsewhere: row.get(2)? })
+    })?;
+    at_work.collect()
 }
 
 fn lanes_of(conn: &Connection, queue: &str) -> Result<Vec<i64>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tenure_core::{HostId, Serves, Timestamp};
+use tenure_core::{HostId, QueueName, Serves, Serving, Timestamp};
 
 use crate::Answer;
 
@@ -18,14 +18,35 @@ pub struct Host {
     pub started: Timestamp,
     /// Until when it counts as alive unless it announces itself again.
     pub until: Timestamp,
-    /// What its workers serve.
+    /// How many jobs it runs at once, of all queues together.
+    pub slots: u32,
+    /// What it serves of each queue.
     pub serves: Vec<Serves>,
+}
+
+impl Host {
+    /// The host as one that serves a queue and runs nothing yet; `None` if it does not serve the queue.
+    #[must_use]
+    pub fn serving(&self, queue: &QueueName) -> Option<Serving> {
+        let serves: Vec<Serves> =
+            self.serves.iter().filter(|serves| serves.queue == *queue).cloned().collect();
+        let serving = Serving { host: self.id, slots: self.slots, serves, running: 0, elsewhere: 0 };
+        (!serving.serves.is_empty()).then_some(serving)
+    }
 }
 
 /// Who is there.
 pub trait Hosts {
-    /// Says that a host lives for another `ttl`, and what it serves. Repeating it is harmless.
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()>;
+    /// Says that a host lives for another `ttl`, how many jobs it runs at once, and what it serves.
+    /// Repeating it is harmless.
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()>;
 
     /// Says that a host has gone. Its reservations are not touched: they lapse, or were given back.
     fn retire(&self, id: HostId) -> Answer<'_, ()>;

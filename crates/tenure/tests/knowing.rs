@@ -93,9 +93,9 @@ async fn explain_names_the_one_reason() {
             kinds: Some(kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect()),
             slots,
         };
-        rig.store.announce(host(1), "a", &[serves(&["other"], 1)], LEASE).await.unwrap();
+        rig.store.announce(host(1), "a", 1, &[serves(&["other"], 1)], LEASE).await.unwrap();
         assert!(matches!(explain(id).await, Reason::KindNotServed { .. }));
-        rig.store.announce(host(1), "a", &[serves(&["plain"], 1)], LEASE).await.unwrap();
+        rig.store.announce(host(1), "a", 1, &[serves(&["plain"], 1)], LEASE).await.unwrap();
         assert_eq!(explain(id).await, Reason::Next { ahead: 0 });
 
         let second = rig.tenure.enqueue(Plain { number: 2 }).await.unwrap().id();
@@ -110,7 +110,7 @@ async fn explain_names_the_one_reason() {
         let running = rig.reserve_all(host(1)).await;
         assert!(matches!(explain(id).await, Reason::Running { cancelling: false, .. }));
         let third = rig.tenure.enqueue(Plain { number: 4 }).await.unwrap().id();
-        let Reason::SlotsFull { slots: 1, running: holders } = explain(third).await else {
+        let Reason::SlotsFull { slots: 1, elsewhere: 0, running: holders } = explain(third).await else {
             panic!("slots are full")
         };
         assert_eq!(holders, [id, second], "{}", rig.name);

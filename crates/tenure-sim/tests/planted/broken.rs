@@ -223,8 +223,15 @@ fn other(id: JobId) -> JobId {
 }
 
 impl Hosts for Broken {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
-        self.inner.announce(id, name, serves, ttl)
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
+        self.inner.announce(id, name, slots, serves, ttl)
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

@@ -138,11 +138,12 @@ CREATE TABLE unique_key (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX unique_key_until ON unique_key (until) WHERE until IS NOT NULL;
 
--- `serves` is JSON.
+-- `slots`: how many jobs it runs at once, of all queues together. `serves` is JSON.
 CREATE TABLE host (
     id      BLOB PRIMARY KEY,
     name    TEXT    NOT NULL,
     started INTEGER NOT NULL,
     until   INTEGER NOT NULL,
+    slots   INTEGER NOT NULL,
     serves  TEXT    NOT NULL
 ) STRICT, WITHOUT ROWID;

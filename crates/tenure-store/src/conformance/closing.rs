@@ -49,7 +49,7 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.report(vec![Report { held: ownership, progress: None, lines: vec![] }]).await.map(drop));
     closed(store.change(cancel_within(TTL), Selection::Ids(vec![id])).await.map(drop));
     closed(store.tend().await.map(drop));
-    closed(store.announce(given.holder, "web-1", &[], TTL).await);
+    closed(store.announce(given.holder, "web-1", 1, &[], TTL).await);
     closed(store.retire(given.holder).await);
     closed(store.hosts().await.map(drop));
     closed(store.job(id).await.map(drop));

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use tenure_core::{
-    Due, JobId, NewJob, OnConflict, Reason, Serves, State, StateName, Why, Window, explain, lapse,
+    AtWork, Due, End, HostId, Job, JobId, NewJob, OnConflict, Reason, Serves, Serving, State, StateName, Why,
+    Window, explain, limits,
 };
 
 use super::generator::{Generator, QUEUES};
@@ -12,6 +13,7 @@ use super::given::{
 };
 use super::operation::Side;
 use super::{Test, test};
+use crate::{Kinds, Reserve, Want};
 
 /// Random histories after which explanation and claim are compared.
 const HISTORIES: u64 = 60;
@@ -20,9 +22,10 @@ const STEPS: usize = 40;
 pub(super) fn tests() -> Vec<Test> {
     vec![
         test(a_job_that_is_not_there_has_no_standing),
-        test(a_standing_shows_the_job_and_what_the_live_hosts_serve),
+        test(a_standing_shows_the_job_and_the_live_hosts_that_serve_its_queue),
         test(hosts_that_fell_silent_serve_nothing),
-        test(a_standing_lists_what_runs_in_the_queue_oldest_first),
+        test(a_standing_lists_what_takes_slots_of_its_hosts_its_own_queue_first),
+        test(a_standing_counts_what_each_host_runs_though_it_does_not_list_it_all),
         test(what_has_lapsed_does_not_run),
         test(a_standing_counts_the_due_jobs_that_come_before),
         test(a_job_that_is_not_due_has_nothing_ahead),
@@ -34,8 +37,12 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_nobody_serves_is_explained_by_that),
         test(a_job_of_an_unknown_kind_is_explained_by_that),
         test(a_job_behind_full_slots_is_explained_by_what_has_them),
+        test(a_job_behind_slots_that_other_queues_took_is_explained_by_that),
+        test(free_slots_of_a_host_without_a_handler_for_the_kind_do_not_count),
+        test(a_lapsed_job_that_may_not_be_tried_again_is_explained_by_its_end),
         test(a_job_that_nothing_stands_against_is_next),
         test(what_is_explained_as_next_is_what_a_turn_grants),
+        test(what_is_explained_as_next_is_what_free_slots_would_be_granted),
     ]
 }
 
@@ -52,8 +59,15 @@ fn serves(name: &str, kinds: Option<&[&str]>, slots: u32) -> Serves {
     Serves { queue: queue(name), kinds, slots }
 }
 
+/// Announces a host with a slot for whatever its queues may run.
 async fn announce(given: &Given, number: u8, serves: &[Serves]) {
-    given.store.announce(host(number), "web", serves, minutes(1)).await.unwrap();
+    let slots = serves.iter().map(|serves| serves.slots).sum();
+    given.store.announce(host(number), "web", slots, serves, minutes(1)).await.unwrap();
+}
+
+/// Announces the host that reserves.
+async fn announce_holder(given: &Given, slots: u32, serves: &[Serves]) {
+    given.store.announce(given.holder, "web", slots, serves, minutes(1)).await.unwrap();
 }
 
 async fn a_job_that_is_not_there_has_no_standing(given: Given) {
@@ -61,15 +75,18 @@ async fn a_job_that_is_not_there_has_no_standing(given: Given) {
     assert_eq!(given.store.standing(given.id()).await.unwrap(), None);
 }
 
-async fn a_standing_shows_the_job_and_what_the_live_hosts_serve(given: Given) {
+async fn a_standing_shows_the_job_and_the_live_hosts_that_serve_its_queue(given: Given) {
     let id = given.put(given.new_job("mail")).await;
     let (mail, post) = (serves("mail", None, 8), serves("post", Some(&["send"]), 1));
-    announce(&given, 1, &[mail.clone(), post.clone()]).await;
     announce(&given, 2, std::slice::from_ref(&mail)).await;
+    announce(&given, 1, &[mail.clone(), post.clone()]).await;
+    announce(&given, 3, std::slice::from_ref(&post)).await;
     let standing = standing(&given, id).await;
     assert_eq!(standing.job, given.job(id).await);
     assert!(!standing.paused);
-    assert_eq!(standing.serving, [mail.clone(), post, mail]);
+    let idle =
+        |n, slots| Serving { host: host(n), slots, serves: vec![mail.clone()], running: 0, elsewhere: 0 };
+    assert_eq!(standing.serving, [idle(1, 9), idle(2, 8)]);
 }
 
 async fn hosts_that_fell_silent_serve_nothing(given: Given) {
@@ -81,24 +98,61 @@ async fn hosts_that_fell_silent_serve_nothing(given: Given) {
     assert_eq!(standing(&given, id).await.serving, []);
 }
 
-async fn a_standing_lists_what_runs_in_the_queue_oldest_first(given: Given) {
+async fn a_standing_lists_what_takes_slots_of_its_hosts_its_own_queue_first(given: Given) {
+    announce_holder(&given, 8, &[serves("mail", None, 8), serves("post", None, 8)]).await;
     let post = given.enqueue("post", 1).await[0];
     let first = given.put(NewJob { priority: priority(9), ..given.new_job("mail") }).await;
     let others = given.enqueue("mail", 3).await;
     given.reserve("mail", 3).await;
     given.take("mail").await;
     given.take("post").await;
+    // What runs on hosts that do not serve the queue, or not the kind, takes no slot from it.
+    given.enqueue("mail", 2).await;
+    for number in [90, 91] {
+        let ask = Reserve { holder: host(number), ..given.ask(vec![want("mail", 1)], 1) };
+        assert_eq!(given.turn(ask).await.jobs.len(), 1);
+    }
+    announce(&given, 91, &[serves("mail", Some(&["print"]), 8)]).await;
+
     let waiting = given.put(given.new_job("mail")).await;
-    let running = standing(&given, waiting).await.running;
-    assert_eq!(running, [first, others[0], others[1], others[2]]);
-    assert_eq!(standing(&given, post).await.running, [post]);
+    let standing = standing(&given, waiting).await;
+    let by_holder = |(id, elsewhere)| AtWork { id, holder: given.holder, elsewhere };
+    let mail = [first, others[0], others[1], others[2]].map(|id| by_holder((id, false)));
+    assert_eq!(standing.running[..4], mail);
+    assert_eq!(standing.running[4..], [by_holder((post, true))]);
+    let busy = |number| {
+        let found = standing.serving.iter().find(|host| host.host == number).expect("it serves the queue");
+        (found.running, found.elsewhere)
+    };
+    assert_eq!((busy(given.holder), busy(host(91))), ((4, 1), (1, 0)));
+}
+
+async fn a_standing_counts_what_each_host_runs_though_it_does_not_list_it_all(given: Given) {
+    announce_holder(&given, 2_000, &[serves("mail", None, 1_500)]).await;
+    let more = limits::PAGE_JOBS + 5;
+    let id = given.enqueue("mail", more + 1).await[more];
+    let mut left = more;
+    while left > 0 {
+        left -= given.reserve("mail", left).await.len();
+    }
+    let standing = standing(&given, id).await;
+    assert_eq!(standing.serving[0].running as usize, more);
+    assert_eq!(standing.running.len(), limits::PAGE_JOBS);
+    assert_eq!(reason(&given, id).await, Reason::Next { ahead: 0 });
 }
 
 async fn what_has_lapsed_does_not_run(given: Given) {
+    announce_holder(&given, 8, &[serves("mail", None, 8)]).await;
     let lapsed = given.running().await.job().id;
-    assert_eq!(standing(&given, lapsed).await.running, [lapsed]);
+    let shown = async || {
+        let standing = standing(&given, lapsed).await;
+        let listed: Vec<JobId> = standing.running.iter().map(|at_work| at_work.id).collect();
+        (standing.serving[0].running, listed)
+    };
+    assert_eq!(shown().await, (1, vec![lapsed]));
     given.pass(TTL);
-    assert_eq!(standing(&given, lapsed).await.running, []);
+    announce_holder(&given, 8, &[serves("mail", None, 8)]).await;
+    assert_eq!(shown().await, (0, vec![]));
 }
 
 async fn a_standing_counts_the_due_jobs_that_come_before(given: Given) {
@@ -186,15 +240,55 @@ async fn a_job_of_an_unknown_kind_is_explained_by_that(given: Given) {
 }
 
 async fn a_job_behind_full_slots_is_explained_by_what_has_them(given: Given) {
-    announce(&given, 1, &[serves("mail", None, 2)]).await;
+    announce_holder(&given, 2, &[serves("mail", None, 2)]).await;
     let jobs = given.enqueue("mail", 3).await;
     let taken = given.reserve("mail", 2).await;
     let running = vec![jobs[0], jobs[1]];
-    assert_eq!(reason(&given, jobs[2]).await, Reason::SlotsFull { slots: 2, running });
+    assert_eq!(reason(&given, jobs[2]).await, Reason::SlotsFull { slots: 2, elsewhere: 0, running });
     for reserved in taken {
         given.succeed(reserved).await;
     }
     assert_eq!(reason(&given, jobs[2]).await, Reason::Next { ahead: 0 });
+}
+
+async fn a_job_behind_slots_that_other_queues_took_is_explained_by_that(given: Given) {
+    announce_holder(&given, 2, &[serves("mail", None, 2), serves("post", None, 2)]).await;
+    let (mail, post) = (given.enqueue("mail", 2).await, given.enqueue("post", 1).await);
+    let first = given.take("mail").await;
+    assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
+    let other = given.take("post").await;
+    let running = vec![mail[0], post[0]];
+    assert_eq!(reason(&given, mail[1]).await, Reason::SlotsFull { slots: 2, elsewhere: 1, running });
+    given.succeed(first).await;
+    assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
+    given.succeed(other).await;
+}
+
+async fn free_slots_of_a_host_without_a_handler_for_the_kind_do_not_count(given: Given) {
+    announce_holder(&given, 1, &[serves("mail", None, 1)]).await;
+    announce(&given, 2, &[serves("mail", Some(&["print"]), 8)]).await;
+    let jobs = given.enqueue("mail", 2).await;
+    let taken = given.take("mail").await;
+    let full = Reason::SlotsFull { slots: 1, elsewhere: 0, running: vec![jobs[0]] };
+    assert_eq!(reason(&given, jobs[1]).await, full);
+    announce(&given, 2, &[serves("mail", Some(&["send"]), 8)]).await;
+    assert_eq!(reason(&given, jobs[1]).await, Reason::Next { ahead: 0 }, "now it has one");
+    given.succeed(taken).await;
+}
+
+async fn a_lapsed_job_that_may_not_be_tried_again_is_explained_by_its_end(given: Given) {
+    let (spent, asked) =
+        (given.put(given.with_attempts("mail", 1)).await, given.put(given.with_attempts("mail", 3)).await);
+    given.reserve("mail", 2).await;
+    given.change(asked, cancel_within(minutes(9))).await;
+    given.pass(TTL);
+    announce_holder(&given, 8, &[serves("mail", None, 8)]).await;
+    let holder = given.holder;
+    assert_eq!(reason(&given, spent).await, Reason::Ending { holder, end: End::Failed });
+    assert_eq!(reason(&given, asked).await, Reason::Ending { holder, end: End::Cancelled });
+    assert!(given.reserve("mail", 8).await.is_empty());
+    assert_eq!(given.state(spent).await, StateName::Failed);
+    assert_eq!(given.state(asked).await, StateName::Cancelled);
 }
 
 async fn a_job_that_nothing_stands_against_is_next(given: Given) {
@@ -212,13 +306,8 @@ async fn a_job_that_nothing_stands_against_is_next(given: Given) {
 async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     let (mut granted_in_all, mut left_in_all) = (0, 0);
     for seed in 1..=HISTORIES {
-        let given = given.anew(seed).await;
-        let mut generator = Generator::new(seed);
-        let mut side = Side::new(given.store.clone(), given.clock.clone());
-        for _ in 0..STEPS {
-            let operation = generator.draw(given.now(), &side);
-            side.apply(&operation).await;
-        }
+        let (given, _) = after_a_history(&given, seed).await;
+        announce(&given, 99, &QUEUES.map(|name| serves(name, None, 1_000))).await;
         let (next, others) = explained(&given).await;
         let wants = QUEUES.map(|name| want(name, 1_000)).to_vec();
         let granted = given.turn(given.ask(wants, 1_000)).await.jobs;
@@ -231,17 +320,76 @@ async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     assert!(granted_in_all > 50 && left_in_all > 50, "{granted_in_all} granted, {left_in_all} left");
 }
 
-/// The jobs that are explained as next while hosts with many slots serve everything, and how many are not.
+/// The same where slots are few: the jobs that are explained as next are those for which a host has a
+/// handler and a free slot, each were it the first in line.
+async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Given) {
+    let (mut granted_in_all, mut full_in_all) = (0, 0);
+    for seed in 1..=HISTORIES {
+        let (given, generator) = after_a_history(&given, seed).await;
+        let mut asks = Vec::new();
+        for number in 1..=3 {
+            let (slots, serves) = generator.few_slots();
+            given.store.announce(host(number), "web", slots, &serves, minutes(1)).await.unwrap();
+            asks.push(ask_of_free_slots(&given, host(number), slots, &serves).await);
+        }
+        let (next, _) = explained(&given).await;
+        for job in given.all().await {
+            full_in_all += usize::from(matches!(reason(&given, job.id).await, Reason::SlotsFull { .. }));
+        }
+        let mut granted = BTreeSet::new();
+        for ask in asks {
+            granted.extend(given.turn(ask).await.jobs.iter().map(|reserved| reserved.job().id));
+        }
+        assert_eq!(granted, next, "history {seed}");
+        granted_in_all += granted.len();
+        given.store.close().await.unwrap();
+    }
+    assert!(
+        granted_in_all > 50 && full_in_all > 50,
+        "{granted_in_all} granted, {full_in_all} behind full slots"
+    );
+}
+
+async fn after_a_history(given: &Given, seed: u64) -> (Given, Generator) {
+    let given = given.anew(seed).await;
+    let mut generator = Generator::new(seed);
+    let mut side = Side::new(given.store.clone(), given.clock.clone());
+    for _ in 0..STEPS {
+        let operation = generator.draw(given.now(), &side);
+        side.apply(&operation).await;
+    }
+    for host in given.store.hosts().await.unwrap() {
+        given.store.retire(host.id).await.unwrap();
+    }
+    (given, generator)
+}
+
+/// What a host would ask for: everything that it has a handler and a free slot for.
+async fn ask_of_free_slots(given: &Given, holder: HostId, slots: u32, serves: &[Serves]) -> Reserve {
+    let all = given.all().await;
+    let runs = |job: &&Job| match job.state {
+        State::Running { holder: has_it, until, .. } => has_it == holder && until > given.now(),
+        State::Waiting { .. } | State::Finished { .. } => false,
+    };
+    let running: Vec<&Job> = all.iter().filter(runs).collect();
+    let is_free = |serves: &&Serves| {
+        let of_queue = running.iter().filter(|job| job.queue == serves.queue).count();
+        of_queue < serves.slots as usize && running.len() < slots as usize
+    };
+    let want = |serves: &Serves| Want {
+        queue: serves.queue.clone(),
+        kinds: serves.kinds.as_ref().map_or(Kinds::All, |kinds| Kinds::Only(kinds.as_slice().into())),
+        at_most: 1_000,
+    };
+    let wants = serves.iter().filter(is_free).map(want).collect();
+    Reserve { holder, ..given.ask(wants, 1_000) }
+}
+
+/// The jobs that are explained as next, and how many are not.
 async fn explained(given: &Given) -> (BTreeSet<JobId>, usize) {
-    let all = QUEUES.map(|name| serves(name, None, 1_000));
-    announce(given, 99, &all).await;
     let (mut next, mut others) = (BTreeSet::new(), 0);
     for job in given.all().await {
-        let is_next = matches!(reason(given, job.id).await, Reason::Next { .. });
-        // A silent holder's job that has no attempt left, or whose end was asked for, is not granted:
-        // the turn that finds it ends it. Until then it is explained as next.
-        let ends = lapse(&job, job.fence.epoch(), given.now()).is_some_and(|it| it.state.is_finished());
-        if is_next && !ends {
+        if matches!(reason(given, job.id).await, Reason::Next { .. }) {
             next.insert(job.id);
         } else {
             others += 1;

@@ -45,7 +45,10 @@ impl Generator {
             }
             71..73 => Operation::ChangeMatching(self.change(), self.filter(now)),
             73..75 => Operation::SetPaused(self.queue(), self.one_in(3)),
-            75..79 => Operation::Announce(host(self.below(3) as u8 + 1), self.serves(), self.span(90)),
+            75..79 => {
+                let (id, slots) = (host(self.below(3) as u8 + 1), self.below(6) as u32);
+                Operation::Announce(id, slots, self.serves(), self.span(90))
+            }
             79 => Operation::Retire(host(self.below(3) as u8 + 1)),
             80..85 => Operation::Tend,
             85..89 => Operation::LookAt(self.known(now)),
@@ -215,6 +218,15 @@ impl Generator {
             created_from: self.one_in(4).then(|| now.before(self.span(200))),
             created_before: self.one_in(4).then(|| now.before(self.span(60))),
         }
+    }
+
+    /// What a host with few slots serves, each queue once, and its slots in all.
+    pub(super) fn few_slots(&self) -> (u32, Vec<Serves>) {
+        let of = |name| {
+            let kinds = self.one_in(2).then(|| vec![kind(self.of(&KINDS))]);
+            Serves { queue: queue(name), kinds, slots: self.below(4) as u32 }
+        };
+        (self.below(5) as u32, QUEUES.into_iter().filter(|_| !self.one_in(3)).map(of).collect())
     }
 
     fn serves(&self) -> Vec<Serves> {

@@ -29,7 +29,7 @@ fn serves() -> Vec<Serves> {
 }
 
 async fn announce(given: &Given, number: u8) {
-    given.store.announce(host(number), "web-3 (pid 4711)", &serves(), TTL).await.unwrap();
+    given.store.announce(host(number), "web-3 (pid 4711)", 6, &serves(), TTL).await.unwrap();
 }
 
 async fn listed(given: &Given) -> Vec<Host> {
@@ -41,7 +41,7 @@ async fn an_announced_host_is_listed_as_it_announced_itself(given: Given) {
     announce(&given, 1).await;
     let (started, until) = (given.now(), given.now().after(TTL));
     let expected =
-        Host { id: host(1), name: "web-3 (pid 4711)".to_owned(), started, until, serves: serves() };
+        Host { id: host(1), name: "web-3 (pid 4711)".to_owned(), started, until, slots: 6, serves: serves() };
     assert_eq!(listed(&given).await, [expected]);
 }
 
@@ -65,9 +65,9 @@ async fn a_host_that_announces_itself_again_keeps_its_start(given: Given) {
 async fn a_host_announces_what_it_serves_now(given: Given) {
     announce(&given, 1).await;
     let now_serves = vec![Serves { queue: queue("mail"), kinds: None, slots: 2 }];
-    given.store.announce(host(1), "renamed", &now_serves, minutes(5)).await.unwrap();
+    given.store.announce(host(1), "renamed", 1, &now_serves, minutes(5)).await.unwrap();
     let hosts = listed(&given).await;
-    assert_eq!((hosts[0].name.as_str(), &hosts[0].serves), ("renamed", &now_serves));
+    assert_eq!((hosts[0].name.as_str(), hosts[0].slots, &hosts[0].serves), ("renamed", 1, &now_serves));
     assert_eq!(hosts[0].until, given.now().after(minutes(5)));
 }
 
@@ -90,7 +90,7 @@ async fn a_retired_host_is_not_listed(given: Given) {
 }
 
 async fn retiring_leaves_reservations_alone(given: Given) {
-    given.store.announce(given.holder, "web-1", &serves(), TTL).await.unwrap();
+    given.store.announce(given.holder, "web-1", 6, &serves(), TTL).await.unwrap();
     let reserved = given.running().await;
     given.store.retire(given.holder).await.unwrap();
     assert_eq!(given.job(reserved.job().id).await, *reserved.job());

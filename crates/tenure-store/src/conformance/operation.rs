@@ -26,7 +26,7 @@ pub(super) enum Operation {
     Change(Change, Vec<JobId>),
     ChangeMatching(Change, Filter),
     SetPaused(QueueName, bool),
-    Announce(HostId, Vec<Serves>, Duration),
+    Announce(HostId, u32, Vec<Serves>, Duration),
     Retire(HostId),
     Tend,
     LookAt(JobId),
@@ -87,8 +87,8 @@ impl Side {
             Operation::SetPaused(queue, paused) => {
                 text(&self.store.set_paused(queue, *paused).await.unwrap())
             }
-            Operation::Announce(id, serves, ttl) => {
-                text(&self.store.announce(*id, "web", serves, *ttl).await.unwrap())
+            Operation::Announce(id, slots, serves, ttl) => {
+                text(&self.store.announce(*id, "web", *slots, serves, *ttl).await.unwrap())
             }
             Operation::Retire(id) => text(&self.store.retire(*id).await.unwrap()),
             Operation::Tend => text(&self.store.tend().await.unwrap()),

@@ -196,9 +196,16 @@ impl Jobs for FaultyStore {
 }
 
 impl Hosts for FaultyStore {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
         let (name, serves) = (name.to_owned(), serves.to_vec());
-        self.meet(move |store| Box::pin(async move { store.announce(id, &name, &serves, ttl).await }))
+        self.meet(move |store| Box::pin(async move { store.announce(id, &name, slots, &serves, ttl).await }))
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

@@ -1,17 +1,15 @@
 //! Who is there.
 
-use std::time::Duration;
-
-use tenure_core::{HostId, Serves, Timestamp};
+use tenure_core::{HostId, Timestamp};
 
 use super::rows::Rows;
 use crate::Host;
 
 impl Rows {
     /// Keeps what a host says of itself; it started when it was first heard of.
-    pub fn announce(&mut self, id: HostId, name: String, serves: Vec<Serves>, ttl: Duration, now: Timestamp) {
-        let started = self.hosts.get(&id).map_or(now, |host| host.started);
-        self.hosts.insert(id, Host { id, name, started, until: now.after(ttl), serves });
+    pub fn announce(&mut self, host: Host) {
+        let started = self.hosts.get(&host.id).map_or(host.started, |known| known.started);
+        self.hosts.insert(host.id, Host { started, ..host });
     }
 
     /// Forgets a host.

@@ -116,9 +116,18 @@ impl Jobs for MemoryStore {
 }
 
 impl Hosts for MemoryStore {
-    fn announce(&self, id: HostId, name: &str, serves: &[Serves], ttl: Duration) -> Answer<'_, ()> {
+    fn announce(
+        &self,
+        id: HostId,
+        name: &str,
+        slots: u32,
+        serves: &[Serves],
+        ttl: Duration,
+    ) -> Answer<'_, ()> {
         let (name, serves) = (name.to_owned(), serves.to_vec());
-        self.answer(move |rows, now| rows.announce(id, name, serves, ttl, now))
+        self.answer(move |rows, now| {
+            rows.announce(Host { id, name, started: now, until: now.after(ttl), slots, serves })
+        })
     }
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {

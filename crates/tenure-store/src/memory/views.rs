@@ -1,6 +1,6 @@
 //! What there is to see.
 
-use tenure_core::{Job, JobId, QueueName, Serves, Standing, State, Timestamp, limits};
+use tenure_core::{AtWork, HostId, Job, JobId, QueueName, Serving, Standing, State, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
 use crate::{Count, Cursor, Filter, Order, Page, PageAsk, QueueInfo};
@@ -82,17 +82,36 @@ impl Rows {
     pub fn standing(&self, id: JobId, now: Timestamp) -> Option<Standing> {
         let row = self.find(id)?;
         let queue = self.queues.get(&row.job.queue)?;
-        let serving: Vec<Serves> =
-            self.live_hosts(now).flat_map(|host| host.serves.iter().cloned()).collect();
+        let mut serving: Vec<Serving> =
+            self.live_hosts(now).filter_map(|host| host.serving(&row.job.queue)).collect();
+        let running = self.at_work(&row.job, &mut serving, now);
         let ahead = u32::try_from(self.ahead(row, queue, now)).unwrap_or(u32::MAX);
-        let running = self.running_in(queue, now);
         Some(Standing { job: row.job.clone(), paused: queue.paused, serving, running, ahead })
     }
 
-    fn running_in(&self, queue: &Queue, now: Timestamp) -> Vec<JobId> {
-        let is_held = |job: &&Job| matches!(job.state, State::Running { until, .. } if until > now);
-        let jobs = queue.running.iter().filter_map(|seq| self.jobs.get(seq)).map(|row| &row.job);
-        jobs.filter(is_held).take(limits::PAGE_JOBS).map(|job| job.id).collect()
+    /// Counts what these hosts run, and lists what those of them run that serve the job.
+    fn at_work(&self, job: &Job, serving: &mut [Serving], now: Timestamp) -> Vec<AtWork> {
+        let mut listed = Vec::new();
+        for (other, holder) in self.held_jobs(now) {
+            let Some(host) = serving.iter_mut().find(|host| host.host == holder) else { continue };
+            let elsewhere = other.queue != job.queue;
+            *if elsewhere { &mut host.elsewhere } else { &mut host.running } += 1;
+            if host.covers(job) {
+                listed.push((other.seq, AtWork { id: other.id, holder, elsewhere }));
+            }
+        }
+        listed.sort_by_key(|(seq, at_work)| (at_work.elsewhere, *seq));
+        listed.truncate(limits::PAGE_JOBS);
+        listed.into_iter().map(|(_, at_work)| at_work).collect()
+    }
+
+    /// Every running job that has not lapsed, and who has it.
+    fn held_jobs(&self, now: Timestamp) -> impl Iterator<Item = (&Job, HostId)> {
+        let running = self.queues.values().flat_map(|queue| &queue.running);
+        running.filter_map(|seq| self.jobs.get(seq)).filter_map(move |row| match row.job.state {
+            State::Running { holder, until, .. } if until > now => Some((&row.job, holder)),
+            State::Running { .. } | State::Waiting { .. } | State::Finished { .. } => None,
+        })
     }
 
     /// How many due jobs of its queue come before a due one, those included that no turn has found yet.

@@ -35,6 +35,7 @@ pub(crate) struct Keeper {
     pub(crate) lease: Lease,
     pub(crate) host: HostId,
     pub(crate) name: String,
+    pub(crate) slots: u32,
     pub(crate) serves: Vec<Serves>,
 }
 
@@ -122,7 +123,8 @@ impl Keeper {
 
     /// Says that the host lives.
     pub(crate) async fn announce(&self) -> Result<(), Fault> {
-        self.bounded(self.store.announce(self.host, &self.name, &self.serves, self.lease.ttl())).await
+        let ttl = self.lease.ttl();
+        self.bounded(self.store.announce(self.host, &self.name, self.slots, &self.serves, ttl)).await
     }
 
     /// Renews what was last renewed at least `age` ago.

@@ -181,6 +181,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             lease,
             host,
             name: self.settings.name.clone().unwrap_or_else(|| format!("pid {}", std::process::id())),
+            slots: self.settings.slots(),
             serves: self.settings.serves(&known),
         };
         let stop = CancellationToken::new();

@@ -135,7 +135,13 @@ impl Settings {
         }
     }
 
-    /// What the worker's host announces.
+    /// How many jobs the worker runs at once, of all queues together.
+    pub(crate) fn slots(&self) -> u32 {
+        let of_queues = self.queues.iter().map(|served| served.slots).fold(0, usize::saturating_add);
+        u32::try_from(of_queues.min(self.all_slots)).unwrap_or(u32::MAX)
+    }
+
+    /// What the worker serves of each queue.
     pub(crate) fn serves(&self, known: &[Kind]) -> Vec<Serves> {
         let kinds = match self.unknown {
             UnknownKinds::Leave => Some(known.to_vec()),
