@@ -12,10 +12,35 @@ use tokio::sync::oneshot;
 
 use crate::writing::Writing;
 
-pub(crate) type Reply<T> = oneshot::Sender<std::result::Result<T, Fault>>;
+/// Where an answer goes, and the answer until the commit: it shares the fate of the whole transaction.
+pub(crate) struct Reply<T> {
+    to: oneshot::Sender<std::result::Result<T, Fault>>,
+    answer: Option<T>,
+}
 
-/// An answer that waits for the commit: it is told the fate of the whole transaction.
-pub(crate) type Held = Box<dyn FnOnce(std::result::Result<(), Fault>)>;
+impl<T> Reply<T> {
+    pub(crate) fn new(to: oneshot::Sender<std::result::Result<T, Fault>>) -> Self {
+        Self { to, answer: None }
+    }
+
+    fn keep(&mut self, outcome: Result<T>) -> Result<()> {
+        self.answer = Some(outcome?);
+        Ok(())
+    }
+
+    /// Answers what no transaction can undo.
+    pub(crate) fn send(self, answer: T) {
+        // Whoever asked may have stopped waiting.
+        let _ = self.to.send(Ok(answer));
+    }
+
+    fn tell(self, fate: std::result::Result<(), Fault>) {
+        // A transaction with a command that failed is never committed.
+        let undone = || Fault::Unavailable("it was not written".to_owned());
+        // Whoever asked may have stopped waiting.
+        let _ = self.to.send(fate.and_then(|()| self.answer.ok_or_else(undone)));
+    }
+}
 
 pub(crate) enum Command {
     Enqueue(Vec<NewJob>, Reply<Enqueued>),
@@ -57,42 +82,38 @@ impl Command {
         }
     }
 
-    /// Does it, and holds its answer back until the commit.
-    pub(crate) fn write(self, writing: &mut Writing<'_>, held: &mut Vec<Held>) -> Result<()> {
+    /// Does it, and keeps its answer until the commit. It may be done again after a rollback.
+    pub(crate) fn write(&mut self, writing: &mut Writing<'_>) -> Result<()> {
         match self {
-            Self::Enqueue(batch, reply) => hold(held, reply, writing.enqueue(&batch)),
-            Self::Reserve(ask, reply) => hold(held, reply, writing.reserve(&ask)),
-            Self::Renew(ask, reply) => hold(held, reply, writing.renew(&ask)),
-            Self::Settle(settlements, then, reply) => {
-                hold(held, reply, writing.turn(&settlements, then.as_ref()))
-            }
-            Self::Report(reports, reply) => hold(held, reply, writing.report(&reports)),
-            Self::Change(change, selection, reply) => hold(held, reply, writing.change(&change, &selection)),
-            Self::Tend(reply) => hold(held, reply, writing.tend()),
-            Self::SetPaused(queue, paused, reply) => hold(held, reply, writing.set_paused(&queue, paused)),
+            Self::Enqueue(batch, reply) => reply.keep(writing.enqueue(batch)),
+            Self::Reserve(ask, reply) => reply.keep(writing.reserve(ask)),
+            Self::Renew(ask, reply) => reply.keep(writing.renew(ask)),
+            Self::Settle(settlements, then, reply) => reply.keep(writing.turn(settlements, then.as_ref())),
+            Self::Report(reports, reply) => reply.keep(writing.report(reports)),
+            Self::Change(change, selection, reply) => reply.keep(writing.change(change, selection)),
+            Self::Tend(reply) => reply.keep(writing.tend()),
+            Self::SetPaused(queue, paused, reply) => reply.keep(writing.set_paused(queue, *paused)),
             Self::Announce { id, name, slots, serves, ttl, reply } => {
-                hold(held, reply, writing.announce(id, &name, slots, &serves, ttl))
+                reply.keep(writing.announce(*id, name, *slots, serves, *ttl))
             }
-            Self::Retire(id, reply) => hold(held, reply, writing.retire(id)),
+            Self::Retire(id, reply) => reply.keep(writing.retire(*id)),
             Self::Look => Ok(()),
-            Self::Close(reply) => hold(held, reply, Ok(())),
+            Self::Close(reply) => reply.keep(Ok(())),
         }
     }
 
-    /// Answers with a fault.
-    pub(crate) fn refuse(self, fault: Fault) {
+    /// Answers, once the fate of its transaction is known.
+    pub(crate) fn answer(self, fate: std::result::Result<(), Fault>) {
         match self {
-            Self::Enqueue(_, reply) => refuse(reply, fault),
-            Self::Reserve(_, reply) => refuse(reply, fault),
-            Self::Renew(_, reply) => refuse(reply, fault),
-            Self::Settle(_, _, reply) => refuse(reply, fault),
-            Self::Report(_, reply) => refuse(reply, fault),
-            Self::Change(_, _, reply) => refuse(reply, fault),
-            Self::Tend(reply) => refuse(reply, fault),
-            Self::SetPaused(_, _, reply) => refuse(reply, fault),
-            Self::Announce { reply, .. } | Self::Retire(_, reply) | Self::Close(reply) => {
-                refuse(reply, fault)
-            }
+            Self::Enqueue(_, reply) => reply.tell(fate),
+            Self::Reserve(_, reply) => reply.tell(fate),
+            Self::Renew(_, reply) => reply.tell(fate),
+            Self::Settle(_, _, reply) => reply.tell(fate),
+            Self::Report(_, reply) => reply.tell(fate),
+            Self::Change(_, _, reply) => reply.tell(fate),
+            Self::Tend(reply) => reply.tell(fate),
+            Self::SetPaused(_, _, reply) => reply.tell(fate),
+            Self::Announce { reply, .. } | Self::Retire(_, reply) | Self::Close(reply) => reply.tell(fate),
             Self::Look => {}
         }
     }
@@ -110,23 +131,4 @@ impl Writing<'_> {
         self.news.due |= changed && !paused;
         Ok(changed)
     }
-}
-
-fn hold<T: 'static>(held: &mut Vec<Held>, reply: Reply<T>, outcome: Result<T>) -> Result<()> {
-    let (answer, error) = match outcome {
-        Ok(answer) => (Some(answer), None),
-        Err(error) => (None, Some(error)),
-    };
-    held.push(Box::new(move |fate| {
-        // A transaction with a command that failed is never committed.
-        let undone = || Fault::Unavailable("it was not written".to_owned());
-        // Whoever asked may have stopped waiting.
-        let _ = reply.send(fate.and_then(|()| answer.ok_or_else(undone)));
-    }));
-    error.map_or(Ok(()), Err)
-}
-
-fn refuse<T>(reply: Reply<T>, fault: Fault) {
-    // Whoever asked may have stopped waiting.
-    let _ = reply.send(Err(fault));
 }

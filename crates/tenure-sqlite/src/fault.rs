@@ -1,6 +1,7 @@
 //! What an error of SQLite means to a caller.
 
 use rusqlite::{Error, ErrorCode, ffi, types::Type};
+use tenure_core::JobId;
 use tenure_store::Fault;
 
 /// Says that a stored value cannot be read: only another program can have written it.
@@ -8,10 +9,41 @@ pub(crate) fn unreadable(what: impl std::fmt::Display) -> Error {
     Error::FromSqlConversionFailure(0, Type::Null, what.to_string().into())
 }
 
+/// Whether a stored value could not be read, though the file and the disk are well.
+pub(crate) fn is_unreadable(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+    )
+}
+
+/// Names the job in whose row something could not be read.
+pub(crate) fn of_job(id: JobId, error: Error) -> Error {
+    if is_unreadable(&error) {
+        unreadable(format_args!("job {id}: {}", what_is_unreadable(&error)))
+    } else {
+        error
+    }
+}
+
+fn what_is_unreadable(error: &Error) -> String {
+    if let Error::FromSqlConversionFailure(_, _, what) = error { what.to_string() } else { error.to_string() }
+}
+
 /// What to do next about an error of a transaction that was rolled back.
 pub(crate) fn fault_of(error: &Error) -> Fault {
+    if is_unreadable(error) {
+        // One row is no reason to give up the file: all else in it can go on.
+        return Fault::Unavailable(format!(
+            "a newer version seems to have written what this one cannot read; update this program ({})",
+            what_is_unreadable(error)
+        ));
+    }
     let Error::SqliteFailure(failure, _) = error else {
-        return Fault::Broken(format!("the file holds something that this version cannot read ({error})"));
+        return Fault::Broken(format!("SQLite gave no usable answer ({error})"));
     };
     let unavailable = |text: &str| Fault::Unavailable(text.to_owned());
     match failure.code {
@@ -88,7 +120,7 @@ mod tests {
         assert!(!fault_of(&failing_with(ffi::SQLITE_CORRUPT)).is_passing());
         assert!(!fault_of(&failing_with(ffi::SQLITE_NOTADB)).is_passing());
         assert!(!fault_of(&failing_with(ffi::SQLITE_READONLY)).is_passing());
-        assert!(!fault_of(&unreadable("a state 9")).is_passing());
+        assert!(fault_of(&unreadable("a state 9")).is_passing());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use tenure_store::Fault;
@@ -27,10 +28,32 @@ struct Header {
     pages: u64,
     page_bytes: u64,
     application_id: i32,
+    keeps_log: bool,
+}
+
+/// How to read a file that others may be writing.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    /// Past all locks: nothing is put beside the file, but a write that goes on looks like damage.
+    Past,
+    /// Through the locks where there may be any, waiting so long for them.
+    Through(Duration),
 }
 
 /// Says what speaks against using this file; it is only read, and stays as it is.
-pub(crate) fn inspect(path: &Path) -> Result<(), Fault> {
+///
+/// Another program may be making the file or working its log into it at this moment. What looks wrong
+/// is therefore looked at once more, through the locks, before it is refused.
+pub(crate) fn inspect(path: &Path, patience: Duration) -> Result<(), Fault> {
+    let Err(doubt) = look_at(path, Look::Past) else { return Ok(()) };
+    match look_at(path, Look::Through(patience)) {
+        Ok(()) => Ok(()),
+        Err(again) if again.is_passing() => Err(again),
+        Err(_) => Err(doubt),
+    }
+}
+
+fn look_at(path: &Path, look: Look) -> Result<(), Fault> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return check_directory(path),
@@ -50,10 +73,20 @@ pub(crate) fn inspect(path: &Path) -> Result<(), Fault> {
         return Err(foreign(path));
     }
     let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-    if !has_log && header.pages * header.page_bytes > metadata.len() {
-        return Err(broken(path, "it is cut short; restore a backup of it"));
-    }
-    let conn = look_into(path, has_log).map_err(|error| of_file(path, fault_of(&error)))?;
+    let conn = match look {
+        Look::Past if !has_log => {
+            if header.pages * header.page_bytes > metadata.len() {
+                return Err(broken(path, "it is cut short; restore a backup of it"));
+            }
+            look_past_locks(path)
+        }
+        // Reading a file that keeps a log, but has none, would put one beside it. Without a log nobody
+        // is writing to such a file.
+        Look::Through(_) if header.keeps_log && !has_log => look_past_locks(path),
+        Look::Past => look_through_locks(path, Duration::ZERO),
+        Look::Through(patience) => look_through_locks(path, patience),
+    };
+    let conn = conn.map_err(|error| of_file(path, fault_of(&error)))?;
     check_contents(&conn, path, metadata.len())
 }
 
@@ -104,7 +137,7 @@ fn read_header(path: &Path) -> Result<Header, Fault> {
     };
     // The page count counts only if the last writer was one that keeps it.
     let pages = if number(24) == number(92) { u64::from(number(28)) } else { 0 };
-    Ok(Header { pages, page_bytes, application_id: number(68).cast_signed() })
+    Ok(Header { pages, page_bytes, application_id: number(68).cast_signed(), keeps_log: bytes[18] == 2 })
 }
 
 /// Reads the start of the file through a descriptor that is never closed, one for each file.
@@ -134,17 +167,18 @@ fn first_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn look_into(path: &Path, has_log: bool) -> rusqlite::Result<Connection> {
+/// Reads the file alone: so, SQLite puts no files beside it.
+fn look_past_locks(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | common();
-    // Without a log the file alone is the database: read so, SQLite puts no files beside it.
-    match path.to_str() {
-        Some(text) if !has_log => {
-            let text = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-            let uri = format!("file:{text}?immutable=1");
-            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
-        }
-        Some(_) | None => Connection::open_with_flags(path, flags),
-    }
+    let Some(text) = path.to_str() else { return Connection::open_with_flags(path, flags) };
+    let text = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Connection::open_with_flags(format!("file:{text}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+fn look_through_locks(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | common())?;
+    conn.busy_timeout(patience)?;
+    Ok(conn)
 }
 
 fn check_contents(conn: &Connection, path: &Path, bytes: u64) -> Result<(), Fault> {
@@ -168,4 +202,36 @@ fn check_contents(conn: &Connection, path: &Path, bytes: u64) -> Result<(), Faul
         return Err(broken(path, "it is damaged; restore a backup of it"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    /// A writer with little memory puts its changes into the file before it commits, under a lock.
+    #[test]
+    fn a_file_that_another_program_is_writing_is_not_taken_for_a_damaged_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tenure.db");
+        drop(crate::open::open(&path, &Options::default()).unwrap());
+        let other = Connection::open(&path).unwrap();
+        other
+            .execute_batch(
+                "PRAGMA journal_mode = DELETE;
+                 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+                 INSERT INTO log SELECT i, 1, 1, 1, hex(zeroblob(300)) FROM n;
+                 PRAGMA cache_size = 5;
+                 BEGIN;
+                 UPDATE log SET text = hex(zeroblob(2000)) WHERE seq % 3 = 0;",
+            )
+            .unwrap();
+        assert!(look_at(&path, Look::Past).is_err(), "the premise: past the locks it looks damaged");
+        let before = fs::read(&path).unwrap();
+        let fault = inspect(&path, Duration::ZERO).unwrap_err();
+        assert!(fault.is_passing() && fault.to_string().contains("another process"), "{fault}");
+        assert!(fs::read(&path).unwrap() == before, "the file was touched");
+        other.execute_batch("COMMIT").unwrap();
+        inspect(&path, Duration::ZERO).unwrap();
+    }
 }

@@ -18,6 +18,7 @@
 //! # }).unwrap();
 //! ```
 
+mod aside;
 mod attempts;
 mod backup;
 mod change;

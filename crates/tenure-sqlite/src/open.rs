@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch)
             rusqlite::version()
         )));
     }
-    inspect(path)?;
+    inspect(path, options.busy_timeout)?;
     create(path)?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
     let mut conn = writing(path, options).map_err(fail)?;

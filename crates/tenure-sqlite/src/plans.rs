@@ -4,7 +4,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, params_from_iter};
 use tenure_store::Order;
 
-use crate::{listing, open, reserve, settle, sweep, tend, views};
+use crate::{aside, listing, open, reserve, settle, sweep, tend, views};
 
 /// The plan in SQLite's words, a line a step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -43,12 +43,35 @@ fn claiming_settling_sweeping_and_pruning_scan_and_sort_nothing() {
         sweep::LAPSED,
         sweep::INTO_LINE,
         sweep::OUT_OF_DIARY,
+        aside::OUT_OF_PLACE,
         tend::EXPIRED,
         tend::FREE_KEYS,
         views::AHEAD_IN_LINE,
     ] {
         is_narrow(&conn, sql);
     }
+}
+
+/// What scans or sorts all the same, each time no more than a bound allows.
+#[test]
+fn what_does_scan_or_sort_has_a_bound() {
+    let (_directory, conn) = file();
+    let steps = |sql: &str| -> Vec<String> {
+        let wide = |step: &String| step.starts_with("SCAN") || step.contains("TEMP B-TREE");
+        plan(&conn, sql).into_iter().filter(wide).collect()
+    };
+    // It turns round what the query inside it yields: as many rows as a sweep may move.
+    assert_eq!(steps(sweep::LAST_DUE), ["SCAN (subquery-1)", "USE TEMP B-TREE FOR ORDER BY"]);
+    assert!(sweep::LAST_DUE.contains("ORDER BY due, seq LIMIT ?2 + 0)"));
+    // It groups the rows up to the last one found by the statement before: again those of one sweep.
+    assert_eq!(steps(sweep::COUNT_DUE), ["USE TEMP B-TREE FOR GROUP BY"]);
+    // They read the diary from its start, as many rows as they are told.
+    assert!(steps(listing::IN_DIARY).iter().all(|step| step.starts_with("SCAN later")));
+    assert!(listing::IN_DIARY.contains("LIMIT"));
+    assert_eq!(steps(views::AHEAD_IN_DIARY), ["SCAN (subquery-1)"]);
+    assert!(views::AHEAD_IN_DIARY.contains("ORDER BY due LIMIT"));
+    // It looks through the hosts that have announced themselves lately, not through jobs.
+    assert_eq!(steps(tend::GONE_HOSTS), ["SCAN host"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use tenure_core::{CancelRequest, Fence, Timestamp};
 use tenure_store::{Held, Holds, Renew, Renewal};
 
 use crate::code;
+use crate::fault::of_job;
 use crate::value;
 use crate::writing::Writing;
 
@@ -53,7 +54,8 @@ impl Writing<'_> {
                 }
                 Ok(Some(Ownership { until: value::instant(row, 2)?, cancel: value::maybe_json(row, 3)? }))
             })
-            .optional()?;
+            .optional()
+            .map_err(|error| of_job(held.id, error))?;
         Ok(row.flatten())
     }
 }

@@ -4,10 +4,11 @@
 //! whole stretch, cut it off. With several lanes the stretches are merged first, so that each lane is
 //! cut behind its last job that is wanted.
 
-use rusqlite::{CachedStatement, OptionalExtension, Result, Row, params};
+use rusqlite::{CachedStatement, Error, OptionalExtension, Result, Row, params};
 use tenure_core::{Args, Fence, Job, Reserved, State, StateName, Timestamp, Why, limits};
 use tenure_store::{Happening, Kinds, Reservation, Reserve, Want};
 
+use crate::fault::is_unreadable;
 use crate::merge::merge;
 use crate::value;
 use crate::writing::Writing;
@@ -98,7 +99,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Grants the first jobs of one lane.
+    /// Grants the first jobs of one lane, past those that cannot be read.
     fn grant_stretch(
         &mut self,
         ask: &Reserve,
@@ -106,23 +107,48 @@ impl Writing<'_> {
         at_most: usize,
         jobs: &mut Vec<Reserved>,
     ) -> Result<()> {
+        let before = jobs.len();
+        for _ in 0..limits::RESERVE_JOBS {
+            let left = at_most - (jobs.len() - before);
+            let Some((place, error)) = self.grant_readable(ask, lane, left, jobs)? else { return Ok(()) };
+            self.set_waiting_aside(lane, place, &error)?;
+        }
+        Ok(())
+    }
+
+    /// Grants the first jobs of one lane, up to one that cannot be read; answers where that is.
+    fn grant_readable(
+        &mut self,
+        ask: &Reserve,
+        lane: i64,
+        at_most: usize,
+        jobs: &mut Vec<Reserved>,
+    ) -> Result<Option<(Place, Error)>> {
         let (now, until) = (self.now, self.now.after(ask.ttl));
-        let (before, mut last) = (jobs.len(), None);
+        let (before, mut last, mut unread) = (jobs.len(), None, None);
         {
             let mut line = self.conn.prepare_cached(LINE)?;
             let mut begun = self.conn.prepare_cached(BEGUN)?;
             let mut rows = line.query(params![lane, now.as_micros(), value::bound(at_most)])?;
             let place = self.memory.lanes.get(lane)?;
             while let Some(row) = rows.next()? {
-                let job = waiting(row, place, &mut begun)?.granted(ask.holder, self.memory.epoch, now, until);
+                let here = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let job = match waiting(row, place, &mut begun) {
+                    Ok(job) => job.granted(ask.holder, self.memory.epoch, now, until),
+                    Err(error) if is_unreadable(&error) => {
+                        unread = Some((here, error));
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                };
                 if job.terms.unique.is_none() {
                     self.memory.grants.remember(job.seq, job.fence, job.id, lane);
                 }
-                last = Some((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+                last = Some(here);
                 jobs.push(Reserved::granted(job));
             }
         }
-        let Some((priority, due, seq)) = last else { return Ok(()) };
+        let Some((priority, due, seq)) = last else { return Ok(unread) };
         let floor = self.fence_floor();
         let (now, until) = (now.as_micros(), until.as_micros());
         self.conn.prepare_cached(BEGIN)?.execute(params![
@@ -145,7 +171,7 @@ impl Writing<'_> {
                 self.tell(lane, id, || Happening::Started { attempt })?;
             }
         }
-        Ok(())
+        Ok(unread)
     }
 }
 

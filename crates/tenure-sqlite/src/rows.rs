@@ -4,7 +4,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
 
-use crate::fault::unreadable;
+use crate::fault::{of_job, unreadable};
 use crate::{code, value};
 
 /// A job with what only this store knows of it.
@@ -50,10 +50,15 @@ pub(crate) fn seq_of(conn: &Connection, id: JobId) -> Result<Option<i64>> {
 
 /// Reads a row of [`COLUMNS`].
 pub(crate) fn stored(row: &Row<'_>) -> Result<Stored> {
+    let id = value::job_id(row, 1)?;
+    read(row, id).map_err(|error| of_job(id, error))
+}
+
+fn read(row: &Row<'_>, id: JobId) -> Result<Stored> {
     let begun = row.get_ref(10)? != ValueRef::Null;
     let job = Job {
         seq: value::seq(row.get(0)?)?,
-        id: value::job_id(row, 1)?,
+        id,
         queue: value::queue(row, 2)?,
         kind: value::kind(row, 3)?,
         priority: value::priority(row.get(5)?)?,

@@ -122,7 +122,7 @@ impl SqliteStore {
     async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
         let (reply, answer) = oneshot::channel();
-        if self.writer.send(command(reply)).await.is_err() {
+        if self.writer.send(command(Reply::new(reply))).await.is_err() {
             return Err(self.without_writer(Fault::Unavailable));
         }
         answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
@@ -277,7 +277,7 @@ impl Store for SqliteStore {
             }
             // The writer goes last, so that it is alone when it works the log into the file.
             let (reply, answer) = oneshot::channel();
-            if self.writer.send(Command::Close(reply)).await.is_err() {
+            if self.writer.send(Command::Close(Reply::new(reply))).await.is_err() {
                 return Ok(());
             }
             answer.await.unwrap_or(Ok(()))

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Result, params};
 use tenure_core::{StateName, lapse, limits};
 
+use crate::fault::is_unreadable;
 use crate::rows::find_by_seq;
 use crate::value;
 use crate::writing::Writing;
@@ -57,7 +58,14 @@ impl Writing<'_> {
             .query_map(params![now, value::bound(limits::SWEEP_ROWS)], |row| row.get::<_, i64>(0))?
             .collect::<Result<Vec<_>>>()?;
         for seq in &seqs {
-            let Some(stored) = find_by_seq(self.conn, *seq)? else { continue };
+            let stored = match find_by_seq(self.conn, *seq) {
+                Err(error) if is_unreadable(&error) => {
+                    self.set_running_aside(*seq, &error)?;
+                    continue;
+                }
+                found => found?,
+            };
+            let Some(stored) = stored else { continue };
             let Some(transition) = lapse(&stored.job, self.memory.epoch, self.now) else { continue };
             self.enter(stored, transition)?;
         }

@@ -4,6 +4,7 @@ use rusqlite::{Result, params};
 use tenure_core::limits;
 use tenure_store::Tended;
 
+use crate::fault::is_unreadable;
 use crate::rows::find_by_seq;
 use crate::value;
 use crate::writing::Writing;
@@ -11,6 +12,7 @@ use crate::writing::Writing;
 pub(crate) const EXPIRED: &str =
     "SELECT seq FROM standing WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2 + 0";
 pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NULL AND until <= ?1";
+pub(crate) const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= ?1";
 
 impl Writing<'_> {
     /// Sweeps, and removes what nobody needs any more.
@@ -19,7 +21,7 @@ impl Writing<'_> {
         let pruned = self.prune()?;
         let now = self.now.as_micros();
         self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
-        self.conn.prepare_cached("DELETE FROM host WHERE until <= ?1")?.execute([now])?;
+        self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
         let more = swept.more || pruned >= limits::PRUNE_JOBS;
         Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
     }
@@ -31,8 +33,11 @@ impl Writing<'_> {
             .query_map(params![self.now.as_micros(), value::bound(limits::PRUNE_JOBS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
         for seq in &seqs {
-            if let Some(stored) = find_by_seq(self.conn, *seq)? {
-                self.remove(&stored)?;
+            match find_by_seq(self.conn, *seq) {
+                Ok(Some(stored)) => self.remove(&stored)?,
+                Ok(None) => {}
+                Err(error) if is_unreadable(&error) => self.set_expired_aside(*seq, &error)?,
+                Err(error) => return Err(error),
             }
         }
         Ok(seqs.len())

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
 use tenure_store::{Bulletin, Clock, Fault, Moment};
 use tokio::sync::mpsc;
 
-use crate::command::{Command, Held};
-use crate::fault::{fault_of, fault_of_commit};
+use crate::command::Command;
+use crate::fault::{fault_of, fault_of_commit, is_unreadable};
 use crate::inspect::of_file;
 use crate::pause::pause;
 use crate::writing::{Memory, News, Writing};
@@ -56,12 +56,12 @@ impl Writer {
             let Some(close) = close else { continue };
             inbox.close();
             while let Some(late) = inbox.blocking_recv() {
-                late.refuse(Fault::Closed);
+                late.answer(Err(Fault::Closed));
             }
             // The file is whole and alone when the answer comes.
             drop(self);
             if let Command::Close(reply) = close {
-                let _ = reply.send(Ok(()));
+                reply.send(());
             }
             return;
         }
@@ -98,44 +98,46 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, group: Vec<Command>) {
+    /// Writes the group. A command that meets a row which this version cannot read is answered so, and
+    /// the others are written without it.
+    fn write(&mut self, mut group: Vec<Command>) {
         self.company = Company { commands: group.len(), commit_took: Duration::ZERO };
-        let mut held = Vec::with_capacity(group.len());
-        let mut commands = group.into_iter();
-        match self.transact(&mut commands, &mut held) {
-            Ok(news) => {
-                // Hints come first: whoever has its answer finds them there.
-                news.publish(&self.bulletin);
-                held.into_iter().for_each(|answer| answer(Ok(())));
-            }
-            Err(fault) => {
-                let fault = of_file(&self.path, fault);
+        loop {
+            let undone = match self.transact(&mut group) {
+                Ok(news) => {
+                    // Hints come first: whoever has its answer finds them there.
+                    news.publish(&self.bulletin);
+                    group.into_iter().for_each(|command| command.answer(Ok(())));
+                    return;
+                }
+                Err(undone) => undone,
+            };
+            let fault = of_file(&self.path, undone.fault);
+            let Some(culprit) = undone.culprit else {
                 tracing::warn!(%fault, "a transaction was not written");
-                held.into_iter().for_each(|answer| answer(Err(fault.clone())));
-                commands.for_each(|command| command.refuse(fault.clone()));
-            }
+                group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
+                return;
+            };
+            tracing::warn!(%fault, "a command was not written");
+            group.remove(culprit).answer(Err(fault));
         }
     }
 
-    fn transact(
-        &mut self,
-        commands: &mut impl Iterator<Item = Command>,
-        held: &mut Vec<Held>,
-    ) -> std::result::Result<News, Fault> {
+    fn transact(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
         let before = self.conn.total_changes();
-        execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| fault_of(&error))?;
-        let news = match self.work(commands, held) {
+        execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| Undone::whole(fault_of(&error)))?;
+        let news = match self.work(group) {
             Ok(news) => news,
-            Err(error) => {
+            Err(undone) => {
                 self.roll_back();
-                return Err(fault_of(&error));
+                return Err(undone);
             }
         };
         let wrote = self.conn.total_changes() != before;
         let began = self.clock.moment();
         if let Err(error) = execute(&self.conn, "COMMIT") {
             let rolled_back = self.roll_back();
-            return Err(fault_of_commit(&error, rolled_back));
+            return Err(Undone::whole(fault_of_commit(&error, rolled_back)));
         }
         if !wrote {
             return Ok(news);
@@ -148,13 +150,14 @@ impl Writer {
         Ok(news)
     }
 
-    fn work(&mut self, commands: &mut impl Iterator<Item = Command>, held: &mut Vec<Held>) -> Result<News> {
+    fn work(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
+        let whole = |error: Error| Undone::whole(fault_of(&error));
         let (now, is_heard) = (self.clock.now(), self.bulletin.is_heard());
-        let mut writing = Writing::begin(&self.conn, &mut self.memory, now, is_heard)?;
-        for command in commands {
-            command.write(&mut writing, held)?;
+        let mut writing = Writing::begin(&self.conn, &mut self.memory, now, is_heard).map_err(whole)?;
+        for (index, command) in group.iter_mut().enumerate() {
+            command.write(&mut writing).map_err(|error| Undone::by(index, &error))?;
         }
-        writing.finish()
+        writing.finish().map_err(whole)
     }
 
     /// Undoes the transaction; answers whether it is certain that nothing of it stays.
@@ -162,6 +165,24 @@ impl Writer {
         self.memory.forget();
         // SQLite has rolled back by itself after some errors.
         self.conn.is_autocommit() || execute(&self.conn, "ROLLBACK").is_ok()
+    }
+}
+
+/// Why a transaction was not written.
+struct Undone {
+    fault: Fault,
+    /// The command without which it may be written.
+    culprit: Option<usize>,
+}
+
+impl Undone {
+    fn whole(fault: Fault) -> Self {
+        Self { fault, culprit: None }
+    }
+
+    fn by(index: usize, error: &Error) -> Self {
+        // Any other error is one of the file or the disk, which no command can help.
+        Self { fault: fault_of(error), culprit: is_unreadable(error).then_some(index) }
     }
 }
 
@@ -182,6 +203,7 @@ mod tests {
     use tokio::sync::oneshot::{self, Receiver};
 
     use super::*;
+    use crate::command::Reply;
 
     type Answer = Receiver<std::result::Result<Enqueued, Fault>>;
 
@@ -213,7 +235,7 @@ mod tests {
             terms: Arc::new(Terms::default()),
         };
         let (reply, answer) = oneshot::channel();
-        (Command::Enqueue(vec![job], reply), answer)
+        (Command::Enqueue(vec![job], Reply::new(reply)), answer)
     }
 
     fn count(writer: &Writer, sql: &str) -> i64 {
@@ -274,17 +296,17 @@ mod tests {
         let holder = HostId::new(Timestamp::EPOCH, 1);
         let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most: 1 };
         let (reply, mut answer) = oneshot::channel();
-        writer.write(vec![Command::Reserve(ask, reply)]);
+        writer.write(vec![Command::Reserve(ask, Reply::new(reply))]);
         let reserved = answer.try_recv().unwrap().unwrap().jobs.remove(0);
 
         let released = reserved.settle(Verdict::Released, &RetryPolicy::default(), 0.5);
         let (reply, _settled) = oneshot::channel();
-        let settle = Command::Settle(vec![released], None, reply);
+        let settle = Command::Settle(vec![released], None, Reply::new(reply));
         let filter = Filter { states: vec![StateName::Queued], ..Filter::default() };
         let queued = Selection::Matching { filter, after: None };
         let cancel = Change::Cancel { grace: Duration::ZERO, reason: "enough".to_owned() };
         let (reply, mut answer) = oneshot::channel();
-        writer.write(vec![settle, Command::Change(cancel, queued, reply)]);
+        writer.write(vec![settle, Command::Change(cancel, queued, Reply::new(reply))]);
         assert_eq!(answer.try_recv().unwrap().unwrap().outcomes.len(), 1);
     }
 
@@ -299,5 +321,107 @@ mod tests {
         let fault = answer.try_recv().unwrap().unwrap_err();
         assert!(fault.is_passing() && fault.to_string().contains("another process"), "{fault}");
         assert!(!fault.to_string().contains("locked"), "{fault}");
+    }
+
+    fn reserve(at_most: usize) -> (Command, Receiver<std::result::Result<tenure_store::Reservation, Fault>>) {
+        let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most };
+        let holder = HostId::new(Timestamp::EPOCH, 1);
+        let (reply, answer) = oneshot::channel();
+        let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most };
+        (Command::Reserve(ask, Reply::new(reply)), answer)
+    }
+
+    /// A writer with jobs 1 to 3 in line.
+    fn filled() -> (tempfile::TempDir, Writer) {
+        let (directory, mut writer) = writer();
+        let jobs = (1..=3).map(|number| enqueue(number, "default", 10).0).collect();
+        writer.write(jobs);
+        (directory, writer)
+    }
+
+    fn delete(number: u64) -> (Command, Receiver<std::result::Result<tenure_store::Changed, Fault>>) {
+        let (reply, answer) = oneshot::channel();
+        let job = Selection::Ids(vec![JobId::new(Timestamp::EPOCH, number)]);
+        (Command::Change(Change::Delete, job, Reply::new(reply)), answer)
+    }
+
+    #[test]
+    fn a_job_that_a_newer_version_wrote_fails_only_the_command_that_names_it() {
+        let (_directory, mut writer) = filled();
+        writer.conn.execute("UPDATE job SET terms = '[\"of a newer version\"]' WHERE seq = 2", []).unwrap();
+        let (first, mut stored) = enqueue(4, "default", 10);
+        let (change, mut refused) = delete(2);
+        let (other, mut deleted) = delete(3);
+        writer.write(vec![first, change, other]);
+        stored.try_recv().unwrap().unwrap();
+        deleted.try_recv().unwrap().unwrap();
+        let fault = refused.try_recv().unwrap().unwrap_err();
+        // A worker ends for good on any other fault.
+        assert!(fault.is_passing(), "{fault}");
+        let (text, id) = (fault.to_string(), JobId::new(Timestamp::EPOCH, 2).to_string());
+        assert!(text.contains(&id) && text.contains("update this program"), "{text}");
+        assert_eq!(count(&writer, "SELECT count(*) FROM job"), 3);
+        assert_eq!(count(&writer, "SELECT queued FROM lane"), 3);
+    }
+
+    #[test]
+    fn a_lapsed_job_that_a_newer_version_wrote_is_set_aside_and_all_others_go_on() {
+        let (_directory, mut writer) = filled();
+        let clock = Arc::new(ManualClock::new());
+        writer.clock = clock.clone();
+        let (take, mut taken) = reserve(2);
+        writer.write(vec![take]);
+        assert_eq!(taken.try_recv().unwrap().unwrap().jobs.len(), 2);
+        let newer = "UPDATE standing SET failure = '{\"cause\":\"comet\"}' WHERE seq = 1";
+        writer.conn.execute(newer, []).unwrap();
+        clock.advance(Duration::from_secs(61));
+        let (take, mut taken) = reserve(3);
+        writer.write(vec![take]);
+        // The other lapsed job was taken from its holder, and this one is looked at again in a minute.
+        assert_eq!(taken.try_recv().unwrap().unwrap().jobs.len(), 2);
+        assert_eq!(count(&writer, "SELECT delivery FROM standing WHERE seq = 2"), 2);
+        assert_eq!(count(&writer, "SELECT state FROM standing WHERE seq = 1"), 1);
+        let lapse = count(&writer, "SELECT lapse FROM standing WHERE seq = 1");
+        assert_eq!(lapse, clock.now().after(Duration::from_secs(60)).as_micros());
+        // Once it can be read, it goes the way of every lapsed job.
+        writer.conn.execute("UPDATE standing SET failure = NULL WHERE seq = 1", []).unwrap();
+        clock.advance(Duration::from_secs(60));
+        writer.write(vec![reserve(0).0]);
+        assert_eq!(count(&writer, "SELECT state FROM standing WHERE seq = 1"), 0);
+    }
+
+    #[test]
+    fn a_waiting_job_that_a_newer_version_wrote_does_not_block_its_line() {
+        let (_directory, mut writer) = filled();
+        let clock = Arc::new(ManualClock::new());
+        writer.clock = clock.clone();
+        writer.conn.execute("UPDATE job SET terms = '[\"of a newer version\"]' WHERE seq = 2", []).unwrap();
+        let (take, mut taken) = reserve(3);
+        writer.write(vec![take]);
+        let seqs = |taken: &tenure_store::Reservation| -> Vec<u64> {
+            taken.jobs.iter().map(|granted| granted.job().seq).collect()
+        };
+        assert_eq!(seqs(&taken.try_recv().unwrap().unwrap()), [1, 3]);
+        assert_eq!(count(&writer, "SELECT scheduled FROM lane"), 1);
+        assert_eq!(count(&writer, "SELECT queued FROM lane"), 0);
+        writer.conn.execute("UPDATE job SET terms = NULL WHERE seq = 2", []).unwrap();
+        clock.advance(Duration::from_secs(60));
+        let (take, mut taken) = reserve(3);
+        writer.write(vec![take]);
+        assert!(seqs(&taken.try_recv().unwrap().unwrap()).contains(&2));
+        assert_eq!(count(&writer, "SELECT scheduled FROM lane"), 0);
+    }
+
+    #[test]
+    fn a_finished_job_that_a_newer_version_wrote_does_not_end_pruning() {
+        let (_directory, mut writer) = filled();
+        writer.write(vec![reserve(2).0]);
+        let ended = "UPDATE standing SET state = 3, lapse = NULL, ended = 0, expires = seq,
+             failure = CASE seq WHEN 1 THEN '{\"cause\":\"comet\"}' END";
+        writer.conn.execute(ended, []).unwrap();
+        let (reply, mut tended) = oneshot::channel();
+        writer.write(vec![Command::Tend(Reply::new(reply))]);
+        tended.try_recv().unwrap().unwrap();
+        assert_eq!(count(&writer, "SELECT group_concat(seq) = '1,3' FROM job"), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tenure_store::{Chance, Store};
+use tenure_store::{Chance, Fault, Store, Tended};
 use tokio::task::JoinHandle;
 
 const BETWEEN: Duration = Duration::from_secs(5);
@@ -29,20 +29,46 @@ impl Drop for Tender {
 
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
 async fn tend(store: Weak<dyn Store>, chance: Chance) {
-    let mut wait = Duration::ZERO;
+    let (mut wait, mut told) = (Duration::ZERO, false);
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
         let Some(store) = store.upgrade() else { return };
         let spread = BETWEEN.mul_f64(0.8 + 0.4 * chance.fraction());
-        wait = match store.tend().await {
-            Ok(step) if step.more => BETWEEN_FULL_STEPS,
-            Ok(_) => spread,
-            Err(fault) if fault.is_passing() => spread,
+        let outcome = store.tend().await;
+        let Some(pause) = pause_after(&outcome, spread) else { return };
+        wait = pause;
+        match outcome {
+            Ok(_) => told = false,
+            // Whoever asks something of the store itself hears of what passes.
+            Err(fault) if fault.is_passing() || told => {}
             Err(fault) => {
-                tracing::error!(%fault, "pruning has ended");
-                return;
+                tracing::error!(%fault, "jobs are neither pruned nor taken from lost hosts; it is tried on");
+                told = true;
             }
-        };
+        }
+    }
+}
+
+/// How long to wait for the next step; `None` if there will be none.
+///
+/// A person may mend a broken store while this program runs: free its disk, give its permissions back.
+fn pause_after(outcome: &Result<Tended, Fault>, spread: Duration) -> Option<Duration> {
+    match outcome {
+        Ok(step) if step.more => Some(BETWEEN_FULL_STEPS),
+        Ok(_) | Err(Fault::Unavailable(_) | Fault::Unknown(_) | Fault::Broken(_)) => Some(spread),
+        Err(Fault::Closed) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upkeep_goes_on_after_a_fault_that_a_person_mends_and_ends_with_the_store() {
+        let broken = Fault::Broken("its permissions were taken away".to_owned());
+        assert_eq!(pause_after(&Err(broken), BETWEEN), Some(BETWEEN));
+        assert_eq!(pause_after(&Err(Fault::Closed), BETWEEN), None);
     }
 }

@@ -1,0 +1,59 @@
+//! Rows that this version cannot read: set aside for a while, so that they stop nobody.
+//!
+//! A newer version that shares the file reads them when their time comes again, and so does this
+//! program once it has been updated.
+
+use std::time::Duration;
+
+use rusqlite::{Error, Result, params};
+use tenure_core::StateName;
+
+use crate::reserve::Place;
+use crate::writing::Writing;
+
+/// How long such a row is left alone.
+const SET_ASIDE: Duration = Duration::from_secs(60);
+
+pub(crate) const OUT_OF_PLACE: &str =
+    "DELETE FROM ready WHERE lane = ?1 AND (priority, due, seq) = (?2, ?3, ?4) RETURNING begun";
+
+impl Writing<'_> {
+    /// Leaves a running job to its holder for longer.
+    pub(crate) fn set_running_aside(&self, seq: i64, error: &Error) -> Result<()> {
+        self.put_off("UPDATE standing SET lapse = ?2 WHERE seq = ?1 AND state = 1", seq, error)
+    }
+
+    /// Keeps a finished job for longer.
+    pub(crate) fn set_expired_aside(&self, seq: i64, error: &Error) -> Result<()> {
+        self.put_off("UPDATE standing SET expires = ?2 WHERE seq = ?1", seq, error)
+    }
+
+    /// Takes a waiting job out of its line and lets it come due later.
+    pub(crate) fn set_waiting_aside(&mut self, lane: i64, place: Place, error: &Error) -> Result<()> {
+        let (priority, due, seq) = place;
+        let begun: i64 = self
+            .conn
+            .prepare_cached(OUT_OF_PLACE)?
+            .query_row([lane, priority, due, seq], |row| row.get(0))?;
+        let again = self.now.after(SET_ASIDE).as_micros();
+        self.conn
+            .prepare_cached(
+                "INSERT INTO later (due, seq, lane, priority, begun) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![again, seq, lane, priority, begun])?;
+        self.memory.lanes.count(lane, StateName::Queued, -1)?;
+        self.memory.lanes.count(lane, StateName::Scheduled, 1)?;
+        // Who looks for its place goes by the due that its row tells.
+        let sql = match begun {
+            0 => "UPDATE job SET due = ?2 WHERE seq = ?1",
+            _ => "UPDATE standing SET due = ?2 WHERE seq = ?1",
+        };
+        self.put_off(sql, seq, error)
+    }
+
+    fn put_off(&self, sql: &str, seq: i64, error: &Error) -> Result<()> {
+        tracing::error!(seq, %error, "a row cannot be read and is set aside for a minute; update this program");
+        self.conn.prepare_cached(sql)?.execute([seq, self.now.after(SET_ASIDE).as_micros()])?;
+        Ok(())
+    }
+}
