@@ -1,4 +1,5 @@
-//! A real process enqueues and works on a file and is killed (-9) two hundred times.
+//! A real process enqueues and works on a file and is killed (-9) two hundred times; now and then two
+//! processes do, at once.
 //!
 //! What it acknowledged it wrote to its parent; what its handlers did they appended to a log that
 //! Tenure does not know. In the end every acknowledged job has ended, no ownership did its work
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -79,27 +80,52 @@ fn start(folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Lets the child work until a moment that chance decides, kills it, and answers what it acknowledged.
-fn work_and_die(folder: &Path, chance: &Chance) -> Vec<JobId> {
-    let mut child = start(folder);
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut told = String::new();
-    // Some die before their first job is acknowledged, most some time after.
-    let wanted = chance.below(150);
-    let patience = Duration::from_micros(chance.below(20_000));
-    for _ in 0..wanted {
-        if lines.read_line(&mut told).unwrap() == 0 {
-            break;
+/// A process at work, and what it has told so far.
+struct Victim {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    told: String,
+}
+
+impl Victim {
+    fn start(folder: &Path) -> Self {
+        let mut child = start(folder);
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines, told: String::new() }
+    }
+
+    fn listen(&mut self, lines: u64) {
+        for _ in 0..lines {
+            if self.lines.read_line(&mut self.told).unwrap() == 0 {
+                return;
+            }
         }
     }
+
+    /// Kills it and answers what it acknowledged. A line that the kill cut does not count.
+    fn kill(mut self) -> Vec<JobId> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.lines.read_to_string(&mut self.told).unwrap();
+        let whole = self.told.rfind('\n').map_or("", |end| &self.told[..end]);
+        whole.lines().filter_map(|line| line.split("ACK ").nth(1)).map(|id| id.parse().unwrap()).collect()
+    }
+}
+
+/// Lets a process work until a moment that chance decides and kills it, now and then a second one
+/// that works on the same file. Answers what they acknowledged.
+fn work_and_die(folder: &Path, chance: &Chance) -> Vec<JobId> {
+    let mut one = Victim::start(folder);
+    let other = (chance.below(4) == 0).then(|| Victim::start(folder));
+    // Some die before their first job is acknowledged, most some time after.
+    one.listen(chance.below(150));
+    let patience = Duration::from_micros(chance.below(20_000));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // A real process dies at a real moment.
     runtime.block_on(async { SystemClock.sleep(patience).await });
-    child.kill().unwrap();
-    child.wait().unwrap();
-    lines.read_to_string(&mut told).unwrap();
-    let whole = told.rfind('\n').map_or("", |end| &told[..end]);
-    whole.lines().filter_map(|line| line.split("ACK ").nth(1)).map(|id| id.parse().unwrap()).collect()
+    let mut acknowledged = one.kill();
+    acknowledged.extend(other.map(Victim::kill).unwrap_or_default());
+    acknowledged
 }
 
 #[test]
