@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Plain, Rig, host, rigs};
 use serde::{Deserialize, Serialize};
 use tenure::{
-    Accepted, Draft, Error, Job, JobId, Keep, Only, PageAsk, Refusal, Retention, StateName, Timestamp,
+    Accepted, Clock, Draft, Error, Job, JobId, Keep, Only, PageAsk, Refusal, Retention, StateName, Timestamp,
 };
 use tenure_core::Verdict;
 
@@ -262,6 +262,41 @@ async fn finished_jobs_go_after_their_retention() {
         rig.store.tend().await.unwrap();
         assert!(gone(long).await && !gone(ever).await, "{}", rig.name);
     }
+}
+
+/// The same in a program that only enqueues: nobody has to call for it, and it ends with the last handle.
+#[tokio::test]
+async fn an_open_handle_prunes_by_itself_and_a_dropped_one_does_not() {
+    let clock = tenure::ManualClock::new();
+    let options = tenure::OpenOptions::new().clock(Arc::new(clock.clone())).seed(1);
+    let tenure = options.open("memory:").await.unwrap();
+    let store = Arc::clone(tenure.store());
+    let finished = async || {
+        let keep = Retention::always(Keep::For(Duration::ZERO));
+        let draft = Draft::of(&Plain { number: 1 }).retain(keep);
+        let other = tenure::Tenure::on(
+            Arc::clone(&store),
+            tenure::Chance::seeded(clock.now().as_micros().unsigned_abs()),
+        );
+        let id = other.enqueue_draft(draft).await.unwrap().id();
+        let reserved = common::try_reserve(&other).await.remove(0);
+        let settlement = reserved.settle(Verdict::Succeeded(None), &tenure::RetryPolicy::default(), 0.5);
+        store.settle(vec![settlement], None).await.unwrap();
+        id
+    };
+    let pass = async || {
+        for _ in 0..20 {
+            common::settle_down().await;
+            clock.advance(Duration::from_secs(1));
+        }
+    };
+    let first = finished().await;
+    pass().await;
+    assert!(store.job(first).await.unwrap().is_none(), "it went by itself");
+    drop(tenure);
+    let second = finished().await;
+    pass().await;
+    assert!(store.job(second).await.unwrap().is_some(), "nobody is left to look after it");
 }
 
 /// An acknowledgement that was lost: repeating the enqueueing stores nothing more.
