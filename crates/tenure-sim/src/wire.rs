@@ -272,6 +272,10 @@ impl Hints for Wire {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.store.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.store.others()
+    }
 }
 
 impl Store for Wire {

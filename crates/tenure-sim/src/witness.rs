@@ -291,6 +291,10 @@ impl Hints for Witness {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.store.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.store.others()
+    }
 }
 
 impl Store for Witness {

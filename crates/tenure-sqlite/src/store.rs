@@ -252,6 +252,10 @@ impl Hints for SqliteStore {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.bulletin.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.bulletin.others()
+    }
 }
 
 impl Store for SqliteStore {

@@ -36,6 +36,8 @@ pub(crate) struct News {
     pub is_heard: bool,
     pub due: bool,
     pub asked: bool,
+    /// Whether another program has written since the last transaction.
+    pub others: bool,
     events: Vec<Event>,
 }
 
@@ -92,7 +94,7 @@ impl<'w> Writing<'w> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
             memory.last_seq = None;
-            news.due = true;
+            (news.due, news.others) = (true, true);
             // Not on every write of another: it would be answered by renewals, which are writes, too.
             news.asked = memory.others_have_asked(conn)?;
         }
@@ -210,6 +212,9 @@ impl News {
         }
         if self.asked {
             bulletin.call_asked();
+        }
+        if self.others {
+            bulletin.call_others();
         }
     }
 }

@@ -57,6 +57,21 @@ fn sixteen_tasks_on_each_of_two_stores_never_meet_a_lock_and_share_no_job() {
 
 /// A holder answers this hint with a write. If every write of the other were such a hint, two programs
 /// would keep each other writing for as long as both run something.
+/// Whoever waits for a job that another program ends looks again when that has written, and not before.
+#[test]
+fn a_store_tells_that_another_program_has_written_and_not_what_it_wrote_itself() {
+    let (_directory, file) = file();
+    let (one, two) = (open(&file), open(&file));
+    runtime().block_on(async {
+        let mut others = two.others();
+        two.enqueue(new_jobs(1, 1)).await.unwrap();
+        assert!(others.try_recv().is_err(), "that was its own");
+        one.enqueue(new_jobs(2, 1)).await.unwrap();
+        two.tend().await.unwrap();
+        assert!(others.try_recv().is_ok(), "that was the other's");
+    });
+}
+
 #[test]
 fn only_a_wish_to_cancel_hints_at_one_to_the_other_program() {
     let (_directory, file) = file();

@@ -65,6 +65,9 @@ pub trait Hints {
 
     /// What happens, as far as this program can see it. A listener that falls behind misses some.
     fn events(&self) -> broadcast::Receiver<Arc<Event>>;
+
+    /// Something whenever another program has written: what happened there is not among the events.
+    fn others(&self) -> broadcast::Receiver<()>;
 }
 
 /// The board on which a store pins its hints; stores share it.
@@ -73,6 +76,8 @@ pub struct Bulletin {
     due: watch::Sender<u64>,
     asked: watch::Sender<u64>,
     events: broadcast::Sender<Arc<Event>>,
+    // Not a watch: those who listen are woken in the order in which they came.
+    others: broadcast::Sender<()>,
 }
 
 impl Default for Bulletin {
@@ -81,6 +86,7 @@ impl Default for Bulletin {
             due: watch::Sender::new(0),
             asked: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
+            others: broadcast::Sender::new(1),
         }
     }
 }
@@ -94,6 +100,12 @@ impl Bulletin {
     /// Says that a holder may have been asked to stop.
     pub fn call_asked(&self) {
         self.asked.send_modify(|version| *version += 1);
+    }
+
+    /// Says that another program has written.
+    pub fn call_others(&self) {
+        // Nobody listening is not an error.
+        let _ = self.others.send(());
     }
 
     /// Whether anybody listens to events; if not, none need be made.
@@ -120,5 +132,9 @@ impl Hints for Bulletin {
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
+    }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.others.subscribe()
     }
 }

@@ -32,7 +32,7 @@ impl Tenure {
     pub async fn wait(&self, id: JobId) -> Result<Ended, Error> {
         // Listening starts before the first look: an end in between is not missed.
         let mut events = self.events();
-        let mut written = self.store().due();
+        let mut others = self.store().others();
         let mut look = FIRST_LOOK;
         loop {
             let job = self.jobs().get(id).await?;
@@ -53,7 +53,7 @@ impl Tenure {
                 biased;
                 () = heard => {}
                 // Another program has written: its events are not heard here.
-                () = async { let _ = written.changed().await; self.pause_for(LOOKS_APART).await } => {}
+                _ = others.recv() => self.pause_for(LOOKS_APART).await,
                 () = self.pause_for(look) => look = (look * 2).min(LAST_LOOK),
             }
         }

@@ -295,6 +295,10 @@ impl Hints for Broken {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.inner.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.inner.others()
+    }
 }
 
 impl Store for Broken {

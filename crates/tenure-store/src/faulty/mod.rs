@@ -264,6 +264,10 @@ impl Hints for FaultyStore {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.inner.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.inner.others()
+    }
 }
 
 impl Store for FaultyStore {

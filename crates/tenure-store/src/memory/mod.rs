@@ -188,6 +188,10 @@ impl Hints for MemoryStore {
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.bulletin.events()
     }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.bulletin.others()
+    }
 }
 
 impl Store for MemoryStore {
