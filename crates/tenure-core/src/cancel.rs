@@ -56,7 +56,7 @@ impl Cancel {
     #[must_use]
     pub fn decide(job: &Job, request: CancelRequest) -> Self {
         match job.state {
-            State::Waiting { .. } => {
+            State::Waiting { .. } | State::Blocked { .. } => {
                 let failure = Failure::new(Cause::Cancelled, &request.reason);
                 Self::Ends(Box::new(Transition {
                     ended: None,

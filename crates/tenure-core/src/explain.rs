@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AtWork, End, Failure, HostId, Job, JobId, Kind, QueueName, Room, Serving, State, Timestamp, Why, invalid,
-    lapse, limits,
+    AtWork, Block, End, Failure, Gates, HostId, Job, JobId, Key, Kind, Meter, QueueName, Room, Serving,
+    State, Timestamp, Why, invalid, lapse, limits,
 };
 
 /// Longest part of a failure's message that a reason repeats, in bytes.
@@ -21,6 +21,7 @@ const SHOWN_NAMES: usize = 5;
 pub fn claimable(state: &State, paused: bool, now: Timestamp) -> Result<(), Hindrance> {
     match state {
         State::Finished { end, at } => Err(Hindrance::Finished { end: *end, at: *at }),
+        State::Blocked { on, .. } => Err(Hindrance::Blocked { on: *on }),
         State::Running { holder, until, .. } if *until > now => {
             Err(Hindrance::Running { holder: *holder, until: *until })
         }
@@ -47,6 +48,11 @@ pub enum Hindrance {
         /// Until when.
         until: Timestamp,
     },
+    /// It waits for something else than time.
+    Blocked {
+        /// What.
+        on: Block,
+    },
     /// Its queue is paused.
     Paused,
     /// Its time has not come.
@@ -71,6 +77,34 @@ pub struct Standing {
     /// both oldest first; at most a page.
     pub running: Vec<AtWork>,
     /// Due jobs that come before it in its queue; counted up to a page.
+    pub ahead: u32,
+    /// The jobs that it has to wait for and that have not ended, as it named them.
+    pub after: Vec<JobId>,
+    /// Its place among the jobs of its ordering key, if it has one and has not ended.
+    pub turn: Option<Ordered>,
+    /// The limit of its limit key, if it has one.
+    pub limit: Option<Limited>,
+    /// The limit of its queue, and what the next turn would find it to be used for.
+    pub queue: Meter,
+}
+
+/// A job's place among the jobs of its ordering key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ordered {
+    /// Whose turn it is: perhaps its own; nobody's until the next turn finds somebody.
+    pub of: Option<JobId>,
+    /// How many of them, that have not ended, were accepted before it; counted up to a page.
+    pub ahead: u32,
+}
+
+/// A job's limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limited {
+    /// The limit, and what the next turn would find it to be used for.
+    pub meter: Meter,
+    /// Jobs of the limit that run; at most a page, oldest first.
+    pub running: Vec<JobId>,
+    /// Due jobs of the limit, of its queue and kind, that come before it; counted up to a page.
     pub ahead: u32,
 }
 
@@ -122,6 +156,43 @@ pub enum Reason {
         /// What went wrong.
         failure: Option<Failure>,
     },
+    /// Jobs that it waits for have not ended.
+    AfterJobs {
+        /// They; at most a page.
+        jobs: Vec<JobId>,
+    },
+    /// Jobs of its ordering key come before it.
+    NotItsTurn {
+        /// The key.
+        key: Key,
+        /// Whose turn it is.
+        turn: Option<JobId>,
+        /// How many come before it.
+        ahead: u32,
+    },
+    /// As many jobs of its limit run as may.
+    LimitFull {
+        /// The limit key; the queue's own limit if `None`.
+        key: Option<Key>,
+        /// How many may.
+        most: u32,
+        /// The jobs that run, as far as they are known; at most a page.
+        running: Vec<JobId>,
+    },
+    /// As many jobs of its limit have started as may in the time.
+    RateReached {
+        /// The limit key; the queue's own limit if `None`.
+        key: Option<Key>,
+        /// When the next may start.
+        next: Timestamp,
+    },
+    /// Its limit has room, but not for all that come before it.
+    BehindInLimit {
+        /// The limit key.
+        key: Key,
+        /// How many come before it.
+        ahead: u32,
+    },
     /// No live worker serves its queue.
     QueueNotServed {
         /// The queue.
@@ -157,18 +228,55 @@ pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     if let Some(ending) = ending(job, now) {
         return ending;
     }
-    match claimable(&job.state, standing.paused, now) {
+    let state = settled(standing, now);
+    match claimable(&state, standing.paused, now) {
         Err(Hindrance::Finished { end, at }) => Reason::Finished { end, at },
         Err(Hindrance::Running { holder, until }) => {
             Reason::Running { holder, until, cancelling: job.cancel.is_some() }
         }
+        Err(Hindrance::Blocked { on }) => blocked(standing, on, now),
         Err(Hindrance::Paused) => Reason::QueuePaused { queue: job.queue.clone() },
         Err(Hindrance::NotDue { due, why: Why::Retry }) => {
             Reason::BackingOff { due, attempts: job.attempt, failure: job.failure.clone() }
         }
         Err(Hindrance::NotDue { due, why }) => Reason::DueLater { due, why },
-        Ok(()) => unclaimed(standing),
+        Ok(()) => unclaimed(standing, now),
     }
+}
+
+/// The state of a blocked job as the next turn would find it: what blocked it may have gone.
+fn settled(standing: &Standing, now: Timestamp) -> State {
+    let State::Blocked { due, why, .. } = standing.job.state else { return standing.job.state };
+    let gates = Gates {
+        jobs_ended: standing.after.is_empty(),
+        has_turn: standing.turn.is_none_or(|turn| turn.of.is_none_or(|of| of == standing.job.id)),
+        has_room: standing.limit.as_ref().is_none_or(|limit| limit.meter.room(now) > limit.ahead),
+    };
+    gates.state(&standing.job.terms, due, why, now)
+}
+
+/// What a blocked job waits for, in particular.
+fn blocked(standing: &Standing, on: Block, now: Timestamp) -> Reason {
+    let terms = &standing.job.terms;
+    let next = Reason::Next { ahead: standing.ahead };
+    match on {
+        Block::Jobs => Reason::AfterJobs { jobs: standing.after.clone() },
+        Block::Order => terms.ordering.as_ref().zip(standing.turn).map_or(next, |(ordering, turn)| {
+            Reason::NotItsTurn { key: ordering.key.clone(), turn: turn.of, ahead: turn.ahead }
+        }),
+        Block::Limit => terms.limit.as_ref().zip(standing.limit.as_ref()).map_or(next, |(limit, limited)| {
+            let behind = Reason::BehindInLimit { key: limit.key.clone(), ahead: limited.ahead };
+            no_room(Some(&limit.key), &limited.meter, &limited.running, now).unwrap_or(behind)
+        }),
+    }
+}
+
+/// Why a limit has no room, if it has none.
+fn no_room(key: Option<&Key>, meter: &Meter, running: &[JobId], now: Timestamp) -> Option<Reason> {
+    if let Some(most) = meter.limit.most.filter(|most| meter.running >= *most) {
+        return Some(Reason::LimitFull { key: key.cloned(), most, running: running.to_vec() });
+    }
+    meter.next_room(now).map(|next| Reason::RateReached { key: key.cloned(), next })
 }
 
 /// What time alone makes of a running job, if that is its end. It is so in a paused queue, too.
@@ -179,7 +287,7 @@ fn ending(job: &Job, now: Timestamp) -> Option<Reason> {
 }
 
 /// Why a job that may be reserved has not been.
-fn unclaimed(standing: &Standing) -> Reason {
+fn unclaimed(standing: &Standing, now: Timestamp) -> Reason {
     let job = &standing.job;
     if standing.serving.is_empty() {
         return Reason::QueueNotServed { queue: job.queue.clone() };
@@ -192,6 +300,11 @@ fn unclaimed(standing: &Standing) -> Reason {
         served.sort();
         served.dedup();
         return Reason::KindNotServed { kind: job.kind.clone(), served };
+    }
+    let of_queue: Vec<JobId> =
+        standing.running.iter().filter(|at_work| !at_work.elsewhere).map(|at_work| at_work.id).collect();
+    if let Some(full) = no_room(None, &standing.queue, &of_queue, now) {
+        return full;
     }
     slots_full(standing, &covering).unwrap_or(Reason::Next { ahead: standing.ahead })
 }
@@ -243,6 +356,23 @@ impl fmt::Display for Reason {
             Self::BackingOff { due, attempts, failure } => {
                 write!(f, "attempt {attempts} failed and the next is due at {due}")?;
                 failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {}", first_line(failure)))
+            }
+            Self::AfterJobs { jobs } => write!(f, "it waits for {} to end", list(jobs)),
+            Self::NotItsTurn { key, turn: Some(turn), ahead } => {
+                write!(f, "job {turn} of its ordering key {key} comes first; {ahead} in all come before it")
+            }
+            Self::NotItsTurn { key, turn: None, ahead } => {
+                write!(f, "{ahead} jobs of its ordering key {key} come before it")
+            }
+            Self::LimitFull { key, most, running } => {
+                write!(f, "{} lets {most} run at once, and they do", limit_words(key.as_ref()))?;
+                if running.is_empty() { Ok(()) } else { write!(f, ": {}", list(running)) }
+            }
+            Self::RateReached { key, next } => {
+                write!(f, "{} lets the next start at {next}", limit_words(key.as_ref()))
+            }
+            Self::BehindInLimit { key, ahead } => {
+                write!(f, "{} has room, but {ahead} come before it", limit_words(Some(key)))
             }
             Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
             Self::KindNotServed { kind, served } => {
@@ -300,6 +430,10 @@ fn list(names: &[impl fmt::Display]) -> String {
     let more = names.len() - shown.len();
     let shown = shown.join(", ");
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+fn limit_words(key: Option<&Key>) -> String {
+    key.map_or_else(|| "the limit of its queue".to_owned(), |key| format!("its limit {key}"))
 }
 
 fn end_words(end: End) -> &'static str {

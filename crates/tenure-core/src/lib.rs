@@ -12,16 +12,21 @@
 //! assert_eq!(policy.delay(3, 0.5), Duration::from_secs(5));
 //! ```
 
+mod app;
 mod attempt;
 mod cancel;
 mod due;
 mod explain;
 mod fence;
+mod gates;
 mod ids;
 mod invalid;
 mod job;
 mod json;
+mod keys;
 mod lapse;
+mod lease;
+mod limit;
 pub mod limits;
 mod name;
 mod progress;
@@ -30,6 +35,7 @@ mod retention;
 mod retry;
 mod serving;
 mod settle;
+mod share;
 mod span;
 mod state;
 mod terms;
@@ -37,16 +43,25 @@ mod time;
 mod transition;
 mod unique;
 
+pub use app::{AppId, AppUse, claim_app};
 pub use attempt::{Attempt, AttemptEnd, Cause, Failure};
 pub use cancel::{Cancel, CancelRequest};
 pub use due::Due;
-pub use explain::{Hindrance, Reason, Standing, claimable, explain};
+pub use explain::{Hindrance, Limited, Ordered, Reason, Standing, claimable, explain};
 pub use fence::{Epoch, Fence};
+pub use gates::{Block, Gates};
 pub use ids::{HostId, IdSequence, JobId};
 pub use invalid::Invalid;
 pub use job::{Args, Job, NewJob, Output};
 pub use json::depth_of;
+pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, OrderingKey};
 pub use lapse::{lapse, redo};
+pub use lease::{
+    Access, Holder, Holding, Late, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal,
+    LeaseState, LedgerEntry, LedgerNote, Line, Ownership, Phase, Stepped, Ticket, Ttl, Unfit, What, holding,
+    may_use, step,
+};
+pub use limit::{Bucket, Limit, Meter, Rate};
 pub use name::{Kind, Name, QueueName};
 pub use progress::{LogLine, Progress};
 pub use queue::Priority;
@@ -54,6 +69,7 @@ pub use retention::{Keep, Retention};
 pub use retry::{Backoff, RetryPolicy};
 pub use serving::{AtWork, Room, Serves, Serving};
 pub use settle::{Next, Reserved, Settlement, Verdict};
+pub use share::round_of;
 pub use span::{delay_of, seconds};
 pub use state::{End, State, StateName, Why};
 pub use terms::Terms;

@@ -60,11 +60,50 @@ pub const LINE_BYTES: usize = 4 * 1024;
 
 /// Longest delay, timeout or retention: a hundred years.
 pub const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
-/// Shortest lease of a reservation.
+/// Shortest lease, of a name or of a reservation.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
-/// Longest lease of a reservation.
+/// Longest lease that ends by itself, of a name or of a reservation.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
 /// Most slots of one queue in one worker.
 pub const SLOTS: usize = 100_000;
 /// Most queues that one worker serves.
 pub const QUEUES: usize = 1_000;
+
+/// Longest name of a lease, in bytes.
+pub const LEASE_NAME_BYTES: usize = 1024;
+/// Longest words by which the holder of a lease is known to people, in bytes.
+pub const HOLDER_BYTES: usize = 256;
+/// Longest note in the ledger, in bytes; longer ones are cut and marked.
+pub const NOTE_BYTES: usize = 1024;
+/// Most steps of leases in one call.
+pub const LEASE_STEPS: usize = 20_000;
+/// Most leases that one page of a listing returns.
+pub const PAGE_LEASES: usize = 1_000;
+/// Most entries of the ledger that one page returns.
+pub const PAGE_LEDGER: usize = 1_000;
+/// Most entries of the ledger that one step of pruning removes.
+pub const PRUNE_LEDGER: usize = 1_000;
+/// Most that wait for one lease in the order in which they came; later ones wait unheard.
+pub const LEASE_WAITERS: usize = 10_000;
+
+/// Longest ordering, limit or share key, in bytes.
+pub const KEY_BYTES: usize = 256;
+/// Most jobs that one job waits for.
+pub const AFTER_JOBS: usize = 1_000;
+/// Most jobs of a limit that run at once.
+pub const LIMIT_MOST: u32 = 1_000_000;
+/// Most starts, and most at once, of a rate.
+pub const RATE_TIMES: u32 = 1_000_000;
+/// Shortest time of a rate.
+pub const SHORTEST_RATE: Duration = Duration::from_millis(1);
+/// Longest time of a rate.
+pub const LONGEST_RATE: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Most limits that one page of a listing returns.
+pub const PAGE_LIMITS: usize = 1_000;
+
+/// Longest app id, in bytes.
+pub const APP_ID_BYTES: usize = 32;
+/// Longest name of a program, in bytes.
+pub const PROGRAM_BYTES: usize = 256;
+/// An app id that no instance of its program was seen with for so long may be claimed by another.
+pub const APP_GIVEN_UP: Duration = Duration::from_secs(30 * 24 * 3600);

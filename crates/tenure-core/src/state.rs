@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostId, Invalid, Timestamp};
+use crate::{Block, HostId, Invalid, Timestamp};
 
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,15 @@ pub enum State {
         /// When it becomes visible to workers.
         due: Timestamp,
         /// What it waits for.
+        why: Why,
+    },
+    /// It waits for something else than time.
+    Blocked {
+        /// What.
+        on: Block,
+        /// When it was to become visible.
+        due: Timestamp,
+        /// What it waited for before.
         why: Why,
     },
     /// A holder owns it.
@@ -74,6 +83,8 @@ pub enum StateName {
     Scheduled,
     /// Due, waiting for a worker.
     Queued,
+    /// Waiting for something else than time.
+    Blocked,
     /// Owned by a holder.
     Running,
     /// Ended well.
@@ -86,8 +97,15 @@ pub enum StateName {
 
 impl StateName {
     /// Every name, in the order of a job's life.
-    pub const ALL: [Self; 6] =
-        [Self::Scheduled, Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 7] = [
+        Self::Scheduled,
+        Self::Queued,
+        Self::Blocked,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// The name as text.
     #[must_use]
@@ -95,6 +113,7 @@ impl StateName {
         match self {
             Self::Scheduled => "scheduled",
             Self::Queued => "queued",
+            Self::Blocked => "blocked",
             Self::Running => "running",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
@@ -129,6 +148,7 @@ impl State {
         match self {
             Self::Waiting { due, .. } if *due > now => StateName::Scheduled,
             Self::Waiting { .. } => StateName::Queued,
+            Self::Blocked { .. } => StateName::Blocked,
             Self::Running { .. } => StateName::Running,
             Self::Finished { end, .. } => end.name(),
         }
@@ -144,7 +164,7 @@ impl State {
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self {
-            Self::Waiting { due, .. } | Self::Running { due, .. } => Some(*due),
+            Self::Waiting { due, .. } | Self::Blocked { due, .. } | Self::Running { due, .. } => Some(*due),
             Self::Finished { .. } => None,
         }
     }
@@ -153,7 +173,7 @@ impl State {
     #[must_use]
     pub fn overdue(&self, now: Timestamp) -> Duration {
         match self {
-            Self::Waiting { due, .. } => now.since(*due),
+            Self::Waiting { due, .. } | Self::Blocked { due, .. } => now.since(*due),
             Self::Running { .. } | Self::Finished { .. } => Duration::ZERO,
         }
     }

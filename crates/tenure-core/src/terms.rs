@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Invalid, Name, Retention, RetryPolicy, Unique, delay_of, invalid, limits};
+use crate::{
+    AfterJobs, Invalid, Key, LimitKey, Name, OrderingKey, Retention, RetryPolicy, Unique, delay_of, invalid,
+    limits,
+};
 
 /// The terms of a job. Most jobs have the default ones, which cost a store nothing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +35,18 @@ pub struct Terms {
     /// What makes it the only one of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
+    /// With which jobs it runs one at a time, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordering: Option<OrderingKey>,
+    /// With which jobs it shares a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitKey>,
+    /// With which jobs it shares one share of its queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Key>,
+    /// Which jobs it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<AfterJobs>,
 }
 
 impl Terms {
@@ -88,11 +103,13 @@ impl Terms {
         if let Some(unique) = &self.unique {
             unique.check()?;
         }
+        self.limit.as_ref().map_or(Ok(()), LimitKey::check)?;
+        self.after.as_ref().map_or(Ok(()), AfterJobs::check)?;
         check_meta(&self.meta)
     }
 }
 
-fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid> {
+pub(crate) fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if meta.len() > limits::META_ENTRIES {
         return Err(Invalid::new(
             "meta",

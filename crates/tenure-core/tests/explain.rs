@@ -4,8 +4,8 @@ mod common;
 
 use common::{DUE, NOW, at, host, running, waiting};
 use tenure_core::{
-    AtWork, CancelRequest, Cause, End, Failure, Hindrance, HostId, Job, JobId, Kind, QueueName, Reason, Room,
-    Serves, Serving, Standing, State, Why, claimable, explain, limits,
+    AtWork, CancelRequest, Cause, End, Failure, Hindrance, HostId, Job, JobId, Kind, Limit, Meter, QueueName,
+    Reason, Room, Serves, Serving, Standing, State, Why, claimable, explain, limits,
 };
 
 fn kind(name: &str) -> Kind {
@@ -45,7 +45,17 @@ fn ids(number: u8) -> Vec<JobId> {
 /// A job against which nothing stands.
 fn standing(job: Job) -> Standing {
     let running = at_work(1, false, &[1]);
-    Standing { job, paused: false, serving: vec![busy(1, (2, 2), (1, 0))], running, ahead: 0 }
+    Standing {
+        job,
+        paused: false,
+        serving: vec![busy(1, (2, 2), (1, 0))],
+        running,
+        ahead: 0,
+        after: vec![],
+        turn: None,
+        limit: None,
+        queue: Meter::new(Limit::default()),
+    }
 }
 
 fn waits(due: u64, why: Why) -> Job {

@@ -47,7 +47,7 @@ impl Life {
     /// How the job ended, if it has.
     fn end(&self) -> Option<End> {
         match self.job.state {
-            State::Waiting { .. } | State::Running { .. } => None,
+            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
             State::Finished { end, .. } => Some(end),
         }
     }
@@ -140,12 +140,14 @@ fn check_step(before: &Life, event: &Event, after: &Life, redone: bool) {
     }
     match (old.state, new.state) {
         (State::Finished { .. }, State::Finished { .. }) => assert_eq!(old, new, "an end stays"),
-        (State::Finished { .. }, State::Waiting { .. }) => assert!(matches!(event, Event::Redo)),
+        (State::Finished { .. }, State::Waiting { .. } | State::Blocked { .. }) => {
+            assert!(matches!(event, Event::Redo))
+        }
         (State::Finished { .. }, State::Running { .. }) => panic!("an ended job runs"),
-        (State::Running { .. }, State::Waiting { .. }) => {
+        (State::Running { .. }, State::Waiting { .. } | State::Blocked { .. }) => {
             assert_eq!(old.cancel, None, "a job whose end was asked for does not wait again");
         }
-        (State::Running { .. } | State::Waiting { .. }, _) => {}
+        (State::Running { .. } | State::Waiting { .. } | State::Blocked { .. }, _) => {}
     }
     if old.cancel.is_some() && new.cancel.is_none() {
         assert!(new.state.is_finished(), "a wish to cancel is forgotten with the end only");

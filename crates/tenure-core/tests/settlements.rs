@@ -41,7 +41,7 @@ fn ends(end: End) -> State {
 
 fn expiry(state: &State) -> Option<Timestamp> {
     match state {
-        State::Waiting { .. } | State::Running { .. } => None,
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
         State::Finished { end: End::Succeeded, .. } => Some(at(NOW + KEEP_SUCCEEDED)),
         State::Finished { end: End::Failed | End::Cancelled, .. } => Some(at(NOW + KEEP_FAILED)),
     }

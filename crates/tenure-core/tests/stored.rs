@@ -90,6 +90,7 @@ fn terms() -> impl Strategy<Value = Terms> {
             tags,
             meta,
             unique,
+            ..Terms::default()
         })
 }
 

@@ -278,7 +278,7 @@ impl Row {
     #[must_use]
     pub fn end(&self) -> Option<(Timestamp, End)> {
         match self.state {
-            State::Waiting { .. } | State::Running { .. } => None,
+            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
             State::Finished { at, end } => Some((at, end)),
         }
     }

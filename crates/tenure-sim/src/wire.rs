@@ -5,10 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing};
+use tenure_core::{
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Serves, Settlement, Standing, Timestamp,
+};
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
     Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
@@ -41,6 +45,7 @@ pub(crate) struct Wire {
 struct Missed {
     due: bool,
     asked: bool,
+    freed: bool,
 }
 
 impl Wire {
@@ -76,6 +81,14 @@ impl Wire {
         }
     }
 
+    /// The same for the third.
+    pub(crate) fn hint_freed(&self) {
+        match self.hears() {
+            true => self.hints.call_freed(),
+            false => self.with_missed(|missed| missed.freed = true),
+        }
+    }
+
     /// The host has been thawed: it hears what it missed.
     pub(crate) fn catch_up(&self) {
         let mut missed = Missed::default();
@@ -85,6 +98,9 @@ impl Wire {
         }
         if missed.asked {
             self.hints.call_asked();
+        }
+        if missed.freed {
+            self.hints.call_freed();
         }
     }
 
@@ -200,6 +216,29 @@ impl Jobs for Wire {
     }
 }
 
+impl Leases for Wire {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        self.send("lease", |store| async move { store.lease(wishes).await })
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        let name = name.clone();
+        self.send("lease_info", |store| async move { store.lease_info(&name).await })
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        self.send("leases", |store| async move { store.leases(ask).await })
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        self.send("ledger", |store| async move { store.ledger(ask).await })
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.send("prune_ledger", move |store| async move { store.prune_ledger(before).await })
+    }
+}
+
 impl Hosts for Wire {
     fn announce(
         &self,
@@ -218,6 +257,15 @@ impl Hosts for Wire {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         self.send("retire", move |store| async move { store.retire(id).await })
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        let (app, program) = (app.clone(), program.to_owned());
+        self.send("claim_app", move |store| async move { store.claim_app(&app, &program, host).await })
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        self.send("apps", |store| async move { store.apps().await })
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -258,6 +306,20 @@ impl Views for Wire {
         let queue = queue.clone();
         self.send("set_paused", move |store| async move { store.set_paused(&queue, paused).await })
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        self.send("set_queue_limit", move |store| async move { store.set_queue_limit(&queue, limit).await })
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        self.send("limits", move |store| async move { store.limits(behind, at_most).await })
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        let key = key.clone();
+        self.send("set_limit", move |store| async move { store.set_limit(&key, limit).await })
+    }
 }
 
 impl Hints for Wire {
@@ -267,6 +329,10 @@ impl Hints for Wire {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.hints.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.hints.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, QueueName, Reserved, Serves, Settlement, Standing,
-    UniqueKey, Window,
+    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Reserved, Serves, Settlement, Standing, Timestamp, UniqueKey, Window,
 };
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
+    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
     Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
@@ -62,7 +63,7 @@ impl Witness {
                 }
             }
             Enqueued::Refused { refusal, .. } => {
-                let (Refusal::IdTaken(_) | Refusal::KeyHeld(_)) = refusal;
+                let (Refusal::IdTaken(_) | Refusal::KeyHeld(_) | Refusal::NoSuchJob(_)) = refusal;
                 self.note(What::Refused(*refusal));
             }
         }
@@ -78,9 +79,9 @@ fn grant(reserved: &Reserved) -> Grant {
     let job = reserved.job();
     let until = match job.state {
         tenure_core::State::Running { until, .. } => until,
-        tenure_core::State::Waiting { .. } | tenure_core::State::Finished { .. } => {
-            tenure_core::Timestamp::EPOCH
-        }
+        tenure_core::State::Waiting { .. }
+        | tenure_core::State::Blocked { .. }
+        | tenure_core::State::Finished { .. } => tenure_core::Timestamp::EPOCH,
     };
     Grant {
         seq: job.seq,
@@ -219,6 +220,28 @@ impl Jobs for Witness {
     }
 }
 
+impl Leases for Witness {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        self.store.lease(wishes)
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        self.store.lease_info(name)
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        self.store.leases(ask)
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        self.store.ledger(ask)
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.store.prune_ledger(before)
+    }
+}
+
 impl Hosts for Witness {
     fn announce(
         &self,
@@ -233,6 +256,14 @@ impl Hosts for Witness {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         self.store.retire(id)
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        self.store.claim_app(app, program, host)
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        self.store.apps()
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -277,6 +308,18 @@ impl Views for Witness {
             Ok(changed)
         })
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        self.store.set_queue_limit(queue, limit)
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        self.store.limits(behind, at_most)
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        self.store.set_limit(key, limit)
+    }
 }
 
 impl Hints for Witness {
@@ -286,6 +329,10 @@ impl Hints for Witness {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.store.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.store.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

@@ -50,6 +50,7 @@ pub(crate) fn record_success(conn: &Connection, job: &Job) -> Result<()> {
         State::Finished { end: End::Succeeded, at } => record(conn, job, AttemptEnd::Succeeded, None, at),
         State::Finished { end: End::Failed | End::Cancelled, .. }
         | State::Waiting { .. }
+        | State::Blocked { .. }
         | State::Running { .. } => Ok(()),
     }
 }
@@ -76,6 +77,7 @@ pub(crate) fn of(conn: &Connection, job: &Job) -> Result<Vec<Attempt>> {
         State::Finished { at, end: End::Succeeded } => last_of(job, Some((at, AttemptEnd::Succeeded)), None),
         State::Finished { end: End::Failed | End::Cancelled, .. }
         | State::Waiting { .. }
+        | State::Blocked { .. }
         | State::Running { .. } => None,
     };
     attempts.extend(succeeded);

@@ -104,7 +104,7 @@ impl Writing<'_> {
     fn delete(&mut self, stored: &Stored) -> Result<ChangeOutcome> {
         match stored.job.state {
             State::Running { .. } => return Ok(ChangeOutcome::RefusedRunning),
-            State::Waiting { .. } | State::Finished { .. } => {}
+            State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => {}
         }
         self.free_key(&stored.job)?;
         self.remove(stored)?;
@@ -118,7 +118,7 @@ impl Writing<'_> {
         write: impl FnOnce(&mut Self, Stored, tenure_core::Why) -> Result<ChangeOutcome>,
     ) -> Result<ChangeOutcome> {
         match stored.job.state {
-            State::Waiting { why, .. } => write(self, stored, why),
+            State::Waiting { why, .. } | State::Blocked { why, .. } => write(self, stored, why),
             State::Running { .. } => Ok(ChangeOutcome::RefusedRunning),
             State::Finished { .. } => Ok(ChangeOutcome::RefusedFinished),
         }

@@ -13,7 +13,7 @@ pub(crate) const CANCELLED: i64 = 4;
 
 pub(crate) fn of_state(state: &State) -> i64 {
     match state {
-        State::Waiting { .. } => WAITING,
+        State::Waiting { .. } | State::Blocked { .. } => WAITING,
         State::Running { .. } => RUNNING,
         State::Finished { end: End::Succeeded, .. } => SUCCEEDED,
         State::Finished { end: End::Failed, .. } => FAILED,

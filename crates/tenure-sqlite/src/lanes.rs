@@ -11,6 +11,9 @@ use tenure_core::{Kind, QueueName, StateName};
 use crate::fault::unreadable;
 use crate::value;
 
+/// How many states are counted.
+const STATES: usize = StateName::ALL.len();
+
 /// A kind in a queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Lane {
@@ -18,7 +21,7 @@ pub(crate) struct Lane {
     pub queue: QueueName,
     pub kind: Kind,
     /// What the running transaction adds to the counters, by state.
-    added: [i64; 6],
+    added: [i64; STATES],
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +45,7 @@ pub(crate) struct Lanes {
 /// How the lanes were before a batch that may be refused.
 #[derive(Debug)]
 pub(crate) struct LanesMark {
-    added: Vec<[i64; 6]>,
+    added: Vec<[i64; STATES]>,
     queues: usize,
 }
 
@@ -149,16 +152,17 @@ impl Lanes {
 
     /// Writes what the transaction has counted: one statement a lane that changed.
     pub(crate) fn flush(&mut self, conn: &Connection) -> Result<()> {
-        let changed = self.lanes.iter_mut().filter(|lane| lane.added != [0; 6]);
+        let changed = self.lanes.iter_mut().filter(|lane| lane.added != [0; STATES]);
         for lane in changed {
-            let [scheduled, queued, running, succeeded, failed, cancelled] = lane.added;
+            let [scheduled, queued, blocked, running, succeeded, failed, cancelled] = lane.added;
             conn.prepare_cached(
-                "UPDATE lane SET scheduled = scheduled + ?2, queued = queued + ?3, running = running + ?4,
-                     succeeded = succeeded + ?5, failed = failed + ?6, cancelled = cancelled + ?7
+                "UPDATE lane SET scheduled = scheduled + ?2, queued = queued + ?3, blocked = blocked + ?4,
+                     running = running + ?5, succeeded = succeeded + ?6, failed = failed + ?7,
+                     cancelled = cancelled + ?8
                  WHERE id = ?1",
             )?
-            .execute([lane.id, scheduled, queued, running, succeeded, failed, cancelled])?;
-            lane.added = [0; 6];
+            .execute([lane.id, scheduled, queued, blocked, running, succeeded, failed, cancelled])?;
+            lane.added = [0; STATES];
         }
         Ok(())
     }
@@ -188,7 +192,7 @@ impl Lanes {
 
     fn remember(&mut self, id: i64, queue: QueueName, kind: Kind) {
         self.meet(queue.clone()).lanes.insert(kind.clone(), id);
-        self.lanes.push(Lane { id, queue, kind, added: [0; 6] });
+        self.lanes.push(Lane { id, queue, kind, added: [0; STATES] });
     }
 
     fn meet(&mut self, queue: QueueName) -> &mut Queue {
@@ -223,9 +227,10 @@ fn column(state: StateName) -> usize {
     match state {
         StateName::Scheduled => 0,
         StateName::Queued => 1,
-        StateName::Running => 2,
-        StateName::Succeeded => 3,
-        StateName::Failed => 4,
-        StateName::Cancelled => 5,
+        StateName::Blocked => 2,
+        StateName::Running => 3,
+        StateName::Succeeded => 4,
+        StateName::Failed => 5,
+        StateName::Cancelled => 6,
     }
 }

@@ -73,6 +73,7 @@ impl Writing<'_> {
     pub(crate) fn uncount(&mut self, stored: &Stored) -> Result<()> {
         match stored.job.state {
             State::Waiting { due, .. } => self.unplace(stored, due).map(drop),
+            State::Blocked { .. } => self.memory.lanes.count(stored.lane, StateName::Blocked, -1),
             State::Running { .. } => self.memory.lanes.count(stored.lane, StateName::Running, -1),
             State::Finished { end, .. } => self.memory.lanes.count(stored.lane, end.name(), -1),
         }

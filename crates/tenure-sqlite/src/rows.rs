@@ -122,7 +122,7 @@ pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Store
          WHERE standing.fence <= excluded.fence",
     )?;
     let (why, until, ended) = match job.state {
-        State::Waiting { why, .. } => (Some(code::of_why(why)), None, None),
+        State::Waiting { why, .. } | State::Blocked { why, .. } => (Some(code::of_why(why)), None, None),
         State::Running { until, .. } => (None, Some(until), None),
         State::Finished { at, .. } => (None, None, Some(at)),
     };

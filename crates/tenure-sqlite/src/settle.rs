@@ -70,7 +70,7 @@ impl Writing<'_> {
             return Ok(Settled::Fenced);
         }
         match stored.job.state {
-            State::Waiting { .. } | State::Finished { .. } => Ok(Settled::Repeated),
+            State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => Ok(Settled::Repeated),
             State::Running { .. } => {
                 let asked = stored.job.cancel.as_ref().map(|request| request.reason.as_str());
                 let transition = settlement.resolve(self.now, asked);

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tenure_core::{
-    Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Serves, Settlement, Standing, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
     Turn, Views,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -183,6 +185,28 @@ impl Jobs for SqliteStore {
     }
 }
 
+impl Leases for SqliteStore {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+}
+
 impl Hosts for SqliteStore {
     fn announce(
         &self,
@@ -198,6 +222,14 @@ impl Hosts for SqliteStore {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         Box::pin(self.write(move |reply| Command::Retire(id, reply)))
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -238,6 +270,18 @@ impl Views for SqliteStore {
         let queue = queue.clone();
         Box::pin(self.write(move |reply| Command::SetPaused(queue, paused, reply)))
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+    }
 }
 
 impl Hints for SqliteStore {
@@ -247,6 +291,10 @@ impl Hints for SqliteStore {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.bulletin.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.bulletin.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

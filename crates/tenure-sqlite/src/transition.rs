@@ -22,6 +22,10 @@ impl Writing<'_> {
         write_standing(self.conn, &stored)?;
         let state = match stored.job.state {
             State::Waiting { due, .. } => self.place(&stored, due)?,
+            State::Blocked { .. } => {
+                self.memory.lanes.count(lane, StateName::Blocked, 1)?;
+                StateName::Blocked
+            }
             State::Running { .. } => {
                 self.memory.lanes.count(lane, StateName::Running, 1)?;
                 StateName::Running

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use tenure_core::{
-    AtWork, Attempt, Job, JobId, LogLine, Serving, Standing, State, StateName, Timestamp, limits,
+    AtWork, Attempt, Job, JobId, Limit, LogLine, Meter, Serving, Standing, State, StateName, Timestamp,
+    limits,
 };
 use tenure_store::{Count, Page, PageAsk, QueueInfo};
 
@@ -90,7 +91,7 @@ pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>
             oldest_due = oldest_in(conn, lane)?.into_iter().chain(oldest_due).min();
         }
         let oldest_due = oldest_due.filter(|due| *due <= now);
-        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due });
+        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit: Limit::default() });
     }
     Ok(queues)
 }
@@ -107,7 +108,17 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
     count_busy(conn, &stored.job, &mut serving, now)?;
     let running = at_work(conn, &stored.job, &serving, now)?;
     let ahead = ahead_of(conn, &stored, now)?;
-    Ok(Some(Standing { paused: paused.unwrap_or(false), serving, running, ahead, job: stored.job }))
+    Ok(Some(Standing {
+        paused: paused.unwrap_or(false),
+        serving,
+        running,
+        ahead,
+        job: stored.job,
+        after: Vec::new(),
+        turn: None,
+        limit: None,
+        queue: Meter::new(Limit::default()),
+    }))
 }
 
 /// Counts what these hosts run.

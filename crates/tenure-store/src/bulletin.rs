@@ -63,6 +63,9 @@ pub trait Hints {
     /// Changes whenever a holder may have been asked to stop.
     fn asked(&self) -> watch::Receiver<u64>;
 
+    /// Changes whenever a lease may have become free.
+    fn freed(&self) -> watch::Receiver<u64>;
+
     /// What happens, as far as this program can see it. A listener that falls behind misses some.
     fn events(&self) -> broadcast::Receiver<Arc<Event>>;
 
@@ -75,6 +78,7 @@ pub trait Hints {
 pub struct Bulletin {
     due: watch::Sender<u64>,
     asked: watch::Sender<u64>,
+    freed: watch::Sender<u64>,
     events: broadcast::Sender<Arc<Event>>,
     // Not a watch: those who listen are woken in the order in which they came.
     others: broadcast::Sender<()>,
@@ -85,6 +89,7 @@ impl Default for Bulletin {
         Self {
             due: watch::Sender::new(0),
             asked: watch::Sender::new(0),
+            freed: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
             others: broadcast::Sender::new(1),
         }
@@ -100,6 +105,11 @@ impl Bulletin {
     /// Says that a holder may have been asked to stop.
     pub fn call_asked(&self) {
         self.asked.send_modify(|version| *version += 1);
+    }
+
+    /// Says that a lease may have become free.
+    pub fn call_freed(&self) {
+        self.freed.send_modify(|version| *version += 1);
     }
 
     /// Says that another program has written.
@@ -128,6 +138,10 @@ impl Hints for Bulletin {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.asked.subscribe()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.freed.subscribe()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

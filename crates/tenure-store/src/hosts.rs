@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tenure_core::{HostId, QueueName, Serves, Serving, Timestamp};
+use tenure_core::{AppId, AppUse, HostId, QueueName, Serves, Serving, Timestamp};
 
 use crate::Answer;
 
@@ -50,6 +50,12 @@ pub trait Hosts {
 
     /// Says that a host has gone. Its reservations are not touched: they lapse, or were given back.
     fn retire(&self, id: HostId) -> Answer<'_, ()>;
+
+    /// Says that a program uses an app id. If another does, that one is answered.
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>>;
+
+    /// The app ids that were ever claimed, by id, and who uses them.
+    fn apps(&self) -> Answer<'_, Vec<AppUse>>;
 
     /// The hosts that are alive, by id.
     fn hosts(&self) -> Answer<'_, Vec<Host>>;

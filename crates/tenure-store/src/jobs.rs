@@ -89,6 +89,8 @@ pub enum Refusal {
     IdTaken(JobId),
     /// This job holds the unique key.
     KeyHeld(JobId),
+    /// It waits for a job that is not there.
+    NoSuchJob(JobId),
 }
 
 /// Who wants which jobs.

@@ -19,6 +19,7 @@ mod faulty;
 mod filter;
 mod hosts;
 mod jobs;
+mod leases;
 mod memory;
 mod views;
 
@@ -36,14 +37,15 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
 };
+pub use leases::{LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned};
 pub use memory::MemoryStore;
-pub use views::{Count, Page, PageAsk, QueueInfo, Views};
+pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
 
 /// What a store answers, sooner or later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
-pub trait Store: Jobs + Hosts + Views + Hints + Send + Sync {
+pub trait Store: Jobs + Leases + Hosts + Views + Hints + Send + Sync {
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 

@@ -1,7 +1,9 @@
 //! Looking: never through a lock, a scan or a count of all jobs.
 
 use serde::Serialize;
-use tenure_core::{Attempt, Job, JobId, Kind, LogLine, QueueName, Standing, StateName, Timestamp};
+use tenure_core::{
+    Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueName, Standing, StateName, Timestamp,
+};
 
 use crate::{Answer, Cursor, Filter, Order};
 
@@ -56,6 +58,33 @@ pub struct QueueInfo {
     pub paused: bool,
     /// Since when its longest waiting job has been due; `None` if none is.
     pub oldest_due: Option<Timestamp>,
+    /// The limit of all its jobs together.
+    pub limit: Limit,
+}
+
+/// The limit of a limit key, as a person asks for it. It is there while a job has need of it, or as long as
+/// somebody has set it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LimitInfo {
+    /// The key.
+    pub key: Key,
+    /// The limit and what uses it up.
+    pub meter: Meter,
+    /// Whether somebody set it; if not it is what the last job said.
+    pub set: bool,
+    /// How many of its jobs are queued: there is room for them.
+    pub queued: u64,
+    /// How many of its jobs are blocked by it.
+    pub blocked: u64,
+}
+
+/// A page of limits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct LimitPage {
+    /// The limits, by key.
+    pub limits: Vec<LimitInfo>,
+    /// Behind which key it goes on; `None` at the end.
+    pub next: Option<Key>,
 }
 
 /// What there is to see.
@@ -84,4 +113,13 @@ pub trait Views {
 
     /// Pauses or resumes a queue; answers whether that changed anything. What runs goes on.
     fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool>;
+
+    /// Bounds the jobs of a queue; answers whether that changed anything. What runs goes on.
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool>;
+
+    /// A page of limits, by key.
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage>;
+
+    /// Sets the limit of a key, whatever its jobs say; or lets them say again.
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()>;
 }

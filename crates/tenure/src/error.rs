@@ -67,5 +67,6 @@ fn refusal_words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::IdTaken(id) => format!("job {id} exists with another kind or args"),
         Refusal::KeyHeld(id) => format!("job {id} holds its unique key"),
+        Refusal::NoSuchJob(id) => format!("it waits for job {id}, which is not there"),
     }
 }

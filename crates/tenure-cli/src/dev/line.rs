@@ -56,6 +56,7 @@ fn became(event: &Event, state: StateName, failure: Option<&str>, job: Option<&J
         StateName::Succeeded => ("succeeded", Tone::Good, format!("{}{}", took(job), left_behind(job))),
         StateName::Failed => ("failed", Tone::Bad, because(took(job))),
         StateName::Cancelled => ("cancelled", Tone::Careful, because(took(job))),
+        StateName::Blocked => ("blocked", Tone::Faint, String::new()),
         StateName::Running => ("running", Tone::Busy, String::new()),
         StateName::Scheduled | StateName::Queued => {
             let (word, tone) = waiting(job, failure);
@@ -68,7 +69,7 @@ fn became(event: &Event, state: StateName, failure: Option<&str>, job: Option<&J
 
 fn waiting(job: Option<&JobRecord>, failure: Option<&str>) -> (&'static str, Tone) {
     let why = job.and_then(|job| match job.state {
-        State::Waiting { why, .. } => Some(why),
+        State::Waiting { why, .. } | State::Blocked { why, .. } => Some(why),
         State::Running { .. } | State::Finished { .. } => None,
     });
     match why {
@@ -92,7 +93,7 @@ fn until(from: Timestamp, due: Timestamp) -> String {
 fn took(job: Option<&JobRecord>) -> String {
     let times = job.and_then(|job| match job.state {
         State::Finished { at, .. } => Some(at.since(job.started?)),
-        State::Waiting { .. } | State::Running { .. } => None,
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
     });
     times.map_or_else(String::new, |span_| format!("in {}", span(span_)))
 }

@@ -44,9 +44,11 @@ fn merged(counts: &[Count]) -> BTreeMap<Sort, u64> {
     for count in counts {
         let state = match count.state {
             StateName::Scheduled | StateName::Queued => StateName::Queued,
-            StateName::Running | StateName::Succeeded | StateName::Failed | StateName::Cancelled => {
-                count.state
-            }
+            StateName::Blocked
+            | StateName::Running
+            | StateName::Succeeded
+            | StateName::Failed
+            | StateName::Cancelled => count.state,
         };
         *merged.entry((count.queue.clone(), count.kind.clone(), state)).or_default() += count.jobs;
     }

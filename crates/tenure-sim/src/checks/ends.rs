@@ -100,13 +100,16 @@ fn fits(next: Next, state: StateName) -> bool {
         Next::Succeed => state == StateName::Succeeded,
         Next::Fail => matches!(state, StateName::Failed | StateName::Cancelled),
         Next::Cancel => state == StateName::Cancelled,
-        Next::Wait { .. } => matches!(state, StateName::Queued | StateName::Scheduled | StateName::Cancelled),
+        Next::Wait { .. } => matches!(
+            state,
+            StateName::Queued | StateName::Scheduled | StateName::Blocked | StateName::Cancelled
+        ),
     }
 }
 
 fn end_of(state: StateName) -> Option<End> {
     match state {
-        StateName::Scheduled | StateName::Queued | StateName::Running => None,
+        StateName::Scheduled | StateName::Queued | StateName::Blocked | StateName::Running => None,
         StateName::Succeeded => Some(End::Succeeded),
         StateName::Failed => Some(End::Failed),
         StateName::Cancelled => Some(End::Cancelled),

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, QueueName, Reserved, RetryPolicy, Serves,
-    Settlement, Standing, State, StateName, Verdict,
+    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Reserved, RetryPolicy, Serves, Settlement, Standing, State, StateName, Timestamp, Verdict,
 };
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store,
+    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store,
     Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
@@ -222,6 +223,28 @@ fn other(id: JobId) -> JobId {
     JobId::from_bytes(bytes)
 }
 
+impl Leases for Broken {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        self.inner.lease(wishes)
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        self.inner.lease_info(name)
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        self.inner.leases(ask)
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        self.inner.ledger(ask)
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.inner.prune_ledger(before)
+    }
+}
+
 impl Hosts for Broken {
     fn announce(
         &self,
@@ -236,6 +259,14 @@ impl Hosts for Broken {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         self.inner.retire(id)
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        self.inner.claim_app(app, program, host)
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        self.inner.apps()
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -281,6 +312,18 @@ impl Views for Broken {
     fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
         self.inner.set_paused(queue, paused)
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        self.inner.set_queue_limit(queue, limit)
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        self.inner.limits(behind, at_most)
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        self.inner.set_limit(key, limit)
+    }
 }
 
 impl Hints for Broken {
@@ -290,6 +333,10 @@ impl Hints for Broken {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.inner.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.inner.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

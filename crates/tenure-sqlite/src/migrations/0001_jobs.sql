@@ -29,6 +29,7 @@ CREATE TABLE lane (
     kind      TEXT NOT NULL,
     scheduled INTEGER NOT NULL DEFAULT 0,
     queued    INTEGER NOT NULL DEFAULT 0,
+    blocked   INTEGER NOT NULL DEFAULT 0,
     running   INTEGER NOT NULL DEFAULT 0,
     succeeded INTEGER NOT NULL DEFAULT 0,
     failed    INTEGER NOT NULL DEFAULT 0,

@@ -41,7 +41,7 @@ fn full_terms() -> Terms {
         retention: Retention { succeeded: Keep::Forever, failed: Keep::For(seconds(7)) },
         tags: vec![Name::new("tag", "billing").unwrap(), Name::new("tag", "eu").unwrap()],
         meta: BTreeMap::from([("trace".to_owned(), "ø \" ' \\ ; --".to_owned())]),
-        unique: None,
+        ..Terms::default()
     }
 }
 

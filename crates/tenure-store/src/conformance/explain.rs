@@ -369,7 +369,7 @@ async fn ask_of_free_slots(given: &Given, holder: HostId, slots: u32, serves: &[
     let all = given.all().await;
     let runs = |job: &&Job| match job.state {
         State::Running { holder: has_it, until, .. } => has_it == holder && until > given.now(),
-        State::Waiting { .. } | State::Finished { .. } => false,
+        State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => false,
     };
     let running: Vec<&Job> = all.iter().filter(runs).collect();
     let is_free = |serves: &&Serves| {

@@ -8,12 +8,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing};
+use tenure_core::{
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Serves, Settlement, Standing, Timestamp,
+};
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Chance, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Answer, Chance, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
     Turn, Views,
 };
 pub use fate::Faults;
@@ -195,6 +199,29 @@ impl Jobs for FaultyStore {
     }
 }
 
+impl Leases for FaultyStore {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        self.meet(move |store| store.lease(wishes))
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        let name = name.clone();
+        self.meet(move |store| Box::pin(async move { store.lease_info(&name).await }))
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        self.meet(move |store| store.leases(ask))
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        self.meet(move |store| store.ledger(ask))
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.meet(move |store| store.prune_ledger(before))
+    }
+}
+
 impl Hosts for FaultyStore {
     fn announce(
         &self,
@@ -210,6 +237,15 @@ impl Hosts for FaultyStore {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         self.meet(move |store| store.retire(id))
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        let (app, program) = (app.clone(), program.to_owned());
+        self.meet(move |store| Box::pin(async move { store.claim_app(&app, &program, host).await }))
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        self.meet(|store| store.apps())
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -250,6 +286,20 @@ impl Views for FaultyStore {
         let queue = queue.clone();
         self.meet(move |store| Box::pin(async move { store.set_paused(&queue, paused).await }))
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        self.meet(move |store| Box::pin(async move { store.set_queue_limit(&queue, limit).await }))
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        self.meet(move |store| store.limits(behind, at_most))
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        let key = key.clone();
+        self.meet(move |store| Box::pin(async move { store.set_limit(&key, limit).await }))
+    }
 }
 
 impl Hints for FaultyStore {
@@ -259,6 +309,10 @@ impl Hints for FaultyStore {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.inner.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.inner.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

@@ -70,14 +70,16 @@ fn cancel(job: &Job, request: CancelRequest) -> Decision {
 
 fn delete(job: &Job) -> Decision {
     match job.state {
-        State::Waiting { .. } | State::Finished { .. } => (ChangeOutcome::Done, Some(Step::Deleted)),
+        State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => {
+            (ChangeOutcome::Done, Some(Step::Deleted))
+        }
         State::Running { .. } => (ChangeOutcome::RefusedRunning, None),
     }
 }
 
 fn while_waiting(job: &Job, change: impl FnOnce() -> Decision) -> Decision {
     match job.state {
-        State::Waiting { .. } => change(),
+        State::Waiting { .. } | State::Blocked { .. } => change(),
         State::Running { .. } => (ChangeOutcome::RefusedRunning, None),
         State::Finished { .. } => (ChangeOutcome::RefusedFinished, None),
     }

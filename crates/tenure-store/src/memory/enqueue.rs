@@ -59,7 +59,8 @@ impl Rows {
     }
 
     fn waits(&self, id: JobId) -> bool {
-        self.find(id).is_some_and(|row| matches!(row.job.state, State::Waiting { .. }))
+        self.find(id)
+            .is_some_and(|row| matches!(row.job.state, State::Waiting { .. } | State::Blocked { .. }))
     }
 
     fn keep_new(&mut self, new: &NewJob, answer: Accepted, now: Timestamp) {

@@ -1,6 +1,6 @@
 //! Who is there.
 
-use tenure_core::{HostId, Timestamp};
+use tenure_core::{AppUse, HostId, Timestamp, claim_app};
 
 use super::rows::Rows;
 use crate::Host;
@@ -20,6 +20,15 @@ impl Rows {
     /// The hosts that are alive, by id.
     pub fn live_hosts(&self, now: Timestamp) -> impl Iterator<Item = &Host> {
         self.hosts.values().filter(move |host| host.until > now)
+    }
+
+    /// Keeps that a program uses an app id, unless another does.
+    pub fn claim_app(&mut self, claim: AppUse) -> Result<AppUse, AppUse> {
+        let claimed = claim_app(self.apps.get(&claim.app), claim);
+        if let Ok(claimed) = &claimed {
+            self.apps.insert(claimed.app.clone(), claimed.clone());
+        }
+        claimed
     }
 
     /// Forgets the hosts that fell silent.

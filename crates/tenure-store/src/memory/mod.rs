@@ -9,6 +9,8 @@ mod change;
 mod enqueue;
 mod hosts;
 mod keys;
+mod leases;
+mod limits;
 mod lines;
 mod news;
 mod reserve;
@@ -25,13 +27,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, HostId, Job, JobId, LogLine, NewJob, QueueName, Serves, Settlement, Standing, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
+    QueueName, Serves, Settlement, Standing, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs, Page,
-    PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
     Turn, Views,
 };
 use rows::Rows;
@@ -115,6 +119,32 @@ impl Jobs for MemoryStore {
     }
 }
 
+impl Leases for MemoryStore {
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        self.answer(move |rows, now| {
+            let Rows { leases, news, epoch, .. } = rows;
+            wishes.iter().map(|wish| leases.take(wish, *epoch, now, news)).collect()
+        })
+    }
+
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        let name = name.clone();
+        self.answer(move |rows, now| rows.leases.info(&name, now))
+    }
+
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        self.answer(move |rows, now| rows.leases.page(&ask, now))
+    }
+
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        self.answer(move |rows, _| rows.leases.ledger(&ask))
+    }
+
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.answer(move |rows, _| rows.leases.prune(before))
+    }
+}
+
 impl Hosts for MemoryStore {
     fn announce(
         &self,
@@ -132,6 +162,15 @@ impl Hosts for MemoryStore {
 
     fn retire(&self, id: HostId) -> Answer<'_, ()> {
         self.answer(move |rows, _| rows.retire(id))
+    }
+
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        let (app, program) = (app.clone(), program.to_owned());
+        self.answer(move |rows, now| rows.claim_app(AppUse { app, program, host, since: now, seen: now }))
+    }
+
+    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+        self.answer(|rows, _| rows.apps.values().cloned().collect())
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
@@ -174,6 +213,20 @@ impl Views for MemoryStore {
         let queue = queue.clone();
         self.answer(move |rows, _| rows.set_paused(queue, paused))
     }
+
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        self.answer(move |rows, _| rows.set_queue_limit(queue, limit))
+    }
+
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        self.answer(move |rows, _| rows.limits.page(behind.as_ref(), at_most))
+    }
+
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        let key = key.clone();
+        self.answer(move |rows, now| rows.set_limit(&key, limit, now))
+    }
 }
 
 impl Hints for MemoryStore {
@@ -183,6 +236,10 @@ impl Hints for MemoryStore {
 
     fn asked(&self) -> watch::Receiver<u64> {
         self.bulletin.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.bulletin.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

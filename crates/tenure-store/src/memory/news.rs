@@ -13,6 +13,8 @@ pub(super) struct News {
     pub due: bool,
     /// Whether a holder was asked to stop.
     pub asked: bool,
+    /// Whether a lease may have become free.
+    pub freed: bool,
     events: Vec<Event>,
 }
 
@@ -34,6 +36,9 @@ impl News {
         }
         if std::mem::take(&mut self.asked) {
             bulletin.call_asked();
+        }
+        if std::mem::take(&mut self.freed) {
+            bulletin.call_freed();
         }
     }
 }

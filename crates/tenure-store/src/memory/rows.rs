@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use tenure_core::{
-    Attempt, Epoch, HostId, Job, JobId, Kind, Priority, QueueName, State, StateName, Timestamp,
+    AppId, AppUse, Attempt, Epoch, HostId, Job, JobId, Kind, Priority, QueueName, State, StateName, Timestamp,
 };
 
 use super::keys::Keys;
+use super::leases::LeaseRows;
+use super::limits::Limits;
 use super::lines::Lines;
 use super::news::News;
 use crate::Host;
@@ -35,6 +37,12 @@ pub(super) struct Rows {
     pub counts: BTreeMap<(QueueName, Kind, StateName), u64>,
     /// Which job holds which unique key.
     pub keys: Keys,
+    /// Leases, who waits for them, and the ledger.
+    pub leases: LeaseRows,
+    /// The limits of limit keys.
+    pub limits: Limits,
+    /// Which program uses which app id.
+    pub apps: BTreeMap<AppId, AppUse>,
     /// Hosts that announced themselves.
     pub hosts: BTreeMap<HostId, Host>,
     /// What the present call has to tell.
@@ -56,6 +64,8 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub paused: bool,
+    /// The limit of all its jobs together.
+    pub limit: tenure_core::Limit,
     /// Due jobs by kind, each kind in line.
     pub line: BTreeMap<Kind, BTreeSet<Place>>,
     /// Running jobs.
@@ -76,6 +86,8 @@ enum Spot {
     Later(Timestamp),
     /// It is due.
     InLine(Place),
+    /// Something else than time keeps it.
+    Blocked,
     /// It runs and is taken from its holder then.
     Held(Timestamp),
     /// It has ended and is removed then, if ever.
@@ -110,6 +122,9 @@ impl Rows {
                 self.held.insert((until, job.seq));
                 self.queue(&job.queue).running.insert(job.seq);
             }
+            Spot::Blocked => {
+                self.queue(&job.queue);
+            }
             Spot::Kept(until) => self.kept.extend(until.map(|until| (until, job.seq))),
         }
     }
@@ -127,6 +142,7 @@ impl Rows {
                 self.held.remove(&(until, job.seq));
                 self.queue(&job.queue).running.remove(&job.seq);
             }
+            Spot::Blocked => {}
             Spot::Kept(until) => {
                 until.map(|until| self.kept.remove(&(until, job.seq)));
             }
@@ -180,6 +196,7 @@ impl Row {
         match self.job.state {
             State::Waiting { due, .. } if self.counted == StateName::Scheduled => Spot::Later(due),
             State::Waiting { due, .. } => Spot::InLine(self.place(due)),
+            State::Blocked { .. } => Spot::Blocked,
             State::Running { until, .. } => {
                 Spot::Held(self.job.cancel.as_ref().map_or(until, |cancel| cancel.deadline.min(until)))
             }

@@ -28,7 +28,7 @@ impl Rows {
             return Settled::Fenced;
         }
         match job.state {
-            State::Waiting { .. } | State::Finished { .. } => Settled::Repeated,
+            State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => Settled::Repeated,
             State::Running { .. } => {
                 let asked = job.cancel.as_ref().map(|cancel| cancel.reason.as_str());
                 let transition = settlement.resolve(now, asked);
@@ -58,7 +58,7 @@ impl Rows {
         let job = self.job_at(held.seq, held.id).filter(|job| job.fence == held.fence)?;
         match job.state {
             State::Running { until, .. } => Some((job, until)),
-            State::Waiting { .. } | State::Finished { .. } => None,
+            State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What there is to see.
 
-use tenure_core::{AtWork, HostId, Job, JobId, QueueName, Serving, Standing, State, Timestamp, limits};
+use tenure_core::{
+    AtWork, HostId, Job, JobId, Meter, QueueName, Serving, Standing, State, Timestamp, limits,
+};
 
 use super::rows::{Queue, Row, Rows};
 use crate::{Count, Cursor, Filter, Order, Page, PageAsk, QueueInfo};
@@ -65,6 +67,7 @@ impl Rows {
             name: name.clone(),
             paused: queue.paused,
             oldest_due: queue.oldest_due().filter(|due| *due <= now),
+            limit: queue.limit,
         };
         self.queues.iter().map(of).collect()
     }
@@ -86,7 +89,17 @@ impl Rows {
             self.live_hosts(now).filter_map(|host| host.serving(&row.job.queue)).collect();
         let running = self.at_work(&row.job, &mut serving, now);
         let ahead = u32::try_from(self.ahead(row, queue, now)).unwrap_or(u32::MAX);
-        Some(Standing { job: row.job.clone(), paused: queue.paused, serving, running, ahead })
+        Some(Standing {
+            job: row.job.clone(),
+            paused: queue.paused,
+            serving,
+            running,
+            ahead,
+            after: Vec::new(),
+            turn: None,
+            limit: None,
+            queue: Meter::new(queue.limit),
+        })
     }
 
     /// Counts what these hosts run, and lists what those of them run that serve the job.
@@ -110,7 +123,10 @@ impl Rows {
         let running = self.queues.values().flat_map(|queue| &queue.running);
         running.filter_map(|seq| self.jobs.get(seq)).filter_map(move |row| match row.job.state {
             State::Running { holder, until, .. } if until > now => Some((&row.job, holder)),
-            State::Running { .. } | State::Waiting { .. } | State::Finished { .. } => None,
+            State::Running { .. }
+            | State::Waiting { .. }
+            | State::Blocked { .. }
+            | State::Finished { .. } => None,
         })
     }
 

@@ -1,0 +1,145 @@
+//! Keys that jobs share: what they have to wait for besides time and slots.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, JobId, limits};
+
+/// A name that jobs share: an ordering key, a limit key or a share key. Any text of 1 to 256 bytes
+/// without control characters, compared byte by byte.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key(Arc<str>);
+
+/// Jobs with one ordering key run one at a time, in the order of their acceptance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderingKey {
+    /// What they share.
+    pub key: Key,
+    /// What becomes of those behind this job while it waits for an instant.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub head: Head,
+}
+
+/// What the first job of an ordering key does to those behind it while it waits for an instant: because
+/// it was enqueued for later, failed and is tried again, or was snoozed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Head {
+    /// They wait until it has ended.
+    #[default]
+    Block,
+    /// It steps aside: they go on, one at a time, and it takes its turn again when its time has come.
+    StepAside,
+}
+
+/// Of the jobs with one limit key so many run at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitKey {
+    /// What they share.
+    pub key: Key,
+    /// How many run at once. What the last job said counts, unless somebody set the limit itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+}
+
+/// A job that waits for others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterJobs {
+    /// For these, all of which were accepted before it.
+    pub jobs: Vec<JobId>,
+    /// What becomes of it if one of them ends badly or is removed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub if_failed: IfFailed,
+}
+
+/// What becomes of a job if one that it waits for fails, is cancelled or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IfFailed {
+    /// It is cancelled, and so are those that wait for it.
+    #[default]
+    Cancel,
+    /// It runs all the same, when all of them have ended.
+    Run,
+}
+
+impl Key {
+    /// Accepts a key for `field`.
+    ///
+    /// # Errors
+    /// Refuses empty and too long text and control characters.
+    pub fn new(field: &str, text: &str) -> Result<Self, Invalid> {
+        let allowed = || format!("1 to {} bytes without control characters", limits::KEY_BYTES);
+        if text.is_empty() {
+            return Err(Invalid::new(field, "empty text", allowed()));
+        }
+        if text.len() > limits::KEY_BYTES {
+            return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+        }
+        if let Some(odd) = text.chars().find(|c| c.is_control()) {
+            return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl LimitKey {
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        self.most.map_or(Ok(()), crate::limit::check_most)
+    }
+}
+
+impl AfterJobs {
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        if self.jobs.is_empty() || self.jobs.len() > limits::AFTER_JOBS {
+            return Err(Invalid::new(
+                "after_jobs",
+                format_args!("{} jobs", self.jobs.len()),
+                format_args!("1 to {} jobs", limits::AFTER_JOBS),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Key {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        Self::new("key", text)
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        text.parse()
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

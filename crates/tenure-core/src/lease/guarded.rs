@@ -1,0 +1,65 @@
+//! The use of what a lease guards: who may read and write it.
+
+use crate::{Fence, Lease, LeaseId, LeaseState, Timestamp};
+
+/// What somebody wants to do with what a lease guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// See it.
+    Read,
+    /// Change it.
+    Write,
+}
+
+/// Why somebody may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It is held, and no ownership was named.
+    #[error("it is held by somebody, and no ownership was named")]
+    Missing,
+    /// It is held by somebody else.
+    #[error("it is held by somebody else")]
+    Mismatch,
+    /// The ownership that was named is over.
+    #[error("it is not held any more by whoever names it")]
+    Lost,
+}
+
+/// Whether what a lease guards may be used by somebody who names this ownership, or none.
+///
+/// A write without an ownership makes a lapsed or broken lease free for good: whoever had it cannot renew
+/// it late any more, and whoever keeps the resource has to write that down ([`Lease::touched`]).
+///
+/// # Errors
+/// Says why not.
+pub fn may_use(
+    lease: &Lease,
+    access: Access,
+    claim: Option<(LeaseId, Fence)>,
+    now: Timestamp,
+) -> Result<(), Unfit> {
+    let is_mine = |(id, fence)| lease.held.as_ref().is_some_and(|held| held.id == id) && lease.fence == fence;
+    match (lease.state(now).is_locked(), claim) {
+        (true, Some(claim)) if is_mine(claim) => Ok(()),
+        (true, Some(_)) => Err(Unfit::Mismatch),
+        (true, None) if access == Access::Read => Ok(()),
+        (true, None) => Err(Unfit::Missing),
+        (false, Some(_)) => Err(Unfit::Lost),
+        (false, None) => Ok(()),
+    }
+}
+
+impl Lease {
+    /// This lease after what it guards was written by somebody who names no ownership.
+    #[must_use]
+    pub fn touched(mut self, now: Timestamp) -> Self {
+        match self.state(now) {
+            LeaseState::Lapsed | LeaseState::Broken => {
+                self.freed = self.free_since(now).unwrap_or(now);
+                self.held = None;
+            }
+            LeaseState::Free | LeaseState::Held | LeaseState::Breaking => {}
+        }
+        self
+    }
+}

@@ -1,0 +1,139 @@
+//! The ledger: the record of who held what, from when to when, and how it ended. It is only added to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Fence, Holder, LeaseName, Timestamp};
+
+/// Something that happened to a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerNote {
+    /// When it happened. A lapse is noticed later than it happens.
+    pub at: Timestamp,
+    /// The lease.
+    pub name: LeaseName,
+    /// The ownership that it is about.
+    pub fence: Fence,
+    /// What.
+    pub what: What,
+    /// Who: the holder, or whoever was refused or asked for it.
+    pub by: Holder,
+    /// Since when that ownership had lasted.
+    pub since: Option<Timestamp>,
+    /// Until when it was to last then; without end, or over, if `None`.
+    pub until: Option<Timestamp>,
+    /// Why, in words; often empty.
+    pub note: String,
+}
+
+/// A note with its place in the ledger of its store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerEntry {
+    /// Its number: later notes have greater ones.
+    pub number: u64,
+    /// The note.
+    #[serde(flatten)]
+    pub note: LedgerNote,
+}
+
+/// What happened to a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Somebody took it that was free.
+    Acquired,
+    /// Somebody took it whose last holder had lapsed or been broken.
+    TookOver,
+    /// Its holder renewed it after it had lapsed, and nobody had taken it.
+    RenewedLate,
+    /// Its holder changed its id.
+    Changed,
+    /// Somebody wanted it and could not have it; told once for each ownership and host.
+    Refused,
+    /// Somebody asked to break it.
+    Broke,
+    /// Its time was over: its holder lost it.
+    Lapsed,
+    /// Its holder gave it back.
+    Released,
+    /// Its name was removed.
+    Forgotten,
+}
+
+impl What {
+    /// All, in the order of a lease's life.
+    pub const ALL: [Self; 9] = [
+        Self::Acquired,
+        Self::TookOver,
+        Self::RenewedLate,
+        Self::Changed,
+        Self::Refused,
+        Self::Broke,
+        Self::Lapsed,
+        Self::Released,
+        Self::Forgotten,
+    ];
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Acquired => "acquired",
+            Self::TookOver => "took_over",
+            Self::RenewedLate => "renewed_late",
+            Self::Changed => "changed",
+            Self::Refused => "refused",
+            Self::Broke => "broke",
+            Self::Lapsed => "lapsed",
+            Self::Released => "released",
+            Self::Forgotten => "forgotten",
+        }
+    }
+
+    /// Whether an ownership begins with it.
+    #[must_use]
+    pub fn begins(self) -> bool {
+        matches!(self, Self::Acquired | Self::TookOver)
+    }
+
+    /// Whether an ownership ends with it, at the time that its note tells.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        matches!(self, Self::Broke | Self::Lapsed | Self::Released)
+    }
+}
+
+/// One ownership from its beginning to its end, as the ledger tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// The lease.
+    pub name: LeaseName,
+    /// The number of the ownership.
+    pub fence: Fence,
+    /// Who had it.
+    pub by: Holder,
+    /// Since when.
+    pub from: Timestamp,
+    /// Until when; `None` if no end is on record.
+    pub to: Option<Timestamp>,
+    /// How it ended.
+    pub end: Option<What>,
+}
+
+/// Makes a holding of the note with which it began and the one with which it ended.
+///
+/// A holding that was broken with a period ended when the period was over.
+#[must_use]
+pub fn holding(began: &LedgerNote, ended: Option<&LedgerNote>) -> Holding {
+    let to = ended.map(|note| match note.what {
+        What::Broke => note.until.unwrap_or(note.at),
+        _ => note.at,
+    });
+    Holding {
+        name: began.name.clone(),
+        fence: began.fence,
+        by: began.by.clone(),
+        from: began.at,
+        to,
+        end: ended.map(|note| note.what),
+    }
+}

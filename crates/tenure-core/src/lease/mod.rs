@@ -1,0 +1,276 @@
+//! Leases: the ownership of names.
+//!
+//! A lease is a row with a time and a fence, as everything that is held. [`step`] is the one function
+//! that decides what becomes of it; stores read the row, ask, and write what it answers.
+//!
+//! ```text
+//!             acquire                 break, period > 0              its time
+//!    Free ──────────────▶ Held ─────────────────────▶ Breaking ────────────────▶ Broken
+//!     ▲                    │ ▲ └──── break now ─────────────────────────────────▶ │ │
+//!     │               time │ │ renew (late), acquire                              │ │
+//!     │                    ▼ │                                   acquire (a grant)│ │
+//!     └───── release ──── Lapsed                                                  │ │
+//!     └───── release ─────────────────────────────────────────────────────────────┘ │
+//! ```
+//! A grant, and nothing else, raises the fence. No row is ever deleted: the fence outlives all.
+
+mod act;
+mod guarded;
+mod ledger;
+mod line;
+mod name;
+mod step;
+mod ttl;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use act::{Late, LeaseAct, LeaseOutcome, LeaseRefusal};
+pub use guarded::{Access, Unfit, may_use};
+pub use ledger::{Holding, LedgerEntry, LedgerNote, What, holding};
+pub use line::Line;
+pub use name::LeaseName;
+pub use step::{Stepped, Ticket, step};
+pub use ttl::Ttl;
+
+use crate::{Fence, HostId, Invalid, Timestamp, invalid, limits};
+
+/// Identifies one acquisition: drawn by whoever acquires, so that repeating a request whose reply was
+/// lost is harmless. It may be proposed; it is compared as a number, whatever its letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LeaseId(Uuid);
+
+/// Who holds a lease, for people and programs to see.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Holder {
+    /// The host, if it is one.
+    pub host: Option<HostId>,
+    /// In words, such as `web-3 (pid 4711)`.
+    pub who: String,
+    /// Notes that Tenure does not read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub meta: BTreeMap<String, String>,
+}
+
+/// A lease as a store has it. The row is never deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lease {
+    /// The name.
+    pub name: LeaseName,
+    /// The number of its last ownership.
+    pub fence: Fence,
+    /// The last ownership, until it is released or its name is forgotten.
+    pub held: Option<Ownership>,
+    /// Since when it has been free, if it was released or broken.
+    pub freed: Timestamp,
+    /// Whether somebody removed the name; it shows again when it is acquired.
+    pub forgotten: bool,
+}
+
+/// One ownership of a lease.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ownership {
+    /// The acquisition.
+    pub id: LeaseId,
+    /// Who.
+    pub by: Holder,
+    /// Since when.
+    pub since: Timestamp,
+    /// For how long at a time.
+    pub ttl: Ttl,
+    /// How far it has come.
+    pub phase: Phase,
+}
+
+/// How far an ownership has come, as it was last written. Time may have passed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It lasts until then; without end if `None`.
+    Held {
+        /// Unless renewed.
+        until: Option<Timestamp>,
+    },
+    /// Somebody breaks it: it ends then and cannot be renewed.
+    Breaking {
+        /// When.
+        until: Timestamp,
+    },
+    /// It was broken.
+    Broken,
+}
+
+/// Where a lease stands at some instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseState {
+    /// Nobody has it, and nobody had it before who might go on.
+    Free,
+    /// It is held.
+    Held,
+    /// It is held for a little longer.
+    Breaking,
+    /// It was broken; nobody has taken it since.
+    Broken,
+    /// Its time is over; nobody has taken it since, and its last holder may go on if nobody does.
+    Lapsed,
+}
+
+impl LeaseState {
+    /// Whether nobody else can take it.
+    #[must_use]
+    pub fn is_locked(self) -> bool {
+        match self {
+            Self::Held | Self::Breaking => true,
+            Self::Free | Self::Broken | Self::Lapsed => false,
+        }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Held => "held",
+            Self::Breaking => "breaking",
+            Self::Broken => "broken",
+            Self::Lapsed => "lapsed",
+        }
+    }
+}
+
+impl fmt::Display for LeaseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Lease {
+    /// A name that nobody has held yet.
+    #[must_use]
+    pub fn fresh(name: LeaseName, now: Timestamp) -> Self {
+        Self { name, fence: Fence::NONE, held: None, freed: now, forgotten: false }
+    }
+
+    /// Where it stands. At the very instant of its end it has ended.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> LeaseState {
+        match self.held.as_ref().map(|held| held.phase) {
+            None => LeaseState::Free,
+            Some(Phase::Held { until: Some(until) }) if until <= now => LeaseState::Lapsed,
+            Some(Phase::Held { .. }) => LeaseState::Held,
+            Some(Phase::Breaking { until }) if until <= now => LeaseState::Broken,
+            Some(Phase::Breaking { .. }) => LeaseState::Breaking,
+            Some(Phase::Broken) => LeaseState::Broken,
+        }
+    }
+
+    /// Until when it is locked, as far as that is settled; `None` for one without end and one that is
+    /// not locked by anybody.
+    #[must_use]
+    pub fn until(&self) -> Option<Timestamp> {
+        match self.held.as_ref()?.phase {
+            Phase::Held { until } => until,
+            Phase::Breaking { until } => Some(until),
+            Phase::Broken => None,
+        }
+    }
+
+    /// Since when nobody has had it, if nobody has.
+    #[must_use]
+    pub fn free_since(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.state(now) {
+            LeaseState::Held | LeaseState::Breaking => None,
+            LeaseState::Free => Some(self.freed),
+            LeaseState::Lapsed => self.until(),
+            LeaseState::Broken => Some(self.until().unwrap_or(self.freed)),
+        }
+    }
+}
+
+impl Holder {
+    /// A holder by words alone.
+    #[must_use]
+    pub fn named(who: &str) -> Self {
+        Self { who: who.to_owned(), ..Self::default() }
+    }
+
+    /// Accepts what is within the limits.
+    ///
+    /// # Errors
+    /// Refuses too long words, and notes beyond the limits of a job's.
+    pub fn check(&self) -> Result<(), Invalid> {
+        invalid::at_most_bytes("holder", self.who.len(), limits::HOLDER_BYTES)?;
+        if let Some(odd) = self.who.chars().find(|c| c.is_control()) {
+            let allowed = "text without control characters";
+            return Err(Invalid::new("holder", format_args!("text with the character {odd:?}"), allowed));
+        }
+        crate::terms::check_meta(&self.meta)
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.who.as_str(), self.host) {
+            ("", None) => f.write_str("somebody unnamed"),
+            ("", Some(host)) => write!(f, "host {host}"),
+            (who, _) => f.write_str(who),
+        }
+    }
+}
+
+impl LeaseId {
+    /// An id from 128 bits of chance.
+    #[must_use]
+    pub fn new(chance: [u64; 2]) -> Self {
+        Self(uuid::Builder::from_random_bytes(bytes_of(chance)).into_uuid())
+    }
+
+    /// The id that is stored as these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The sixteen bytes of this id.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+fn bytes_of(chance: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&chance[0].to_be_bytes());
+    bytes[8..].copy_from_slice(&chance[1].to_be_bytes());
+    bytes
+}
+
+impl From<Uuid> for LeaseId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for LeaseId {
+    type Err = Invalid;
+
+    /// Reads a UUID in any of its usual forms, whatever its letters.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        Uuid::try_parse(text).map(Self).map_err(|_| {
+            let shown = invalid::cut(text, 64);
+            let allowed = "a UUID such as 0190f5c2-7b1e-4c3a-9f02-6a2d8c4e5b10";
+            Invalid::new("lease id", format_args!("{shown:?}"), allowed)
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! What becomes of a lease: one function, all cells of the table.
+
+use std::time::Duration;
+
+use super::ledger::{LedgerNote, What};
+use super::line::Line;
+use super::{Late, Lease, LeaseAct, LeaseOutcome, LeaseRefusal, LeaseState, Ownership, Phase};
+use crate::{Epoch, Fence, Holder, LeaseId, LeaseName, Timestamp, Ttl, invalid, limits};
+
+/// What a store writes for one wish, together or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stepped {
+    /// What to answer.
+    pub outcome: LeaseOutcome,
+    /// The row from now on, if it changes.
+    pub lease: Option<Lease>,
+    /// What to add to the ledger, in order.
+    pub notes: Vec<LedgerNote>,
+    /// What becomes of the place in line of whoever asked.
+    pub ticket: Ticket,
+}
+
+/// What becomes of a place in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ticket {
+    /// Nothing.
+    AsIs,
+    /// It is kept until then; one that is there already keeps its place.
+    Kept(Timestamp),
+    /// It is given up.
+    GivenUp,
+}
+
+/// Decides what a wish comes to. `lease` is `None` if its name was never held; `line` is who else waits.
+#[must_use]
+pub fn step(
+    name: &LeaseName,
+    lease: Option<&Lease>,
+    act: &LeaseAct,
+    line: Line,
+    epoch: Epoch,
+    now: Timestamp,
+) -> Stepped {
+    let lease = lease.cloned().unwrap_or_else(|| Lease::fresh(name.clone(), now));
+    match act {
+        LeaseAct::Acquire { id, by, ttl, wait } => {
+            let wanted = Wanted { id: *id, by, ttl: *ttl };
+            let mut stepped = acquire(lease, &wanted, line, epoch, now);
+            stepped.ticket = match (&stepped.outcome, wait) {
+                (LeaseOutcome::Refused(_), Some(span)) => Ticket::Kept(now.after(*span)),
+                (LeaseOutcome::Refused(_), None) => Ticket::AsIs,
+                (_, Some(_)) => Ticket::GivenUp,
+                (_, None) => Ticket::AsIs,
+            };
+            stepped
+        }
+        LeaseAct::Renew { id, fence, late } => {
+            owned(lease, (*id, *fence), now, |lease, state| renew(lease, state, *late, now))
+        }
+        LeaseAct::Change { id, fence, to } => {
+            // A change that happened already is repeated without harm.
+            let replayed = lease.held.as_ref().is_some_and(|held| held.id == *to);
+            let id = if replayed { *to } else { *id };
+            owned(lease, (id, *fence), now, |lease, state| change(lease, state, *to, now))
+        }
+        LeaseAct::Release { id, fence } => {
+            owned(lease, (*id, *fence), now, |lease, state| release(lease, state, now))
+        }
+        LeaseAct::Break { within, by, reason } => broken(lease, *within, by, reason, now),
+        LeaseAct::Leave { .. } => Stepped { ticket: Ticket::GivenUp, ..answer(LeaseOutcome::Left) },
+        LeaseAct::Forget => forget(lease, now),
+    }
+}
+
+struct Wanted<'a> {
+    id: LeaseId,
+    by: &'a Holder,
+    ttl: Ttl,
+}
+
+fn acquire(mut lease: Lease, wanted: &Wanted<'_>, line: Line, epoch: Epoch, now: Timestamp) -> Stepped {
+    let until = wanted.ttl.until(now);
+    match (lease.state(now), &mut lease.held) {
+        (LeaseState::Held, Some(held)) if held.id == wanted.id => {
+            held.ttl = wanted.ttl;
+            held.phase = Phase::Held { until };
+            let fence = lease.fence;
+            return wrote(LeaseOutcome::Granted { fence, until }, lease, vec![]);
+        }
+        (LeaseState::Held, Some(held)) => {
+            let (by, since) = (held.by.clone(), held.since);
+            let fence = lease.fence;
+            let until = lease.until();
+            let refusal = LeaseRefusal::Held { by, fence, since, until, waiting: line.waiting };
+            return turned_away(&lease, wanted.by, refusal, now);
+        }
+        (LeaseState::Breaking, _) => {
+            let refusal = LeaseRefusal::Breaking { until: lease.until().unwrap_or(now) };
+            return turned_away(&lease, wanted.by, refusal, now);
+        }
+        _ => {}
+    }
+    let again = line.turn(lease.free_since(now).unwrap_or(now));
+    if again > now {
+        return refused(LeaseRefusal::Awaited { ahead: line.ahead, again });
+    }
+    let mut notes = Vec::new();
+    notes.extend(lapse_of(&lease, now));
+    let what = if lease.held.is_some() { What::TookOver } else { What::Acquired };
+    let note = if lease.held.is_some() { format!("after fence {}", lease.fence) } else { String::new() };
+    lease.fence = lease.fence.next(epoch);
+    lease.forgotten = false;
+    let by = wanted.by.clone();
+    notes.push(LedgerNote { by: by.clone(), note, since: Some(now), until, ..of(&lease, what, now) });
+    lease.held =
+        Some(Ownership { id: wanted.id, by, since: now, ttl: wanted.ttl, phase: Phase::Held { until } });
+    let fence = lease.fence;
+    wrote(LeaseOutcome::Granted { fence, until }, lease, notes)
+}
+
+/// Goes on with a wish of an owner, if it names the present ownership.
+fn owned(
+    lease: Lease,
+    (id, fence): (LeaseId, Fence),
+    now: Timestamp,
+    go_on: impl FnOnce(Lease, LeaseState) -> Stepped,
+) -> Stepped {
+    if fence < lease.fence {
+        return refused(LeaseRefusal::Lost { fence: lease.fence });
+    }
+    let Some(held) = &lease.held else { return refused(LeaseRefusal::NotHeld) };
+    if held.id != id || fence != lease.fence {
+        return refused(LeaseRefusal::WrongId);
+    }
+    let state = lease.state(now);
+    go_on(lease, state)
+}
+
+fn renew(mut lease: Lease, state: LeaseState, late: Late, now: Timestamp) -> Stepped {
+    let Some(held) = &mut lease.held else { return refused(LeaseRefusal::NotHeld) };
+    let (lapsed, until) = (held.phase, held.ttl.until(now));
+    match (state, lapsed, late) {
+        (LeaseState::Held, ..) => {
+            held.phase = Phase::Held { until };
+            wrote(LeaseOutcome::Renewed { until }, lease, vec![])
+        }
+        (LeaseState::Lapsed, Phase::Held { until: Some(at) }, Late::Refused) => {
+            refused(LeaseRefusal::Lapsed { at })
+        }
+        (LeaseState::Lapsed, Phase::Held { until: Some(lapsed) }, Late::Counts) => {
+            held.phase = Phase::Held { until };
+            let (by, since) = (held.by.clone(), held.since);
+            let note = format!("it had lapsed at {lapsed}");
+            let late =
+                LedgerNote { by, since: Some(since), until, note, ..of(&lease, What::RenewedLate, now) };
+            wrote(LeaseOutcome::RenewedLate { until, lapsed }, lease, vec![late])
+        }
+        _ => refused(LeaseRefusal::Broken),
+    }
+}
+
+fn change(mut lease: Lease, state: LeaseState, to: LeaseId, now: Timestamp) -> Stepped {
+    let until = lease.until();
+    match (state, &mut lease.held) {
+        (LeaseState::Held, Some(held)) if held.id == to => answer(LeaseOutcome::Changed { until }),
+        (LeaseState::Held, Some(held)) => {
+            held.id = to;
+            let (by, since) = (held.by.clone(), held.since);
+            let changed = LedgerNote { by, since: Some(since), until, ..of(&lease, What::Changed, now) };
+            wrote(LeaseOutcome::Changed { until }, lease, vec![changed])
+        }
+        (LeaseState::Breaking, _) => refused(LeaseRefusal::Breaking { until: until.unwrap_or(now) }),
+        _ => refused(LeaseRefusal::NotHeld),
+    }
+}
+
+fn release(mut lease: Lease, state: LeaseState, now: Timestamp) -> Stepped {
+    let freed = lease.free_since(now).unwrap_or(now);
+    let note = match state {
+        LeaseState::Lapsed => lapse_of(&lease, now),
+        // That it was broken is on record.
+        LeaseState::Broken => None,
+        LeaseState::Free | LeaseState::Held | LeaseState::Breaking => lease.held.as_ref().map(|held| {
+            LedgerNote { by: held.by.clone(), since: Some(held.since), ..of(&lease, What::Released, now) }
+        }),
+    };
+    (lease.held, lease.freed) = (None, freed);
+    wrote(LeaseOutcome::Released, lease, note.into_iter().collect())
+}
+
+fn broken(mut lease: Lease, within: Option<Duration>, by: &Holder, reason: &str, now: Timestamp) -> Stepped {
+    let state = lease.state(now);
+    let end = lease.until();
+    let Some(held) = &mut lease.held else { return refused(LeaseRefusal::NotHeld) };
+    let free = match (state, end, within) {
+        (LeaseState::Held, Some(end), None) => end,
+        (LeaseState::Held, None, None) => now,
+        (LeaseState::Held, end, Some(within)) => {
+            end.map_or(now.after(within), |end| end.min(now.after(within)))
+        }
+        (LeaseState::Breaking, Some(end), None) => end,
+        (LeaseState::Breaking, Some(end), Some(within)) => end.min(now.after(within)),
+        (LeaseState::Lapsed, Some(end), _) => end,
+        _ => return answer(LeaseOutcome::Breaks { free: now }),
+    };
+    let since = held.since;
+    held.phase = if free > now { Phase::Breaking { until: free } } else { Phase::Broken };
+    let is_new = state != LeaseState::Breaking || Some(free) != end;
+    let mut notes: Vec<LedgerNote> = Vec::new();
+    if state == LeaseState::Lapsed {
+        let held_by = held.by.clone();
+        notes.push(LedgerNote { by: held_by, since: Some(since), ..of(&lease, What::Lapsed, free) });
+    } else if is_new {
+        let note = invalid::storable(reason, limits::NOTE_BYTES);
+        let asked = LedgerNote {
+            by: by.clone(),
+            since: Some(since),
+            until: Some(free),
+            note,
+            ..of(&lease, What::Broke, now)
+        };
+        notes.push(asked);
+    }
+    let free = free.max(now);
+    lease.freed = lease.freed.max(free);
+    if state == LeaseState::Lapsed {
+        lease.freed = end.unwrap_or(now);
+    }
+    wrote(LeaseOutcome::Breaks { free }, lease, notes)
+}
+
+fn forget(mut lease: Lease, now: Timestamp) -> Stepped {
+    let state = lease.state(now);
+    let until = lease.until();
+    match (state, &lease.held) {
+        (LeaseState::Held, Some(held)) => {
+            let (by, since) = (held.by.clone(), held.since);
+            refused(LeaseRefusal::Held { by, fence: lease.fence, since, until, waiting: 0 })
+        }
+        (LeaseState::Breaking, _) => refused(LeaseRefusal::Breaking { until: until.unwrap_or(now) }),
+        _ if lease.forgotten || lease.fence == Fence::NONE => answer(LeaseOutcome::Forgotten),
+        _ => {
+            let mut notes: Vec<LedgerNote> = lapse_of(&lease, now).into_iter().collect();
+            notes.push(of(&lease, What::Forgotten, now));
+            lease.freed = lease.free_since(now).unwrap_or(now);
+            (lease.held, lease.forgotten) = (None, true);
+            wrote(LeaseOutcome::Forgotten, lease, notes)
+        }
+    }
+}
+
+/// The note that an ownership has lapsed, if it has and that is not on record.
+fn lapse_of(lease: &Lease, now: Timestamp) -> Option<LedgerNote> {
+    let held = lease.held.as_ref().filter(|_| lease.state(now) == LeaseState::Lapsed)?;
+    let at = lease.until()?;
+    Some(LedgerNote { by: held.by.clone(), since: Some(held.since), ..of(lease, What::Lapsed, at) })
+}
+
+fn of(lease: &Lease, what: What, at: Timestamp) -> LedgerNote {
+    LedgerNote {
+        at,
+        name: lease.name.clone(),
+        fence: lease.fence,
+        what,
+        by: Holder::default(),
+        since: None,
+        until: None,
+        note: String::new(),
+    }
+}
+
+/// Somebody wanted what another has: that is on record.
+fn turned_away(lease: &Lease, by: &Holder, refusal: LeaseRefusal, now: Timestamp) -> Stepped {
+    let note = LedgerNote { by: by.clone(), until: lease.until(), ..of(lease, What::Refused, now) };
+    Stepped { notes: vec![note], ..refused(refusal) }
+}
+
+fn answer(outcome: LeaseOutcome) -> Stepped {
+    Stepped { outcome, lease: None, notes: Vec::new(), ticket: Ticket::AsIs }
+}
+
+fn refused(refusal: LeaseRefusal) -> Stepped {
+    answer(LeaseOutcome::Refused(refusal))
+}
+
+fn wrote(outcome: LeaseOutcome, lease: Lease, notes: Vec<LedgerNote>) -> Stepped {
+    Stepped { outcome, lease: Some(lease), notes, ticket: Ticket::AsIs }
+}

@@ -1,0 +1,233 @@
+//! Limits: how many run at once, and how many start in a time.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, Timestamp, limits};
+
+/// A bound on the jobs of a queue or of a limit key, over all hosts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+pub struct Limit {
+    /// How many run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+    /// How many start in a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+}
+
+/// So many starts in a time: a bucket of tokens that fills evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rate {
+    /// How many start …
+    pub times: u32,
+    /// … in this time.
+    pub per: Duration,
+    /// How many may start at once when none has for a while: the size of the bucket.
+    pub burst: u32,
+}
+
+/// How full a bucket of tokens is: the instant at which it will be full again, in one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Bucket(pub Timestamp);
+
+/// A limit and what uses it up now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meter {
+    /// The limit.
+    pub limit: Limit,
+    /// How many run now.
+    pub running: u32,
+    /// How full the bucket is.
+    pub bucket: Bucket,
+}
+
+impl Limit {
+    /// At most so many at once.
+    #[must_use]
+    pub fn of(most: u32) -> Self {
+        Self { most: Some(most), rate: None }
+    }
+
+    /// Accepts a limit within the limits.
+    ///
+    /// # Errors
+    /// Refuses none at once, and a rate that is none.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.most.map_or(Ok(()), check_most)?;
+        self.rate.map_or(Ok(()), |rate| rate.check())
+    }
+}
+
+impl Rate {
+    /// So many in a time, all of which may start together.
+    #[must_use]
+    pub fn new(times: u32, per: Duration) -> Self {
+        Self { times, per, burst: times }
+    }
+
+    /// The same, of which only so many may start together.
+    #[must_use]
+    pub fn burst(self, burst: u32) -> Self {
+        Self { burst, ..self }
+    }
+
+    /// Accepts a rate within the limits.
+    ///
+    /// # Errors
+    /// Refuses no times, no time, and more than the limits.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let most = limits::RATE_TIMES;
+        for (field, value) in [("rate.times", self.times), ("rate.burst", self.burst)] {
+            if value == 0 || value > most {
+                return Err(Invalid::new(field, value, format_args!("1 to {most}")));
+            }
+        }
+        let allowed = limits::SHORTEST_RATE..=limits::LONGEST_RATE;
+        if !allowed.contains(&self.per) {
+            return Err(Invalid::new(
+                "rate.per",
+                format_args!("{:?} seconds", self.per.as_secs_f64()),
+                format_args!("{:?} to {} seconds", allowed.start().as_secs_f64(), allowed.end().as_secs()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The time in which one token comes; never too short, whatever does not divide.
+    fn interval(&self) -> Duration {
+        let times = u128::from(self.times.max(1));
+        Duration::from_micros(u64::try_from(self.per.as_micros().div_ceil(times)).unwrap_or(u64::MAX))
+    }
+
+    fn whole(&self) -> Duration {
+        self.interval().saturating_mul(self.burst)
+    }
+}
+
+impl Bucket {
+    /// A bucket that nobody has taken from.
+    pub const FULL: Self = Self(Timestamp::EPOCH);
+
+    /// How many tokens are in it.
+    #[must_use]
+    pub fn tokens(self, rate: &Rate, now: Timestamp) -> u32 {
+        let missing = self.0.since(now).as_micros().div_ceil(rate.interval().as_micros().max(1));
+        rate.burst.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
+    }
+
+    /// When there is one; `now` if there is.
+    #[must_use]
+    pub fn next(self, rate: &Rate, now: Timestamp) -> Timestamp {
+        if self.tokens(rate, now) > 0 {
+            return now;
+        }
+        self.0.after(rate.interval()).before(rate.whole())
+    }
+
+    /// The bucket after somebody took so many.
+    #[must_use]
+    pub fn less(self, tokens: u32, rate: &Rate, now: Timestamp) -> Self {
+        Self(self.0.max(now).after(rate.interval().saturating_mul(tokens)))
+    }
+}
+
+impl Meter {
+    /// A limit that nothing uses up.
+    #[must_use]
+    pub fn new(limit: Limit) -> Self {
+        Self { limit, running: 0, bucket: Bucket::FULL }
+    }
+
+    /// How many more may start now.
+    #[must_use]
+    pub fn room(&self, now: Timestamp) -> u32 {
+        let slots = self.limit.most.map_or(u32::MAX, |most| most.saturating_sub(self.running));
+        let tokens = self.limit.rate.map_or(u32::MAX, |rate| self.bucket.tokens(&rate, now));
+        slots.min(tokens)
+    }
+
+    /// When time alone will make room; `None` if there is some, or what runs has to end first.
+    #[must_use]
+    pub fn next_room(&self, now: Timestamp) -> Option<Timestamp> {
+        let has_slot = self.limit.most.is_none_or(|most| self.running < most);
+        let rate = self.limit.rate.filter(|_| has_slot)?;
+        Some(self.bucket.next(&rate, now)).filter(|next| *next > now)
+    }
+
+    /// So many have started.
+    #[must_use]
+    pub fn started(self, jobs: u32, now: Timestamp) -> Self {
+        let bucket = self.limit.rate.map_or(self.bucket, |rate| self.bucket.less(jobs, &rate, now));
+        Self { running: self.running.saturating_add(jobs), bucket, ..self }
+    }
+
+    /// One has ended, or was given back.
+    #[must_use]
+    pub fn ended(self) -> Self {
+        Self { running: self.running.saturating_sub(1), ..self }
+    }
+}
+
+pub(crate) fn check_most(most: u32) -> Result<(), Invalid> {
+    if most == 0 || most > limits::LIMIT_MOST {
+        return Err(Invalid::new("limit", most, format_args!("1 to {}", limits::LIMIT_MOST)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_one_at_each_interval() {
+        let rate = Rate::new(10, SECOND).burst(3);
+        let now = Timestamp::EPOCH.after(SECOND * 1000);
+        let mut meter = Meter::new(Limit { most: None, rate: Some(rate) });
+        assert_eq!(meter.room(now), 3);
+        meter = meter.started(3, now);
+        assert_eq!(meter.room(now), 0);
+        let next = meter.next_room(now).unwrap();
+        assert_eq!(next, now.after(SECOND / 10));
+        assert_eq!((meter.room(next.before(Duration::from_micros(1))), meter.room(next)), (0, 1));
+        assert_eq!(meter.room(now.after(SECOND * 60)), 3);
+    }
+
+    #[test]
+    fn a_rate_that_does_not_divide_is_never_exceeded() {
+        let rate = Rate::new(3, SECOND).burst(1);
+        let (mut now, mut bucket, mut starts) = (Timestamp::EPOCH.after(SECOND), Bucket::FULL, 0);
+        let end = now.after(SECOND * 100);
+        while now < end {
+            now = bucket.next(&rate, now);
+            bucket = bucket.less(1, &rate, now);
+            starts += 1;
+        }
+        assert!((299..=301).contains(&starts), "{starts}");
+    }
+
+    #[test]
+    fn a_full_limit_has_no_room_that_time_could_make() {
+        let meter = Meter::new(Limit { most: Some(2), rate: Some(Rate::new(1, SECOND)) });
+        let now = Timestamp::EPOCH.after(SECOND);
+        let one = meter.started(1, now);
+        assert_eq!((one.room(now), one.next_room(now)), (0, Some(now.after(SECOND))));
+        let both = one.started(1, now.after(SECOND));
+        assert_eq!(both.next_room(now.after(SECOND)), None);
+        assert_eq!(both.ended().room(now.after(SECOND * 2)), 1);
+    }
+
+    #[test]
+    fn limits_that_are_none_are_refused_by_field() {
+        let field = |limit: Limit| limit.check().unwrap_err().field;
+        assert_eq!(field(Limit::of(0)), "limit");
+        let rate = |rate| Limit { most: None, rate: Some(rate) };
+        assert_eq!(field(rate(Rate::new(0, SECOND))), "rate.times");
+        assert_eq!(field(rate(Rate::new(1, SECOND).burst(0))), "rate.burst");
+        assert_eq!(field(rate(Rate::new(1, Duration::ZERO))), "rate.per");
+    }
+}

@@ -1,0 +1,179 @@
+//! Leases, who waits for them, and the ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_core::{
+    Epoch, Fence, HostId, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, LedgerNote, Line,
+    Stepped, Ticket, Timestamp, What, limits, step,
+};
+
+use super::news::News;
+use crate::{LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Order, Pruned};
+
+/// All that is known of names.
+#[derive(Debug, Default)]
+pub(super) struct LeaseRows {
+    rows: BTreeMap<LeaseName, Row>,
+    ledger: BTreeMap<u64, LedgerNote>,
+    /// Whose refusals are on record: told once for each ownership.
+    told: BTreeSet<(LeaseName, Fence, Option<HostId>, String)>,
+    last_entry: u64,
+    last_seat: u64,
+}
+
+#[derive(Debug)]
+struct Row {
+    /// `None` if somebody waits for a name that was never held.
+    lease: Option<Lease>,
+    line: BTreeMap<LeaseId, Seat>,
+}
+
+/// A place in line.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    number: u64,
+    until: Timestamp,
+}
+
+impl LeaseRows {
+    /// Takes one wish.
+    pub fn take(&mut self, wish: &LeaseWish, epoch: Epoch, now: Timestamp, news: &mut News) -> LeaseOutcome {
+        let row = self.rows.entry(wish.name.clone()).or_insert(Row { lease: None, line: BTreeMap::new() });
+        row.line.retain(|_, seat| seat.until > now);
+        let line = row.line_before(acquisition(&wish.act));
+        let was_locked = row.lease.as_ref().is_some_and(|lease| lease.state(now).is_locked());
+        let Stepped { outcome, lease, notes, ticket } =
+            step(&wish.name, row.lease.as_ref(), &wish.act, line, epoch, now);
+        if let Some(id) = acquisition(&wish.act) {
+            row.sit(id, ticket, &mut self.last_seat);
+        }
+        row.lease = lease.or(row.lease.take());
+        let is_locked = row.lease.as_ref().is_some_and(|lease| lease.state(now).is_locked());
+        news.freed |= was_locked && !is_locked;
+        news.asked |= notes.iter().any(|note| note.what == What::Broke);
+        if row.lease.is_none() && row.line.is_empty() {
+            self.rows.remove(&wish.name);
+        }
+        notes.into_iter().for_each(|note| self.write_down(note));
+        outcome
+    }
+
+    fn write_down(&mut self, note: LedgerNote) {
+        let refused = note.what == What::Refused;
+        if refused && !self.told.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone())) {
+            return;
+        }
+        self.last_entry += 1;
+        self.ledger.insert(self.last_entry, note);
+    }
+
+    /// One lease.
+    pub fn info(&self, name: &LeaseName, now: Timestamp) -> Option<LeaseInfo> {
+        self.rows.get(name)?.info(now)
+    }
+
+    /// A page of leases.
+    pub fn page(&self, ask: &LeasesAsk, now: Timestamp) -> LeasePage {
+        let at_most = ask.at_most.clamp(1, limits::PAGE_LEASES);
+        let wanted = |name: &LeaseName| {
+            name.as_str().starts_with(&ask.prefix) && ask.behind.as_ref().is_none_or(|behind| name > behind)
+        };
+        let mut infos =
+            self.rows.iter().filter(|(name, _)| wanted(name)).filter_map(|(_, row)| row.info(now));
+        let leases: Vec<LeaseInfo> = infos.by_ref().take(at_most).collect();
+        let next = infos.next().and(leases.last()).map(|info| info.lease.name.clone());
+        LeasePage { leases, next }
+    }
+
+    /// A page of the ledger.
+    pub fn ledger(&self, ask: &LedgerAsk) -> LedgerPage {
+        let at_most = ask.at_most.clamp(1, limits::PAGE_LEDGER);
+        let mut entries: Box<dyn Iterator<Item = _>> = match (ask.order, ask.behind) {
+            (Order::OldestFirst, behind) => {
+                Box::new(self.ledger.range(behind.map_or(0, |behind| behind.saturating_add(1))..))
+            }
+            (Order::NewestFirst, behind) => Box::new(self.ledger.range(..behind.unwrap_or(u64::MAX)).rev()),
+        };
+        let (mut found, mut last) = (Vec::new(), None);
+        for (number, note) in entries.by_ref().take(limits::PAGE_EXAMINED) {
+            last = Some(*number);
+            if ask.means(note) {
+                found.push(LedgerEntry { number: *number, note: note.clone() });
+            }
+            if found.len() == at_most {
+                break;
+            }
+        }
+        let next = entries.next().and(last);
+        LedgerPage { entries: found, next }
+    }
+
+    /// Removes old entries.
+    pub fn prune(&mut self, before: Timestamp) -> Pruned {
+        let is_present = |note: &LedgerNote| {
+            note.what.begins()
+                && self
+                    .rows
+                    .get(&note.name)
+                    .and_then(|row| row.lease.as_ref())
+                    .is_some_and(|lease| lease.held.is_some() && lease.fence == note.fence)
+        };
+        let old = self.ledger.iter().filter(|(_, note)| note.at < before && !is_present(note));
+        let mut numbers: Vec<u64> = old.map(|(number, _)| *number).take(limits::PRUNE_LEDGER + 1).collect();
+        let more = numbers.len() > limits::PRUNE_LEDGER;
+        numbers.truncate(limits::PRUNE_LEDGER);
+        for number in &numbers {
+            let Some(note) = self.ledger.remove(number) else { continue };
+            self.told.remove(&(note.name, note.fence, note.by.host, note.by.who));
+        }
+        Pruned { removed: numbers.len(), more }
+    }
+}
+
+impl Row {
+    fn line_before(&self, id: Option<LeaseId>) -> Line {
+        let mine = id.and_then(|id| self.line.get(&id)).map(|seat| seat.number);
+        let before = |seat: &&Seat| mine.is_none_or(|mine| seat.number < mine);
+        let count = |seats: usize| u32::try_from(seats).unwrap_or(u32::MAX);
+        Line {
+            ahead: count(self.line.values().filter(before).count()),
+            waiting: count(self.line.len() - usize::from(mine.is_some())),
+        }
+    }
+
+    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64) {
+        match ticket {
+            Ticket::AsIs => {}
+            Ticket::GivenUp => {
+                self.line.remove(&id);
+            }
+            Ticket::Kept(until) => {
+                if let Some(seat) = self.line.get_mut(&id) {
+                    seat.until = until;
+                } else if self.line.len() < limits::LEASE_WAITERS {
+                    *last_seat += 1;
+                    self.line.insert(id, Seat { number: *last_seat, until });
+                }
+            }
+        }
+    }
+
+    fn info(&self, now: Timestamp) -> Option<LeaseInfo> {
+        let lease = self.lease.clone().filter(|lease| !lease.forgotten)?;
+        let waiting = self.line.values().filter(|seat| seat.until > now).count();
+        let state = lease.state(now);
+        Some(LeaseInfo { lease, state, waiting: u32::try_from(waiting).unwrap_or(u32::MAX) })
+    }
+}
+
+/// The acquisition that a wish is about, if it may have a place in line.
+fn acquisition(act: &LeaseAct) -> Option<LeaseId> {
+    match act {
+        LeaseAct::Acquire { id, .. } | LeaseAct::Leave { id } => Some(*id),
+        LeaseAct::Renew { .. }
+        | LeaseAct::Change { .. }
+        | LeaseAct::Release { .. }
+        | LeaseAct::Break { .. }
+        | LeaseAct::Forget => None,
+    }
+}
