@@ -27,6 +27,7 @@
 // A test that unwraps fails where it stands, with what it found; there is nobody to hand an error to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod apps;
 mod attempts;
 mod change;
 mod closing;
@@ -38,6 +39,9 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod lease_pages;
+mod leases;
+mod ledger;
 mod operation;
 mod races;
 mod renew;
@@ -45,8 +49,10 @@ mod report;
 mod reserve;
 mod settle;
 mod tend;
+mod tickets;
 mod unique;
 mod views;
+mod wishes;
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -77,6 +83,7 @@ pub fn run(maker: impl Maker + 'static) -> ExitCode {
 
 fn all() -> Vec<Test> {
     [
+        apps::tests(),
         attempts::tests(),
         change::tests(),
         closing::tests(),
@@ -86,12 +93,16 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        lease_pages::tests(),
+        leases::tests(),
+        ledger::tests(),
         races::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),
         settle::tests(),
         tend::tests(),
+        tickets::tests(),
         unique::tests(),
         views::tests(),
     ]
