@@ -29,6 +29,7 @@
 
 mod apps;
 mod attempts;
+mod breaks;
 mod change;
 mod closing;
 mod counts;
@@ -39,9 +40,11 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod lease_calls;
 mod lease_pages;
 mod leases;
 mod ledger;
+mod ledger_pages;
 mod operation;
 mod races;
 mod renew;
@@ -85,6 +88,7 @@ fn all() -> Vec<Test> {
     [
         apps::tests(),
         attempts::tests(),
+        breaks::tests(),
         change::tests(),
         closing::tests(),
         counts::tests(),
@@ -93,9 +97,11 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        lease_calls::tests(),
         lease_pages::tests(),
         leases::tests(),
         ledger::tests(),
+        ledger_pages::tests(),
         races::tests(),
         renew::tests(),
         report::tests(),

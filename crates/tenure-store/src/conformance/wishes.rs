@@ -137,10 +137,9 @@ impl Given {
 
     /// Why a wish is not granted.
     pub(super) async fn refusal(&self, name: &str, act: LeaseAct) -> LeaseRefusal {
-        match self.wish(name, act).await {
-            LeaseOutcome::Refused(refusal) => refusal,
-            outcome => panic!("it was not refused: {outcome:?}"),
-        }
+        let outcome = self.wish(name, act).await;
+        let LeaseOutcome::Refused(refusal) = outcome else { panic!("it was not refused: {outcome:?}") };
+        refusal
     }
 
     /// Every note about a name, the first first.
