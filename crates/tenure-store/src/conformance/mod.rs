@@ -41,7 +41,10 @@ mod hints;
 mod histories;
 mod hosts;
 mod lease_calls;
+mod lease_histories;
+mod lease_history;
 mod lease_pages;
+mod lease_races;
 mod leases;
 mod ledger;
 mod ledger_pages;
@@ -98,7 +101,9 @@ fn all() -> Vec<Test> {
         histories::tests(),
         hosts::tests(),
         lease_calls::tests(),
+        lease_histories::tests(),
         lease_pages::tests(),
+        lease_races::tests(),
         leases::tests(),
         ledger::tests(),
         ledger_pages::tests(),
