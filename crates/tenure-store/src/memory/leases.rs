@@ -45,7 +45,7 @@ impl LeaseRows {
         let Stepped { outcome, lease, notes, ticket } =
             step(&wish.name, row.lease.as_ref(), &wish.act, line, epoch, now);
         if let Some(id) = acquisition(&wish.act) {
-            row.sit(id, ticket, &mut self.last_seat);
+            row.sit(id, ticket, &mut self.last_seat, now);
         }
         row.lease = lease.or(row.lease.take());
         let is_locked = row.lease.as_ref().is_some_and(|lease| lease.state(now).is_locked());
@@ -141,7 +141,7 @@ impl Row {
         }
     }
 
-    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64) {
+    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64, now: Timestamp) {
         match ticket {
             Ticket::AsIs => {}
             Ticket::GivenUp => {
@@ -149,7 +149,7 @@ impl Row {
             }
             Ticket::Kept(until) => {
                 if let Some(seat) = self.line.get_mut(&id) {
-                    seat.until = until;
+                    seat.until = ticket.prolongs(seat.until, now).unwrap_or(seat.until);
                 } else if self.line.len() < limits::LEASE_WAITERS {
                     *last_seat += 1;
                     self.line.insert(id, Seat { number: *last_seat, until });
