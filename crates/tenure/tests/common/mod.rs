@@ -3,6 +3,7 @@
 #![allow(dead_code, missing_docs, reason = "each test file uses a part of this")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -135,7 +136,9 @@ pub fn leased() -> Leased {
 impl Leased {
     /// Another program, whose way to the store is good.
     pub fn another(&self) -> Tenure {
-        Tenure::on(Arc::clone(&self.store), Chance::seeded(2)).leases_on_runtime()
+        static SEEDS: AtomicU64 = AtomicU64::new(100);
+        let seed = SEEDS.fetch_add(1, Ordering::Relaxed);
+        Tenure::on(Arc::clone(&self.store), Chance::seeded(seed)).leases_on_runtime()
     }
 
     pub async fn pass(&self, span: Duration) {

@@ -36,7 +36,7 @@ pub(super) const SEAT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(5);
 /// Who only keeps a place behind others of this program asks at least so often.
 const STAY: Duration = Duration::from_secs(10);
-/// Looks go out once in so long, but for a few.
+/// Looks go out once in so long, but for a few; while they bring something, sooner.
 const LOOKS_APART: Duration = Duration::from_secs(1);
 const LOOKS_AT_ONCE: u32 = 4;
 /// Hints that somebody broke a lease are answered by renewing all at most so often.
