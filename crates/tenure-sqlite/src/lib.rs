@@ -18,6 +18,7 @@
 //! # }).unwrap();
 //! ```
 
+mod apps;
 mod aside;
 mod attempts;
 mod backup;
@@ -32,6 +33,8 @@ mod hosts;
 mod inspect;
 mod keys;
 mod lanes;
+mod leases;
+mod ledger;
 mod listing;
 mod merge;
 mod open;
