@@ -23,6 +23,7 @@ mod aside;
 mod attempts;
 mod backup;
 mod change;
+mod check_in;
 mod code;
 mod command;
 mod connection;
@@ -60,5 +61,6 @@ mod watch;
 mod writer;
 mod writing;
 
+pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
 pub use options::{Durability, Options};
 pub use store::SqliteStore;

@@ -4,7 +4,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, params_from_iter};
 use tenure_store::Order;
 
-use crate::{aside, leases, ledger, listing, open, reserve, settle, sweep, tend, views};
+use crate::{aside, check_in, leases, ledger, listing, open, reserve, settle, sweep, tend, views};
 
 /// The plan in SQLite's words, a line a step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -125,6 +125,8 @@ fn wishes_about_leases_and_looks_at_them_scan_and_sort_nothing() {
         ledger::PRUNE,
         ledger::ENTRY,
         ledger::BY_TIME,
+        check_in::CHECK_LEASE_SQL,
+        check_in::CHECK_JOB_SQL,
     ] {
         is_narrow(&conn, sql);
     }
