@@ -38,7 +38,9 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod keyed;
 mod operation;
+mod ordering;
 mod races;
 mod renew;
 mod report;
@@ -86,6 +88,7 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        ordering::tests(),
         races::tests(),
         renew::tests(),
         report::tests(),
