@@ -37,7 +37,7 @@ impl Rows {
         let round = self.shares.round_for(&row.job);
         row.round = Some(round);
         let due = row.job.state.due().unwrap_or(now);
-        if self.limits.has_room(&row.job, row.place(due, round), now) {
+        if self.limits.has_room(&row.job, row.place(due, round.number()), now) {
             self.news.due = true;
         } else {
             row.shut();

@@ -13,7 +13,7 @@ use super::limits::{Limits, Use};
 use super::lines::Lines;
 use super::news::News;
 use super::orders::Orders;
-use super::shares::Shares;
+use super::shares::{Round, Shares};
 use super::waits::Waits;
 use crate::Host;
 
@@ -65,7 +65,7 @@ pub(super) struct Row {
     /// The state under which it is counted. A waiting job counts as scheduled until a turn finds it due.
     pub counted: StateName,
     /// In which round it is served, if it is in line.
-    pub round: Option<u64>,
+    pub round: Option<Round>,
     /// Its attempts that ended, oldest first.
     pub ended: VecDeque<Attempt>,
     pub lines: Lines,
@@ -229,7 +229,11 @@ impl Row {
 
     /// Its place in line, if it is in line.
     pub fn place_in_line(&self) -> Option<Place> {
-        Some(self.place(self.job.state.due()?, self.round?))
+        Some(self.place(self.job.state.due()?, self.round?.number()))
+    }
+
+    fn round_number(&self) -> u64 {
+        self.round.map_or(0, Round::number)
     }
 
     /// Whether the next turn takes it from its holder.
@@ -246,10 +250,8 @@ impl Row {
     fn spot(&self) -> Spot {
         match self.job.state {
             State::Waiting { due, .. } if self.counted == StateName::Scheduled => Spot::Later(due),
-            State::Waiting { due, .. } => Spot::InLine(self.place(due, self.round.unwrap_or(0))),
-            State::Blocked { on: Block::Limit, due, .. } => {
-                Spot::Shut(self.place(due, self.round.unwrap_or(0)))
-            }
+            State::Waiting { due, .. } => Spot::InLine(self.place(due, self.round_number())),
+            State::Blocked { on: Block::Limit, due, .. } => Spot::Shut(self.place(due, self.round_number())),
             State::Blocked { on: Block::Jobs | Block::Order, .. } => Spot::Blocked,
             State::Running { until, .. } => Spot::Held(self.held_until().unwrap_or(until)),
             State::Finished { .. } => Spot::Kept(self.job.expires),

@@ -30,23 +30,32 @@ struct Rounds {
     in_line: BTreeMap<Option<Key>, BTreeSet<(u64, u64)>>,
 }
 
+/// The round in which a job in line is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// It came before there were shares: it is served in the first round and counts for nobody's share.
+    Unshared,
+    /// It takes one of the rounds of its key.
+    Of(u64),
+}
+
 impl Shares {
     /// The round of a job that joins the line.
-    pub fn round_for(&mut self, job: &Job) -> u64 {
+    pub fn round_for(&mut self, job: &Job) -> Round {
         let shared = self.queues.entry(job.queue.clone()).or_default();
         shared.fair |= job.terms.share.is_some();
         if !shared.fair {
-            return 0;
+            return Round::Unshared;
         }
         let rounds = shared.rounds.entry(job.priority).or_default();
-        match job.state {
+        Round::Of(match job.state {
             State::Waiting { why: Why::Released | Why::Lost, .. }
             | State::Blocked { why: Why::Released | Why::Lost, .. } => rounds.present,
             State::Waiting { .. }
             | State::Blocked { .. }
             | State::Running { .. }
             | State::Finished { .. } => round_of(rounds.last_of(&job.terms.share), rounds.present),
-        }
+        })
     }
 
     /// The round that is served now.
@@ -56,14 +65,16 @@ impl Shares {
     }
 
     /// Enters a job that is in line.
-    pub fn enter(&mut self, job: &Job, round: u64) {
+    pub fn enter(&mut self, job: &Job, round: Round) {
+        let Round::Of(round) = round else { return };
         let shared = self.queues.entry(job.queue.clone()).or_default();
         let rounds = shared.rounds.entry(job.priority).or_default();
         rounds.in_line.entry(job.terms.share.clone()).or_default().insert((round, job.seq));
     }
 
     /// Strikes a job that was in line.
-    pub fn strike(&mut self, job: &Job, round: u64) {
+    pub fn strike(&mut self, job: &Job, round: Round) {
+        let Round::Of(round) = round else { return };
         let shared = self.queues.get_mut(&job.queue);
         let Some(rounds) = shared.and_then(|shared| shared.rounds.get_mut(&job.priority)) else { return };
         let Some(of_key) = rounds.in_line.get_mut(&job.terms.share) else { return };
@@ -74,8 +85,9 @@ impl Shares {
     }
 
     /// Notes that a job of this round was granted.
-    pub fn granted(&mut self, job: &Job, round: u64) {
-        let Some(shared) = self.queues.get_mut(&job.queue).filter(|shared| shared.fair) else { return };
+    pub fn granted(&mut self, job: &Job, round: Round) {
+        let Round::Of(round) = round else { return };
+        let shared = self.queues.entry(job.queue.clone()).or_default();
         let rounds = shared.rounds.entry(job.priority).or_default();
         if round > rounds.present {
             rounds.present = round;
@@ -83,6 +95,16 @@ impl Shares {
         }
         if round == rounds.present {
             rounds.served.insert(job.terms.share.clone());
+        }
+    }
+}
+
+impl Round {
+    /// Its number.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Unshared => 0,
+            Self::Of(number) => number,
         }
     }
 }

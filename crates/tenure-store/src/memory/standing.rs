@@ -3,6 +3,7 @@
 use tenure_core::{AtWork, HostId, Job, JobId, Meter, Serving, Standing, State, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
+use super::shares::Round;
 
 impl Rows {
     /// What surrounds a job.
@@ -69,16 +70,17 @@ impl Rows {
         if due > now {
             return 0;
         }
-        let present = |row: &Row, due| {
-            row.place(due, row.round.unwrap_or_else(|| self.shares.present(&row.job.queue, row.job.priority)))
+        let present_place = |row: &Row, due| {
+            let present = || self.shares.present(&row.job.queue, row.job.priority);
+            row.place(due, row.round.map_or_else(present, Round::number))
         };
-        let place = present(row, due);
+        let place = present_place(row, due);
         let found = queue.ahead_of(place, now, limits::PAGE_JOBS);
         let unfound =
             self.later.range(..=(now, u64::MAX)).take(limits::PAGE_EXAMINED).filter(|(due, seq)| {
-                self.jobs
-                    .get(seq)
-                    .is_some_and(|other| other.job.queue == row.job.queue && present(other, *due) < place)
+                self.jobs.get(seq).is_some_and(|other| {
+                    other.job.queue == row.job.queue && present_place(other, *due) < place
+                })
             });
         (found + unfound.count()).min(limits::PAGE_JOBS)
     }
