@@ -87,7 +87,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     pub fn seeded(seed: u64, build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
         let clock = ManualClock::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
-        let tenure = Tenure::on(store, Chance::seeded(seed));
+        let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime();
         let parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
         Self { tenure, clock, parts, reports: Arc::default() }
     }
