@@ -306,7 +306,7 @@ async fn a_handler_that_naps_under_a_lease_keeps_it_in_a_lab() {
         Worker::new(tenure, ()).queue("default", 1).job(|run: Run<()>, job: Plain| async move {
             let held = run.tenure().leases().hold("x").ttl(TTL).await?;
             run.sleep(hour()).await?;
-            held.guard().map_err(|lost| Failed::for_good(&lost.to_string()))?;
+            held.guard().map_err(|lost| Failed::for_good(lost.to_string()))?;
             held.release().await?;
             Ok(job.number)
         })

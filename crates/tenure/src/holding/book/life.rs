@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::limits;
 use tenure_store::{Fault, Moment};
 
-use super::entry::{Entry, Leaving, Stage, Wanted};
+use super::entry::{Entry, Leaving, Lost, Stage, Wanted};
 use super::{Ask, Book, Gone, LAST_WORDS, Now, Number, Output, SEAT};
 use crate::holding::Loss;
 use crate::holding::beat::Beat;
@@ -29,6 +29,7 @@ impl Book {
         users.push_back(number);
         if waits {
             self.lines.entry(name.clone()).or_default().insert(number);
+            self.tally.waiting += 1;
         }
         let stage = Stage::Wanted(Wanted { waits, until, next, looks: false, unknown: false, last: None });
         let beat = Beat::of(ttl);
@@ -73,7 +74,7 @@ impl Book {
         if !was_wanted {
             entry.asked = None;
         }
-        self.ready.remove(&number);
+        self.ready.remove(number);
         self.leave_line(number);
         self.place(number);
     }
@@ -85,13 +86,13 @@ impl Book {
             Stage::Had(had) => {
                 (had.fence, entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
             }
-            Stage::Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed) } => {
+            Stage::Lost(Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed), .. }) => {
                 // Its work has come to an end before the time that was left to it: others need not wait.
                 let give_up = Some(now.moment.after(LAST_WORDS));
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
                 (*fence, give_up)
             }
-            Stage::Lost { loss, .. } => {
+            Stage::Lost(Lost { loss, .. }) => {
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
                 return self.strike(number);
             }
@@ -107,12 +108,13 @@ impl Book {
     pub(super) fn lose(&mut self, number: Number, loss: Loss) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let Stage::Had(had) = &entry.stage else { return };
-        entry.stage = Stage::Lost { fence: had.fence, loss };
+        let (fence, since, until) = (had.fence, had.since, had.until);
+        entry.stage = Stage::Lost(Lost { fence, since, until, loss });
         entry.asked = None;
         self.tally.held -= 1;
         self.tally.lost += u64::from(loss != Loss::Closed);
         self.out.push(Output::Lost { number, loss });
-        self.ready.remove(&number);
+        self.ready.remove(number);
         self.place(number);
     }
 
@@ -126,7 +128,7 @@ impl Book {
                     self.give_up(now, number);
                 }
                 Some(Stage::Had(_)) => self.lose(number, Loss::Closed),
-                Some(Stage::Lost { .. } | Stage::Leaving(_)) | None => {}
+                Some(Stage::Lost(_) | Stage::Leaving(_)) | None => {}
             }
         }
     }
@@ -164,7 +166,7 @@ impl Book {
     /// Its time in this book is over.
     pub(super) fn strike(&mut self, number: Number) {
         self.leave_line(number);
-        self.ready.remove(&number);
+        self.ready.remove(number);
         let Some(entry) = self.entries.remove(&number) else { return };
         if let Some(wake) = entry.wake {
             self.agenda.remove(&(wake, number));
@@ -180,11 +182,12 @@ impl Book {
 
     /// Whoever used its id before is gone.
     pub(super) fn unblock(&mut self, number: Number) {
-        if let Some(Entry { stage: Stage::Wanted(wanted), .. }) = self.entries.get_mut(&number)
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let Stage::Wanted(wanted) = &mut entry.stage
             && wanted.next.is_none()
         {
             wanted.next = Some(Moment::from_start(Duration::ZERO));
-            self.ready.insert(number);
+            self.ready.insert(number, entry);
             self.place(number);
         }
     }
@@ -192,7 +195,7 @@ impl Book {
     pub(super) fn leave_line(&mut self, number: Number) {
         let Some(name) = self.entries.get(&number).map(|entry| &entry.name) else { return };
         if let Some(line) = self.lines.get_mut(name) {
-            line.remove(&number);
+            self.tally.waiting -= usize::from(line.remove(&number));
             if line.is_empty() {
                 self.lines.remove(name);
             }

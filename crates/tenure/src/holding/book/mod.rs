@@ -15,6 +15,7 @@ mod answers;
 mod entry;
 mod life;
 mod messages;
+mod ready;
 mod sending;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use tenure_store::{Chance, Fault, Moment};
 
 use self::entry::{Entry, Kind, Stage, Wanted};
 pub(super) use self::messages::{Ask, Gone, Input, Now, Number, Output};
+use self::ready::Ready;
 use super::pace::Pace;
 use super::tally::LeaseTally;
 
@@ -57,8 +59,7 @@ pub(super) struct Book {
     chance: Chance,
     entries: BTreeMap<Number, Entry>,
     agenda: BTreeSet<(Moment, Number)>,
-    /// What is to be sent as soon as it may be.
-    ready: BTreeSet<Number>,
+    ready: Ready,
     /// Who waits here for a name, in the order in which they came.
     lines: BTreeMap<LeaseName, BTreeSet<Number>>,
     /// Whose acquisition an id is, and who else wants to use it for the same name: never two at once.
@@ -91,7 +92,7 @@ impl Book {
             chance,
             entries: BTreeMap::new(),
             agenda: BTreeSet::new(),
-            ready: BTreeSet::new(),
+            ready: Ready::default(),
             lines: BTreeMap::new(),
             ids: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -148,7 +149,7 @@ impl Book {
     }
 
     pub(super) fn tally(&self) -> LeaseTally {
-        LeaseTally { waiting: self.lines.values().map(BTreeSet::len).sum(), ..self.tally }
+        self.tally
     }
 
     /// Everybody who is first in a line of this program looks again.
@@ -163,14 +164,13 @@ impl Book {
         if let Stage::Wanted(Wanted { next: Some(_), .. }) = entry.stage
             && entry.asked.is_none()
         {
-            self.ready.insert(number);
+            self.ready.insert(number, entry);
             self.place(number);
         }
     }
 
     fn has_looks(&self) -> bool {
-        (self.freed && self.has_waiters())
-            || self.ready.iter().any(|number| self.entries.get(number).is_some_and(Entry::is_look))
+        (self.freed && self.has_waiters()) || !self.ready.looks.is_empty()
     }
 
     fn tick(&mut self, now: Now) {
@@ -209,12 +209,12 @@ impl Book {
                 let fault = fault.unwrap_or_else(|| Fault::Unknown("there was no answer in time".into()));
                 return self.gone(number, Gone::Unheard(fault));
             }
-            Stage::Wanted(_) | Stage::Had(_) | Stage::Lost { .. } | Stage::Leaving(_) => {}
+            Stage::Wanted(_) | Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
         }
         match entry.asked {
             Some(asked) if asked.until <= now.moment => self.unanswered(now, number),
             Some(_) => {}
-            None => drop(self.ready.insert(number)),
+            None => self.ready.insert(number, entry),
         }
         self.place(number);
     }
@@ -222,7 +222,7 @@ impl Book {
     /// Puts it where it belongs in the agenda.
     fn place(&mut self, number: Number) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        let wake = entry.wakes(self.ready.contains(&number));
+        let wake = entry.wakes(self.ready.contains(number));
         if wake == entry.wake {
             return;
         }

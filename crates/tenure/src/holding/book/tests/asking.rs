@@ -160,6 +160,9 @@ fn an_id_is_used_by_one_at_a_time() {
         matches!(news[..], [Output::Refused { number: 2, refusal: LeaseRefusal::Held { .. } }]),
         "{news:?}"
     );
+    desk.put(Input::Lost(1, Loss::Broken));
+    let news = desk.put(same(4, false));
+    assert!(matches!(news[..], [Output::Refused { number: 4, .. }]), "its work may still run: {news:?}");
     desk.put(same(3, true));
     assert!(desk.sent.is_empty());
     desk.put(Input::LetGo(1));
