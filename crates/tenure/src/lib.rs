@@ -30,6 +30,7 @@
 //! and explains ([`Tenure::explain`]). A [`Worker`] runs jobs. [`testing`] runs them in tests without
 //! waiting.
 
+pub mod app;
 mod draft;
 mod enqueue;
 mod error;
@@ -64,7 +65,7 @@ pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
+    AppId, AppUse, Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
     Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
     StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
 };

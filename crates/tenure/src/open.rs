@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tenure_core::AppUse;
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
+use crate::app::this_program;
 use crate::tender::Tender;
 use crate::{Error, Tenure};
 
@@ -20,6 +22,8 @@ pub struct OpenOptions {
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
     tended: bool,
+    app: Option<String>,
+    program: Option<String>,
     sqlite: tenure_sqlite::Options,
 }
 
@@ -29,6 +33,8 @@ impl Default for OpenOptions {
             clock: Arc::new(SystemClock),
             seed: None,
             tended: true,
+            app: None,
+            program: None,
             sqlite: tenure_sqlite::Options::default(),
         }
     }
@@ -58,6 +64,21 @@ impl OpenOptions {
         self
     }
 
+    /// The name that all instances of this program share, in all its versions, and no other program on the
+    /// store: 1 to 32 small letters, digits and single dashes within. Singletons, reservations, rosters and
+    /// writers name their locks by it.
+    pub fn app(mut self, id: &str) -> Self {
+        self.app = Some(id.to_owned());
+        self
+    }
+
+    /// What tells this program from others that claim the same app id: the name of its executable, if it
+    /// is not said. It must not change with a version.
+    pub fn program(mut self, name: &str) -> Self {
+        self.program = Some(name.to_owned());
+        self
+    }
+
     /// Options of a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
@@ -67,12 +88,24 @@ impl OpenOptions {
     /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
     ///
     /// # Errors
-    /// A URL that is not understood, or a store that cannot be used.
+    /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
-        let tender = self.tended.then(|| Tender::start(&store, chance()));
-        Ok(Tenure::assemble(store, chance(), tender))
+        let claimed = self.claim(&store, chance()).await?;
+        let tender = self.tended.then(|| Tender::start(&store, chance(), claimed.clone()));
+        let tenure = Tenure::assemble(store, chance(), tender);
+        Ok(match claimed {
+            Some(claimed) => tenure.with_app(claimed),
+            None => tenure,
+        })
+    }
+
+    async fn claim(&self, store: &Arc<dyn Store>, chance: Chance) -> Result<Option<AppUse>, Error> {
+        let Some(app) = &self.app else { return Ok(None) };
+        let program = self.program.clone().map_or_else(this_program, Ok)?;
+        let tenure = Tenure::on(Arc::clone(store), chance).as_app(app, &program).await?;
+        Ok(tenure.claimed().map(|claimed| AppUse::clone(claimed)))
     }
 
     async fn store(&self, url: &str) -> Result<Arc<dyn Store>, Error> {

@@ -3,10 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tenure_store::{Chance, Fault, Store, Tended};
+use tenure_core::AppUse;
+use tenure_store::{Chance, Fault, Moment, Store, Tended};
 use tokio::task::JoinHandle;
 
+use crate::app::claim_again;
+
 const BETWEEN: Duration = Duration::from_secs(5);
+/// A program that was not seen for a month has given up its app id.
+const BETWEEN_CLAIMS: Duration = Duration::from_secs(3600);
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
 /// A task that prunes finished jobs and takes lapsed ones. Ends when dropped.
@@ -16,8 +21,8 @@ pub(crate) struct Tender {
 }
 
 impl Tender {
-    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance) -> Self {
-        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance)) }
+    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, claimed: Option<AppUse>) -> Self {
+        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, claimed)) }
     }
 }
 
@@ -28,12 +33,20 @@ impl Drop for Tender {
 }
 
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
-async fn tend(store: Weak<dyn Store>, chance: Chance) {
+async fn tend(store: Weak<dyn Store>, chance: Chance, claimed: Option<AppUse>) {
     let (mut wait, mut told) = (Duration::ZERO, false);
+    let mut said: Option<Moment> = None;
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
         let Some(store) = store.upgrade() else { return };
+        let now = clock.moment();
+        if let Some(claimed) = &claimed
+            && now.since(*said.get_or_insert(now)) >= BETWEEN_CLAIMS
+        {
+            claim_again(&*store, claimed).await;
+            said = Some(now);
+        }
         let spread = BETWEEN.mul_f64(0.8 + 0.4 * chance.fraction());
         let outcome = store.tend().await;
         let Some(pause) = pause_after(&outcome, spread) else { return };

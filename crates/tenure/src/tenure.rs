@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{HostId, IdSequence, JobId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{AppUse, HostId, IdSequence, JobId, NewJob, Reason, Timestamp, explain};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
@@ -19,6 +19,7 @@ const REPEATS: u32 = 3;
 #[derive(Clone)]
 pub struct Tenure {
     inner: Arc<Inner>,
+    claimed: Option<Arc<AppUse>>,
 }
 
 struct Inner {
@@ -50,7 +51,16 @@ impl Tenure {
 
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
-        Self { inner: Arc::new(Inner { store, clock, chance, ids: Mutex::default(), _tender: tender }) }
+        let inner = Inner { store, clock, chance, ids: Mutex::default(), _tender: tender };
+        Self { inner: Arc::new(inner), claimed: None }
+    }
+
+    pub(crate) fn with_app(self, claimed: AppUse) -> Self {
+        Self { claimed: Some(Arc::new(claimed)), ..self }
+    }
+
+    pub(crate) fn claimed(&self) -> Option<&Arc<AppUse>> {
+        self.claimed.as_ref()
     }
 
     /// Enqueues a job. Say more about it, then await it:
