@@ -41,6 +41,7 @@ mod open;
 mod queues;
 mod run;
 mod signal;
+mod singleton;
 mod tender;
 mod tenure;
 pub mod testing;
@@ -58,6 +59,7 @@ pub use open::OpenOptions;
 pub use queues::Queues;
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
+pub use singleton::{Lock, Mode, Scope, Singleton, SingletonOptions};
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
@@ -65,9 +67,9 @@ pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AppId, AppUse, Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
-    Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
+    AppId, AppUse, Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid,
+    Job as JobRecord, JobId, Keep, Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason,
+    Retention, RetryPolicy, State, StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
 };
 pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{
