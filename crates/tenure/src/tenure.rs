@@ -1,16 +1,16 @@
 //! The handle on a store.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{AppUse, HostId, IdSequence, JobId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
 use crate::draft::finish_all;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, OpenOptions, Queues};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -27,6 +27,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     chance: Chance,
     ids: Mutex<IdSequence>,
+    /// As a holder of leases; drawn with the first.
+    host: OnceLock<HostId>,
     // Held for its drop: pruning ends with the last handle.
     _tender: Option<Tender>,
 }
@@ -51,7 +53,8 @@ impl Tenure {
 
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
-        let inner = Inner { store, clock, chance, ids: Mutex::default(), _tender: tender };
+        let (ids, host) = (Mutex::default(), OnceLock::new());
+        let inner = Inner { store, clock, chance, ids, host, _tender: tender };
         Self { inner: Arc::new(inner), claimed: None }
     }
 
@@ -123,6 +126,12 @@ impl Tenure {
         Queues::new(self)
     }
 
+    /// Taking leases and looking at them.
+    #[must_use]
+    pub fn leases(&self) -> Leases<'_> {
+        Leases::new(self)
+    }
+
     /// Names the one reason why a job is not running, by the same predicate as the claim.
     ///
     /// # Errors
@@ -191,6 +200,16 @@ impl Tenure {
 
     pub(crate) fn draw_host(&self) -> HostId {
         HostId::new(self.now(), self.inner.chance.bits())
+    }
+
+    pub(crate) fn draw_lease_id(&self) -> LeaseId {
+        LeaseId::new([self.inner.chance.bits(), self.inner.chance.bits()])
+    }
+
+    /// This handle as a holder of leases.
+    pub(crate) fn holder(&self) -> Holder {
+        let host = *self.inner.host.get_or_init(|| self.draw_host());
+        Holder { host: Some(host), ..Holder::named(&format!("pid {}", std::process::id())) }
     }
 
     pub(crate) async fn pause_for(&self, span: Duration) {
