@@ -60,6 +60,14 @@ pub enum Error {
     /// The worker's settings cannot work.
     #[error("this worker cannot run: {0}")]
     Settings(String),
+    /// A singleton that is not to come back by itself ended.
+    #[error("singleton {name} does not go on: {why}")]
+    Singleton {
+        /// Its lease.
+        name: LeaseName,
+        /// How it ended.
+        why: String,
+    },
     /// Something names its locks by the app id, and this program said none.
     #[error("{what} needs an app id; say one with OpenOptions::new().app(\"…\")")]
     NoApp {

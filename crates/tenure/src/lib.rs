@@ -61,7 +61,7 @@ pub use open::OpenOptions;
 pub use queues::Queues;
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
-pub use singleton::{Lock, Mode, Scope, Singleton, SingletonOptions};
+pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions};
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};

@@ -1,12 +1,14 @@
 //! The handlers of a worker, by kind.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tenure_core::{Cause, Failure, Invalid, Kind, Output, RetryPolicy, Verdict};
 
-use crate::{Failed, Job, Run};
+use super::beside::Ground;
+use super::panic::Body;
+use crate::singleton::{Around, Singleton};
+use crate::{Error, Failed, Job, Run};
 
 /// What a handler comes to.
 pub(crate) type Done = Result<Vec<u8>, Verdict>;
@@ -14,7 +16,7 @@ pub(crate) type Done = Result<Vec<u8>, Verdict>;
 /// An attempt's work, ready to be done.
 pub(crate) enum Work {
     /// It waits without blocking.
-    Async(Pin<Box<dyn Future<Output = Done> + Send>>),
+    Async(Body<Done>),
     /// It blocks, so it gets a thread that nobody else needs.
     Blocking(Box<dyn FnOnce() -> Done + Send>),
 }
@@ -29,6 +31,8 @@ pub(crate) struct Handlers<App> {
 struct Handler<App> {
     start: Start<App>,
     policy: Option<RetryPolicy>,
+    singleton: Option<Singleton>,
+    around: Option<Around>,
 }
 
 impl<App: Send + Sync + 'static> Handlers<App> {
@@ -64,7 +68,8 @@ impl<App: Send + Sync + 'static> Handlers<App> {
 
     fn add<J: Job>(&mut self, start: Start<App>) -> Result<(), Invalid> {
         let kind = Kind::new(J::KIND)?;
-        let handler = Handler { start, policy: J::terms().retry };
+        let (policy, singleton) = (J::terms().retry, J::singleton());
+        let handler = Handler { start, policy, singleton, around: None };
         if self.by_kind.insert(kind, handler).is_some() {
             return Err(Invalid::new(
                 "kind",
@@ -73,6 +78,21 @@ impl<App: Send + Sync + 'static> Handlers<App> {
             ));
         }
         Ok(())
+    }
+
+    /// Makes the singletons among them ready.
+    pub(crate) fn prepare(&mut self, ground: &Ground<App>) -> Result<(), Error> {
+        for (kind, handler) in &mut self.by_kind {
+            if let Some(singleton) = &handler.singleton {
+                handler.around = Some(Around::new(singleton, kind.as_str(), ground)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// How an attempt of this kind takes its lease, if it is a singleton.
+    pub(crate) fn around(&self, kind: &Kind) -> Option<&Around> {
+        self.by_kind.get(kind).and_then(|handler| handler.around.as_ref())
     }
 
     pub(crate) fn kinds(&self) -> Vec<Kind> {
