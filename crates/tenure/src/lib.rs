@@ -49,6 +49,7 @@ pub mod testing;
 mod unique;
 mod wait;
 mod worker;
+mod writer;
 
 pub use draft::Draft;
 pub use enqueue::Enqueue;
@@ -61,10 +62,11 @@ pub use open::OpenOptions;
 pub use queues::Queues;
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
-pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions};
+pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
+pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 
 pub use crate::tenure::Tenure;
 

@@ -93,11 +93,11 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, || self.next_id())?).await
+        self.insist(finish_all(drafts, self.app(), || self.next_id())?).await
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
-        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        let accepted = self.insist(vec![draft.finish(self.next_id(), self.app())?]).await?;
         Ok(accepted[0])
     }
 

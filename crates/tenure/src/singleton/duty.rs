@@ -27,6 +27,12 @@ impl<App> Duty<App> {
         Self { inner: Arc::new(Inner { app, tenure, pass, reins }) }
     }
 
+    /// The same for a part of it, with reins of its own.
+    pub(crate) fn with(&self, reins: Arc<Reins>) -> Self {
+        let Inner { app, tenure, pass, .. } = &*self.inner;
+        Self::new(Arc::clone(app), tenure.clone(), pass.clone(), reins)
+    }
+
     /// The application's state.
     #[must_use]
     pub fn app(&self) -> &App {

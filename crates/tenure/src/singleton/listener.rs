@@ -12,8 +12,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::LeaseName;
+
 use super::duty::{Duty, Reins};
-use super::{Lock, Mode, Prepared, Singleton};
+use super::{Mode, Prepared, Singleton};
 use crate::worker::{Backoff, Beside, Body, Ground, Panic, catching, let_go, words_of};
 use crate::{Error, Failed, Held, Stopping};
 
@@ -37,8 +39,10 @@ impl<App: Send + Sync + 'static> Beside<App> for Listener<App> {
         let app = ground.tenure.need_app(&format!("singleton {}", self.name))?;
         let setting = |name: &str| (ground.setting)(name);
         let prepared = Prepared::new(&self.singleton, app, &self.name, Mode::Listener, setting)?;
+        let lock = prepared.lock(&serde_json::Value::Null)?;
         let post = Post {
-            lock: prepared.lock(&serde_json::Value::Null)?,
+            name: lock.name().clone(),
+            alias: Some(lock.alias().to_owned()),
             ttl: self.singleton.lease.unwrap_or(ground.options.listener_lock_period),
             acquire_within: self.singleton.acquire_within.or(ground.options.lock_acquisition_timeout),
             ready_within: self.singleton.ready_within,
@@ -50,7 +54,9 @@ impl<App: Send + Sync + 'static> Beside<App> for Listener<App> {
 
 /// A lease that somebody is to hold, and how.
 pub(crate) struct Post {
-    pub(crate) lock: Lock,
+    pub(crate) name: LeaseName,
+    /// How it was printed of old.
+    pub(crate) alias: Option<String>,
     pub(crate) ttl: Duration,
     pub(crate) acquire_within: Option<Duration>,
     pub(crate) ready_within: Option<Duration>,
@@ -77,7 +83,7 @@ pub(crate) async fn serve<App: Send + Sync + 'static>(
     begin: Begin<App>,
     ground: Ground<App>,
 ) -> Result<(), Error> {
-    let lease = post.lock.name();
+    let lease = &post.name;
     let longest = post.recovery.unwrap_or(FIRST_REST);
     let mut rests = Rests { lease: lease.to_string(), failures: 0, longest };
     loop {
@@ -106,8 +112,9 @@ pub(crate) async fn serve<App: Send + Sync + 'static>(
 async fn stand_by<App>(post: &Post, ground: &Ground<App>) -> Result<Option<Held>, Error> {
     let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
     loop {
-        let hold = ground.tenure.leases().hold(post.lock.name().as_str());
-        let hold = hold.ttl(post.ttl).who(&ground.who).note("alias", post.lock.alias());
+        let hold = ground.tenure.leases().hold(post.name.as_str());
+        let hold = hold.ttl(post.ttl).who(&ground.who);
+        let hold = if let Some(alias) = &post.alias { hold.note("alias", alias) } else { hold };
         // Who comes back by itself goes on waiting; who does not gives up when its time is over.
         let within = post.acquire_within.filter(|_| post.recovery.is_none());
         let hold = if let Some(within) = within { hold.within(within) } else { hold };
@@ -159,7 +166,7 @@ async fn on_duty<App: Send + Sync + 'static>(
                 // Whatever it still answers: it was told to stop, and has.
                 _ = catching(&mut body) => {}
                 () = ground.tenure.pause_for(ground.grace) => {
-                    tracing::warn!(lease = %post.lock.name(), "it did not stop when told and was dropped");
+                    tracing::warn!(lease = %post.name, "it did not stop when told and was dropped");
                 }
             }
             ended

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::{HostId, Serves};
 use tenure_store::Fault;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::holding::Holding;
+use super::lease::Lease;
 use super::panic::Body;
 use crate::singleton::SingletonOptions;
 use crate::{Error, Tenure};
@@ -16,6 +19,11 @@ pub(crate) type Setting = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Something that runs beside the queues of a worker.
 pub(crate) trait Beside<App>: Send {
+    /// What it serves of queues.
+    fn serves(&self, _ground: &Ground<App>) -> Result<Vec<Serves>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Makes it ready to run. What is wrong with it is told here, before anything has begun.
     fn prepare(self: Box<Self>, ground: &Ground<App>) -> Result<Body<Result<(), Error>>, Error>;
 }
@@ -31,6 +39,13 @@ pub(crate) struct Ground<App> {
     pub(crate) who: String,
     pub(crate) options: SingletonOptions,
     pub(crate) setting: Setting,
+    /// As which host it holds jobs, and for how long at a time.
+    pub(crate) host: HostId,
+    pub(crate) lease: Lease,
+    /// What the worker's keeper renews.
+    pub(crate) holding: Arc<Holding>,
+    /// How often it is looked whether something is due, even if nothing calls.
+    pub(crate) poll: Duration,
 }
 
 impl<App> Clone for Ground<App> {
@@ -43,6 +58,10 @@ impl<App> Clone for Ground<App> {
             who: self.who.clone(),
             options: self.options,
             setting: Arc::clone(&self.setting),
+            host: self.host,
+            lease: self.lease,
+            holding: Arc::clone(&self.holding),
+            poll: self.poll,
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use beside::{Beside, Ground, Setting};
 pub(crate) use control::Control;
 use engine::{Engine, Running};
 pub(crate) use handlers::Handlers;
-use holding::Holding;
+pub(crate) use holding::Holding;
 use keeper::Keeper;
 pub(crate) use lease::Lease;
 pub(crate) use panic::{Body, Panic, catching, let_go, words_of};
@@ -204,15 +204,20 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let lease = self.settings.check(&known, self.beside.len())?;
         self.options.check()?;
         let stop = CancellationToken::new();
-        let ground = self.ground(stop.clone());
+        let (holding, host) = (Arc::new(Holding::default()), self.tenure.draw_host());
+        let ground = self.ground(stop.clone(), (host, lease, Arc::clone(&holding)));
         self.handlers.prepare(&ground)?;
-        let beside: Result<Vec<_>, Error> =
-            self.beside.into_iter().map(|(_, beside)| beside.prepare(&ground)).collect();
-        let beside = beside?;
+        let mut serves = self.settings.serves(&known);
+        let (mut beside, mut slots_beside) = (Vec::new(), 0_u32);
+        for (_, each) in self.beside {
+            let more = each.serves(&ground)?;
+            slots_beside = more.iter().map(|serves| serves.slots).fold(slots_beside, u32::saturating_add);
+            serves.extend(more);
+            beside.push(each.prepare(&ground)?);
+        }
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
-        let (holding, reports) = (Arc::new(Holding::default()), Arc::new(Reports::default()));
-        let host = self.tenure.draw_host();
+        let reports = Arc::new(Reports::default());
         let keeper = Keeper {
             store: Arc::clone(self.tenure.store()),
             clock: Arc::clone(self.tenure.clock()),
@@ -221,8 +226,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
             lease,
             host,
             name: ground.who.clone(),
-            slots: self.settings.slots(),
-            serves: self.settings.serves(&known),
+            slots: self.settings.slots().saturating_add(slots_beside),
+            serves,
         };
         let mut shutdown = std::pin::pin!(shutdown);
         // Before the first job: whoever asks why something is not running shall know of this host. A
@@ -284,7 +289,11 @@ impl<App: Send + Sync + 'static> Worker<App> {
         Ok(engine.running.tally)
     }
 
-    fn ground(&self, stop: CancellationToken) -> Ground<App> {
+    fn ground(
+        &self,
+        stop: CancellationToken,
+        (host, lease, holding): (HostId, Lease, Arc<Holding>),
+    ) -> Ground<App> {
         let name = self.settings.name.clone();
         Ground {
             tenure: self.tenure.clone(),
@@ -294,6 +303,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
             who: name.unwrap_or_else(|| format!("pid {}", std::process::id())),
             options: self.options,
             setting: Arc::clone(&self.setting),
+            host,
+            lease,
+            holding,
+            poll: self.settings.poll,
         }
     }
 
@@ -302,9 +315,9 @@ impl<App: Send + Sync + 'static> Worker<App> {
             return Err(wrong.into());
         }
         let known = self.handlers.kinds();
-        self.settings.check(&known, 0)?;
-        self.handlers.prepare(&self.ground(CancellationToken::new()))?;
-        let host = self.tenure.draw_host();
+        let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
+        let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
+        self.handlers.prepare(&ground)?;
         Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host })
     }
 
