@@ -1,13 +1,18 @@
 //! Opening a store by its URL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure_core::AppUse;
+use tenure_core::{AppUse, Invalid, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
 use crate::app::this_program;
-use crate::tender::Tender;
+use crate::tender::{Chores, Tender};
 use crate::{Error, Tenure};
+
+const KEEP_LEDGER: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Whoever wonders who held a lease has at least so long to ask.
+const SHORTEST_KEPT_LEDGER: Duration = Duration::from_secs(3600);
 
 /// How to open a store.
 ///
@@ -24,6 +29,8 @@ pub struct OpenOptions {
     tended: bool,
     app: Option<String>,
     program: Option<String>,
+    keep_ledger: Duration,
+    leases_on_runtime: bool,
     sqlite: tenure_sqlite::Options,
 }
 
@@ -35,6 +42,8 @@ impl Default for OpenOptions {
             tended: true,
             app: None,
             program: None,
+            keep_ledger: KEEP_LEDGER,
+            leases_on_runtime: false,
             sqlite: tenure_sqlite::Options::default(),
         }
     }
@@ -79,6 +88,18 @@ impl OpenOptions {
         self
     }
 
+    /// Keeps the ledger of leases for so long, 1 hour to 100 years. 90 days by default.
+    pub fn keep_ledger(mut self, span: Duration) -> Self {
+        self.keep_ledger = span;
+        self
+    }
+
+    /// As [`Tenure::leases_on_runtime`].
+    pub fn leases_on_runtime(mut self) -> Self {
+        self.leases_on_runtime = true;
+        self
+    }
+
     /// Options of a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
@@ -90,15 +111,26 @@ impl OpenOptions {
     /// # Errors
     /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
+        let kept = SHORTEST_KEPT_LEDGER..=limits::LONGEST;
+        if !kept.contains(&self.keep_ledger) {
+            let found = format_args!("{} s", self.keep_ledger.as_secs_f64());
+            return Err(Invalid::new("keep_ledger", found, "1 hour to 100 years").into());
+        }
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;
-        let tender = self.tended.then(|| Tender::start(&store, chance(), claimed.clone()));
-        let tenure = Tenure::assemble(store, chance(), tender);
-        Ok(match claimed {
-            Some(claimed) => tenure.with_app(claimed),
-            None => tenure,
-        })
+        let tender = self.tended.then(|| {
+            Tender::start(
+                &store,
+                chance(),
+                Chores { keep_ledger: self.keep_ledger, claimed: claimed.clone() },
+            )
+        });
+        let mut tenure = Tenure::assemble(store, chance(), tender);
+        if let Some(claimed) = claimed {
+            tenure = tenure.with_app(claimed);
+        }
+        Ok(if self.leases_on_runtime { tenure.leases_on_runtime() } else { tenure })
     }
 
     async fn claim(&self, store: &Arc<dyn Store>, chance: Chance) -> Result<Option<AppUse>, Error> {

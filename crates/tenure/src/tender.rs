@@ -4,26 +4,37 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tenure_core::AppUse;
-use tenure_store::{Chance, Fault, Moment, Store, Tended};
+use tenure_store::{Chance, Fault, Store};
 use tokio::task::JoinHandle;
 
 use crate::app::claim_again;
 
 const BETWEEN: Duration = Duration::from_secs(5);
-/// A program that was not seen for a month has given up its app id.
-const BETWEEN_CLAIMS: Duration = Duration::from_secs(3600);
+/// The ledger is pruned once in so many rounds: its age is counted in days.
+const LEDGER_ROUNDS: u32 = 60;
+/// So is the use of the app id said again: what is not seen for a month is given up.
+const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs and takes lapsed ones. Ends when dropped.
+/// A task that prunes finished jobs and old notes of the ledger, and takes lapsed jobs. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,
 }
 
 impl Tender {
-    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, claimed: Option<AppUse>) -> Self {
-        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, claimed)) }
+    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, chores: Chores) -> Self {
+        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, chores)) }
     }
+}
+
+/// What there is to do beside the jobs.
+#[derive(Debug)]
+pub(crate) struct Chores {
+    /// How long notes of the ledger are kept.
+    pub(crate) keep_ledger: Duration,
+    /// The app id that is in use.
+    pub(crate) claimed: Option<AppUse>,
 }
 
 impl Drop for Tender {
@@ -33,22 +44,26 @@ impl Drop for Tender {
 }
 
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
-async fn tend(store: Weak<dyn Store>, chance: Chance, claimed: Option<AppUse>) {
+async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
     let (mut wait, mut told) = (Duration::ZERO, false);
-    let mut said: Option<Moment> = None;
+    let (mut until_ledger, mut until_claim) = (0_u32, CLAIM_ROUNDS);
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
         let Some(store) = store.upgrade() else { return };
-        let now = clock.moment();
-        if let Some(claimed) = &claimed
-            && now.since(*said.get_or_insert(now)) >= BETWEEN_CLAIMS
-        {
-            claim_again(&*store, claimed).await;
-            said = Some(now);
-        }
         let spread = BETWEEN.mul_f64(0.8 + 0.4 * chance.fraction());
-        let outcome = store.tend().await;
+        if let (Some(claimed), 0) = (&chores.claimed, until_claim) {
+            claim_again(&*store, claimed).await;
+            until_claim = CLAIM_ROUNDS;
+        }
+        until_claim = until_claim.saturating_sub(1);
+        let mut outcome = store.tend().await.map(|step| step.more);
+        if until_ledger == 0 && outcome.is_ok() {
+            let pruned = store.prune_ledger(clock.now().before(chores.keep_ledger)).await;
+            until_ledger = if matches!(pruned, Ok(pruned) if pruned.more) { 1 } else { LEDGER_ROUNDS };
+            outcome = outcome.and_then(|more| pruned.map(|pruned| more || pruned.more));
+        }
+        until_ledger = until_ledger.saturating_sub(1);
         let Some(pause) = pause_after(&outcome, spread) else { return };
         wait = pause;
         match outcome {
@@ -63,13 +78,13 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, claimed: Option<AppUse>) {
     }
 }
 
-/// How long to wait for the next step; `None` if there will be none.
+/// How long to wait for the next step, given whether there is more to do; `None` if there will be none.
 ///
 /// A person may mend a broken store while this program runs: free its disk, give its permissions back.
-fn pause_after(outcome: &Result<Tended, Fault>, spread: Duration) -> Option<Duration> {
+fn pause_after(outcome: &Result<bool, Fault>, spread: Duration) -> Option<Duration> {
     match outcome {
-        Ok(step) if step.more => Some(BETWEEN_FULL_STEPS),
-        Ok(_) | Err(Fault::Unavailable(_) | Fault::Unknown(_) | Fault::Broken(_)) => Some(spread),
+        Ok(true) => Some(BETWEEN_FULL_STEPS),
+        Ok(false) | Err(Fault::Unavailable(_) | Fault::Unknown(_) | Fault::Broken(_)) => Some(spread),
         Err(Fault::Closed) => None,
     }
 }
