@@ -137,11 +137,10 @@ async fn a_program_that_runs_on_is_seen_again_and_again() {
     let tended = OpenOptions::new().clock(Arc::new(clock.clone())).app("orders").program("shop");
     let opened = tended.open("memory:").await.unwrap();
     let start = clock.now();
-    for _ in 0..40 {
+    for _ in 0..1_500 {
         common::settle_down().await;
-        clock.advance(Duration::from_secs(3600));
+        clock.advance(Duration::from_secs(6));
     }
-    common::settle_down().await;
     let seen = opened.store().apps().await.unwrap()[0].seen;
-    assert!(seen.since(start) > Duration::from_secs(30 * 3600), "{seen}");
+    assert!(seen.since(start) > Duration::from_secs(3600), "{seen}");
 }
