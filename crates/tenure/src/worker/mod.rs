@@ -30,7 +30,7 @@ use beside::Besides;
 pub(crate) use beside::{Beside, Ground, Setting};
 pub(crate) use control::Control;
 use engine::{Engine, Running};
-pub(crate) use handlers::Handlers;
+pub(crate) use handlers::{Handlers, Role, RoleStart};
 pub(crate) use holding::Holding;
 use keeper::Keeper;
 pub(crate) use lease::Lease;
@@ -62,9 +62,13 @@ pub struct Worker<App> {
 impl<App: Send + Sync + 'static> Worker<App> {
     /// A worker on this store, whose handlers share `app`.
     pub fn new(tenure: &Tenure, app: App) -> Self {
+        Self::sharing(tenure, Arc::new(app))
+    }
+
+    pub(crate) fn sharing(tenure: &Tenure, app: Arc<App>) -> Self {
         Self {
             tenure: tenure.clone(),
-            app: Arc::new(app),
+            app,
             handlers: Handlers::new(),
             settings: Settings::default(),
             keeper_on_runtime: false,
@@ -122,6 +126,12 @@ impl<App: Send + Sync + 'static> Worker<App> {
         F: Fn(Run<App>, J) -> Result<J::Output, Failed> + Send + Sync + 'static,
     {
         let added = self.handlers.add_blocking(handler);
+        self.note(added)
+    }
+
+    /// Handles jobs of a role.
+    pub(crate) fn role(mut self, role: Role<App>) -> Self {
+        let added = self.handlers.add_role(role);
         self.note(added)
     }
 
