@@ -54,12 +54,12 @@ pub use ids::{HostId, IdSequence, JobId};
 pub use invalid::Invalid;
 pub use job::{Args, Job, NewJob, Output};
 pub use json::depth_of;
-pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, OrderingKey};
+pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, Noticed, OrderingKey};
 pub use lapse::{lapse, redo};
 pub use lease::{
     Access, Holder, Holding, Late, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal,
     LeaseState, LedgerEntry, LedgerNote, Line, Ownership, Phase, Stepped, Ticket, Ttl, Unfit, What, holding,
-    may_use, step,
+    holdings, may_use, step,
 };
 pub use limit::{Bucket, Limit, Meter, Rate};
 pub use name::{Kind, Name, QueueName};

@@ -52,7 +52,7 @@ pub use draft::Draft;
 pub use enqueue::Enqueue;
 pub use error::Error;
 pub use failed::Failed;
-pub use holding::{FENCE_HEADER, FenceGate, Held, Hold, LeaseLost, Leases, Loss, Pass, Stale};
+pub use holding::{FENCE_HEADER, FenceGate, Held, Hold, LeaseLost, LeaseTally, Leases, Loss, Pass, Stale};
 pub use job::Job;
 pub use jobs::{Jobs, Tally};
 pub use open::OpenOptions;

@@ -9,11 +9,15 @@ use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host,
 use tokio::sync::broadcast;
 
 use crate::draft::finish_all;
+use crate::holding::Keeping;
 use crate::tender::Tender;
 use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
+
+/// How long closing waits for leases to be given back.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A handle on a store of jobs. Cloning it is cheap; all clones are the same host.
 #[derive(Clone)]
@@ -28,6 +32,7 @@ struct Inner {
     ids: Mutex<IdSequence>,
     /// As a holder of leases; drawn with the first.
     host: OnceLock<HostId>,
+    leases: Keeping,
     // Held for its drop: pruning ends with the last handle.
     _tender: Option<Tender>,
 }
@@ -59,6 +64,7 @@ impl Tenure {
                 chance,
                 ids: Mutex::default(),
                 host: OnceLock::new(),
+                leases: Keeping::default(),
                 _tender: tender,
             }),
         }
@@ -168,11 +174,27 @@ impl Tenure {
         &self.inner.store
     }
 
+    /// Renews leases on the runtime of whoever takes the first one, instead of a thread apart. Only for a
+    /// runtime whose time is simulated: a task that blocks it loses all leases.
+    #[must_use]
+    pub fn leases_on_runtime(self) -> Self {
+        self.inner.leases.on_runtime();
+        self
+    }
+
     /// Ends the store after all that it has accepted is durable.
+    ///
+    /// Whoever holds a lease is told that it is lost and has two seconds to come to an end; what is let go of
+    /// is given back. What is held for longer lapses by itself.
     ///
     /// # Errors
     /// A fault of the store.
     pub async fn close(self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = self.inner.leases.close() => {}
+            () = self.pause_for(CLOSE_WITHIN) => {}
+        }
         Ok(self.inner.store.close().await?)
     }
 
@@ -198,6 +220,10 @@ impl Tenure {
 
     pub(crate) fn draw_host(&self) -> HostId {
         HostId::new(self.now(), self.inner.chance.bits())
+    }
+
+    pub(crate) fn keeping(&self) -> &Keeping {
+        &self.inner.leases
     }
 
     pub(crate) fn draw_lease_id(&self) -> LeaseId {

@@ -45,6 +45,23 @@ impl Grip {
         *self.lock()
     }
 
+    /// It is held for longer; answers how it was lost if it was.
+    pub(super) fn renewed(&self, belief: Belief) -> Option<Loss> {
+        match self.loss() {
+            // Its holder has let go; work under it may still run.
+            None | Some(Loss::Released) => {
+                *self.lock() = belief;
+                None
+            }
+            Some(loss) => Some(loss),
+        }
+    }
+
+    /// The last try to renew it failed.
+    pub(super) fn doubt(&self) {
+        self.lock().doubtful = true;
+    }
+
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }

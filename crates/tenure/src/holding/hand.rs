@@ -2,54 +2,41 @@
 
 use std::sync::Arc;
 
-use tenure_core::{LeaseAct, LeaseOutcome, LeaseRefusal};
-use tenure_store::LeaseWish;
-
+use super::Loss;
+use super::book::Number;
+use super::client::Client;
 use super::grip::Grip;
-use super::loss::Loss;
-use crate::{Error, Tenure};
+use crate::Error;
 
-/// Shared by a holder and its passes: the last of them gives the lease back.
+/// Shared by a holder and its passes: when the last of them is gone, so is the work under the lease.
 pub(super) struct Hand {
     grip: Arc<Grip>,
-    tenure: Tenure,
+    number: Number,
+    client: Client,
 }
 
 impl Hand {
-    pub(super) fn new(grip: Arc<Grip>, tenure: Tenure) -> Self {
-        Self { grip, tenure }
+    pub(super) fn new(grip: Arc<Grip>, number: Number, client: Client) -> Self {
+        Self { grip, number, client }
     }
 
     pub(super) fn grip(&self) -> &Grip {
         &self.grip
     }
 
+    /// Opens this one of perhaps several hands, and answers what came of giving the lease back when the last
+    /// one was opened.
     pub(super) async fn release(hand: Arc<Self>) -> Result<(), Error> {
         hand.grip.guard()?;
-        let wish = give_back(&hand.grip);
-        let outcome = hand.tenure.store().lease(vec![wish]).await?;
         hand.grip.lose(Loss::Released);
-        match outcome.first() {
-            Some(LeaseOutcome::Refused(LeaseRefusal::Lost { fence })) => {
-                Err(hand.grip.lost_by(Loss::TakenAway { fence: *fence }).into())
-            }
-            _ => Ok(()),
-        }
+        let end = hand.client.listen(hand.number);
+        drop(hand);
+        end.await
     }
-}
-
-fn give_back(grip: &Grip) -> LeaseWish {
-    LeaseWish { name: grip.name.clone(), act: LeaseAct::Release { id: grip.id, fence: grip.fence } }
 }
 
 impl Drop for Hand {
     fn drop(&mut self) {
-        if self.grip.loss().is_some() {
-            return;
-        }
-        let (tenure, wish) = (self.tenure.clone(), give_back(&self.grip));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { tenure.store().lease(vec![wish]).await });
-        }
+        self.client.let_go(self.number);
     }
 }

@@ -2,19 +2,20 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Holder, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, Ttl};
-use tenure_store::{Fault, LeaseWish};
+use tenure_core::{Holder, LeaseId, LeaseName, LeaseRefusal, Ttl};
+use tenure_store::Fault;
 
-use super::grip::{Belief, Grip};
-use super::hand::Hand;
+use super::book::Ask;
+use super::client::Answer;
 use super::held::Held;
 use crate::{Error, Tenure};
 
 /// For how long a lease is taken at a time if nothing else is said.
 const TTL: Duration = Duration::from_secs(15);
+/// Who does not wait for a lease waits no longer than this for an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// How long work has to come to an end once its lease is lost.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -80,7 +81,7 @@ impl<'a> Hold<'a> {
         self
     }
 
-    /// Waits no longer than this, all told: calls, sleeps and outages.
+    /// Waits no longer than this, all told: calls, sleeps and outages. Without it, for as long as it takes.
     pub fn within(mut self, span: Duration) -> Self {
         self.within = Some(span);
         self
@@ -97,35 +98,47 @@ impl<'a> Hold<'a> {
     /// # Errors
     /// A name, time or note outside the limits, or a fault: a store that is away is never "held".
     pub async fn try_now(self) -> Result<Result<Held, LeaseRefusal>, Error> {
+        self.ask(false).await
+    }
+
+    async fn ask(self, waits: bool) -> Result<Result<Held, LeaseRefusal>, Error> {
         let (name, ttl) = (self.name?, self.ttl?);
         self.by.check()?;
-        let id = self.id.unwrap_or_else(|| self.tenure.draw_lease_id());
-        let act = LeaseAct::Acquire { id, by: self.by, ttl, wait: None };
-        let sent = self.tenure.clock().moment();
-        let wish = LeaseWish { name: name.clone(), act };
-        let outcome = self.tenure.store().lease(vec![wish]).await?.into_iter().next();
-        match outcome {
-            Some(LeaseOutcome::Granted { fence, until }) => {
-                let deadline = match ttl {
-                    Ttl::For(span) => Some(sent.after(span.mul_f64(0.8))),
-                    Ttl::Endless => None,
-                };
-                let belief = Belief { deadline, until, doubtful: false };
-                let grip = Grip::new((name, id, fence), Arc::clone(self.tenure.clock()), belief);
-                Ok(Ok(Held::new(Hand::new(Arc::new(grip), self.tenure.clone()), self.grace)))
+        let within = self.within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
+        let started = self.tenure.clock().moment();
+        let until = if waits { within } else { Some(within.unwrap_or(ANSWER_WITHIN)) };
+        let ask = Ask {
+            name: name.clone(),
+            id: self.id.unwrap_or_else(|| self.tenure.draw_lease_id()),
+            by: self.by,
+            ttl,
+            waits,
+            until: until.map(|span| started.after(span)),
+        };
+        let client = self.tenure.keeping().client(self.tenure)?;
+        let waited = || self.tenure.clock().moment().since(started);
+        match client.ask(ask, self.grace).await {
+            Answer::Held(held) => Ok(Ok(held)),
+            Answer::Refused(refusal) => Ok(Err(refusal)),
+            Answer::Over(Some(Ok(refusal))) => Err(Error::WaitOver { name, waited: waited(), refusal }),
+            Answer::Over(Some(Err(fault))) => Err(fault.into()),
+            Answer::Over(None) => {
+                let waited = waited().as_millis();
+                Err(Fault::Unknown(format!("no answer within {waited} ms")).into())
             }
-            Some(LeaseOutcome::Refused(refusal)) => Ok(Err(refusal)),
-            other => Err(Fault::Broken(format!("the store answered {other:?} to an acquisition")).into()),
+            Answer::Failed(error) => Err(error),
         }
     }
 
     async fn wait(self) -> Result<Held, Error> {
-        let (within, name) = (self.within.unwrap_or_default(), self.name.as_ref().ok().cloned());
-        let held = self.try_now().await?;
-        held.map_err(|refusal| match name {
-            Some(name) => Error::WaitOver { name, waited: within, refusal },
-            None => Error::Settings("a lease without a name was refused".to_owned()),
-        })
+        // Without any time there is nothing to wait for, but still one try.
+        let waits = self.within.is_none_or(|span| !span.is_zero());
+        let name = self.name.as_ref().ok().cloned();
+        match (self.ask(waits).await?, name) {
+            (Ok(held), _) => Ok(held),
+            (Err(refusal), Some(name)) => Err(Error::WaitOver { name, waited: Duration::ZERO, refusal }),
+            (Err(_), None) => Err(Fault::Broken("a lease without a name was refused".into()).into()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use tenure_store::{Fault, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk,
 use super::held::Held;
 use super::hold::Hold;
 use super::past;
+use super::tally::LeaseTally;
 use crate::{Error, Tenure};
 
 /// Times that a wish whose outcome is unknown is repeated before its caller is told.
@@ -119,6 +120,13 @@ impl<'a> Leases<'a> {
     /// A name outside the limits, or a fault.
     pub async fn held_at(&self, name: &str, at: Timestamp) -> Result<Option<Holding>, Error> {
         past::held_at(self.tenure, &LeaseName::new(name)?, at).await
+    }
+
+    /// What the leases of this handle come to: how many are held and waited for, and how near it came to
+    /// losing any.
+    #[must_use]
+    pub fn tally(&self) -> LeaseTally {
+        self.tenure.keeping().tally()
     }
 
     /// Every one of these wishes may be repeated without harm.

@@ -1,21 +1,19 @@
-//! Who held a lease: the ledger, and what is so now, put together.
+//! Who held a lease: what the ledger tells, and what is so now, put together.
 
-use std::collections::BTreeMap;
-
-use tenure_core::{Fence, Holding, LeaseName, LedgerNote, Timestamp, What, holding, limits};
-use tenure_store::{LedgerAsk, Order};
+use tenure_core::{Holding, LeaseName, LeaseState, LedgerNote, Timestamp, What, holdings, limits};
+use tenure_store::{LeaseInfo, LedgerAsk, Order};
 
 use crate::{Error, Tenure};
 
-/// Notes with which an ownership begins or ends.
-const TURNS: [What; 5] = [What::Acquired, What::TookOver, What::Broke, What::Lapsed, What::Released];
+/// Notes that tell when an ownership began and ended.
+const TURNS: [What; 6] =
+    [What::Acquired, What::TookOver, What::RenewedLate, What::Broke, What::Lapsed, What::Released];
 /// Entries of the ledger that are asked for at once.
 const PAGE: usize = 200;
 
 /// The last so many who held a lease, the latest first.
 pub(super) async fn last(tenure: &Tenure, name: &LeaseName, how_many: usize) -> Result<Vec<Holding>, Error> {
-    let how_many = how_many.min(limits::PAGE_LEDGER);
-    collect(tenure, name, None, how_many).await
+    collect(tenure, name, None, how_many.min(limits::PAGE_LEDGER)).await
 }
 
 /// Who held a lease at that instant.
@@ -24,22 +22,23 @@ pub(super) async fn held_at(
     name: &LeaseName,
     at: Timestamp,
 ) -> Result<Option<Holding>, Error> {
-    let mut last = collect(tenure, name, Some(at), 1).await?;
-    Ok(last.pop().filter(|holding| holding.to.is_none_or(|to| at < to)))
+    let latest = collect(tenure, name, Some(at), 1).await?.pop();
+    Ok(latest.filter(|holding| holding.to.is_none_or(|to| at < to)))
 }
 
-/// The last holdings, of those that had begun at an instant if one is given. Endings are read on the way:
-/// they have greater numbers than the beginnings.
+/// The last holdings, of those that had begun by some instant if one is given, the latest first.
+///
+/// Pages are read from the newest entry backwards: what ended an ownership comes before what began it.
 async fn collect(
     tenure: &Tenure,
     name: &LeaseName,
-    begun_by: Option<Timestamp>,
+    by: Option<Timestamp>,
     how_many: usize,
 ) -> Result<Vec<Holding>, Error> {
     let now = tenure.store().lease_info(name).await?;
-    let mut ends: BTreeMap<Fence, LedgerNote> = BTreeMap::new();
-    let (mut found, mut behind) = (Vec::new(), None);
-    while found.len() < how_many {
+    let counts = |note: &LedgerNote| note.what.begins() && by.is_none_or(|by| note.at <= by);
+    let (mut notes, mut begun, mut behind) = (Vec::new(), 0, None);
+    while begun < how_many {
         let ask = LedgerAsk {
             name: Some(name.clone()),
             what: TURNS.to_vec(),
@@ -49,37 +48,26 @@ async fn collect(
             ..LedgerAsk::default()
         };
         let page = tenure.store().ledger(ask).await?;
-        for note in page.entries.into_iter().map(|entry| entry.note) {
-            if note.what.ends() {
-                let first = ends.entry(note.fence).or_insert_with(|| note.clone());
-                if end_of(&note) < end_of(first) {
-                    *first = note;
-                }
-            } else if begun_by.is_none_or(|at| note.at <= at) && found.len() < how_many {
-                found.push(holding(&note, ends.get(&note.fence)));
-            }
-        }
+        begun += page.entries.iter().filter(|entry| counts(&entry.note)).count();
+        notes.extend(page.entries.into_iter().map(|entry| entry.note));
         behind = page.next;
         if behind.is_none() {
             break;
         }
     }
-    // A lapse is on record only when somebody has noticed it.
-    if let (Some(info), Some(latest)) = (now, found.first_mut())
-        && latest.end.is_none()
-        && latest.fence == info.lease.fence
-        && !info.state.is_locked()
-        && let Some(until) = info.lease.until()
-    {
-        (latest.to, latest.end) = (Some(until), Some(What::Lapsed));
+    let mut found = holdings(notes.iter().rev());
+    found.retain(|holding| by.is_none_or(|by| holding.from <= by));
+    found.reverse();
+    found.truncate(how_many);
+    if let (Some(info), Some(latest)) = (now, found.first_mut()) {
+        end_unnoticed(latest, &info);
     }
     Ok(found)
 }
 
-/// When an ownership ended with this note. One that was broken may have been given back sooner.
-fn end_of(note: &LedgerNote) -> Timestamp {
-    match note.what {
-        What::Broke => note.until.unwrap_or(note.at),
-        _ => note.at,
+/// A lapse is on record only when somebody has noticed it.
+fn end_unnoticed(latest: &mut Holding, info: &LeaseInfo) {
+    if latest.end.is_none() && latest.fence == info.lease.fence && info.state == LeaseState::Lapsed {
+        (latest.to, latest.end) = (info.lease.until(), Some(What::Lapsed));
     }
 }
