@@ -22,6 +22,7 @@ impl Writing<'_> {
         let now = self.now.as_micros();
         self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
         self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
+        self.prune_shares()?;
         let more = swept.more || pruned >= limits::PRUNE_JOBS;
         Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
     }
