@@ -27,6 +27,7 @@
 // A test that unwraps fails where it stands, with what it found; there is nobody to hand an error to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod after;
 mod attempts;
 mod change;
 mod closing;
@@ -38,12 +39,18 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod keyed;
+mod limit;
 mod operation;
+mod ordering;
+mod queue_limit;
 mod races;
+mod rate;
 mod renew;
 mod report;
 mod reserve;
 mod settle;
+mod share;
 mod tend;
 mod unique;
 mod views;
@@ -77,6 +84,7 @@ pub fn run(maker: impl Maker + 'static) -> ExitCode {
 
 fn all() -> Vec<Test> {
     [
+        after::tests(),
         attempts::tests(),
         change::tests(),
         closing::tests(),
@@ -86,11 +94,16 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        limit::tests(),
+        ordering::tests(),
+        queue_limit::tests(),
         races::tests(),
+        rate::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),
         settle::tests(),
+        share::tests(),
         tend::tests(),
         unique::tests(),
         views::tests(),
