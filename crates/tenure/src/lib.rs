@@ -64,9 +64,10 @@ pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
-    Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
+    AfterJobs, Attempt, AttemptEnd, Backoff, Block, Cause, End, Failure, Fence, Head, HostId, IfFailed,
+    Invalid, Job as JobRecord, JobId, Keep, Key, Kind, Limit, LimitKey, LogLine, Name, OrderingKey, Output,
+    Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, State, StateName, Terms, Timestamp,
+    Verdict, Why, limits, seconds,
 };
 pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{

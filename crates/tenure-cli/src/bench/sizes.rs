@@ -25,6 +25,8 @@ pub(crate) struct Sizes {
     pub(crate) idle: Duration,
     /// How long the disk's own pace is watched.
     pub(crate) disk: Duration,
+    /// Keys that jobs share where keys are measured.
+    pub(crate) keys: usize,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -46,6 +48,7 @@ impl Sizes {
                 claims: jobs / 2,
                 idle: millis(200),
                 disk: millis(20),
+                keys: (jobs / 100).max(1),
                 slots,
             };
         }
@@ -60,6 +63,7 @@ impl Sizes {
             claims: (jobs / 10).max(100),
             idle: millis(10_000),
             disk: millis(300),
+            keys: (jobs / 100).max(1),
             slots,
         }
     }
