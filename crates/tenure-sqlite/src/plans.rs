@@ -1,7 +1,7 @@
 //! How SQLite goes about the statements that everything waits for: never through all jobs.
 
 use rusqlite::types::Null;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, StatementStatus, params_from_iter};
 use tenure_store::Order;
 
 use crate::{
@@ -34,74 +34,89 @@ fn is_narrow(conn: &Connection, sql: &str) {
     }
 }
 
-#[test]
-fn claiming_settling_sweeping_and_pruning_scan_and_sort_nothing() {
-    let (_directory, conn) = file();
-    for sql in [
-        reserve::LINE,
-        reserve::PLACES,
-        reserve::BEGIN,
-        reserve::CUT,
-        settle::SUCCEED,
-        sweep::LAPSED,
-        sweep::INTO_LINE,
-        sweep::OUT_OF_DIARY,
-        aside::OUT_OF_PLACE,
-        enqueue::IN_LINE,
-        enqueue::IN_DIARY,
-        place::OUT_OF_LINE,
-        place::OUT_OF_DIARY,
-        tend::EXPIRED,
-        tend::FREE_KEYS,
-        views::AHEAD_IN_LINE,
-        views::NEXT_ROUND,
-    ] {
-        is_narrow(&conn, sql);
-    }
-}
+/// What every job goes through.
+const FOR_ALL: &[&str] = &[
+    reserve::LINE,
+    reserve::PLACES,
+    reserve::BEGIN,
+    reserve::CUT,
+    settle::SUCCEED,
+    sweep::LAPSED,
+    sweep::INTO_LINE,
+    sweep::SINGLY,
+    sweep::OUT_OF_DIARY,
+    aside::OUT_OF_PLACE,
+    enqueue::IN_LINE,
+    enqueue::IN_DIARY,
+    place::IN_LINE,
+    place::OUT_OF_LINE,
+    place::OUT_OF_DIARY,
+    views::AHEAD_IN_LINE,
+    views::NEXT_ROUND,
+];
+
+/// What jobs with keys go through.
+const FOR_KEYS: &[&str] = &[
+    gates::WAITS_FOR_JOBS,
+    gates::WAITS_FOR_TURN,
+    gates::WAITS_FOR_ROOM,
+    chains::KEEP,
+    chains::LEAVE,
+    chains::STEP_BACK,
+    chains::FIRST,
+    chains::TAKE_FIRST,
+    limit_keys::KEEP,
+    limit_keys::LEAVE,
+    limit_keys::LAST_QUEUED,
+    limit_keys::NEXT_BLOCKED,
+    limit_keys::LET_FIRST_IN,
+    limit_keys::LET_IN,
+    limit_keys::LEFT_IN,
+    limit_keys::PUSH_OUT,
+    limit_keys::PUSHED_OUT,
+    limit_keys::GROWN,
+    dependencies::ENDED_IF_AWAITED,
+    dependencies::WAIT_NO_MORE,
+    dependencies::WAIT_NOT_FOR,
+    dependencies::IS_WAITING_FOR,
+    dependencies::NOTICED_BY_ALL,
+    shares::FIND,
+    key_views::AHEAD_QUEUED,
+    key_views::AHEAD_BLOCKED,
+    key_views::AHEAD_CHAINED,
+    key_views::AHEAD_ASIDE,
+    key_views::PAGE,
+    key_views::OVERHELD,
+    key_views::OVERHELD_IN_QUEUE,
+];
 
 #[test]
-fn what_keys_ask_for_scans_and_sorts_nothing() {
+fn what_jobs_go_through_scans_and_sorts_nothing() {
     let (_directory, conn) = file();
-    for sql in [
-        gates::WAITS_FOR_JOBS,
-        gates::WAITS_FOR_TURN,
-        gates::WAITS_FOR_ROOM,
-        chains::KEEP,
-        chains::LEAVE,
-        chains::STEP_BACK,
-        chains::FIRST,
-        chains::TAKE_FIRST,
-        limit_keys::KEEP,
-        limit_keys::LEAVE,
-        limit_keys::LAST_QUEUED,
-        limit_keys::NEXT_BLOCKED,
-        limit_keys::LET_FIRST_IN,
-        limit_keys::LET_IN,
-        limit_keys::LEFT_IN,
-        limit_keys::PUSH_OUT,
-        limit_keys::PUSHED_OUT,
-        limit_keys::GROWN,
-        dependencies::ENDED_IF_AWAITED,
-        dependencies::WAIT_NO_MORE,
-        dependencies::WAIT_NOT_FOR,
-        dependencies::IS_WAITING_FOR,
-        dependencies::NOTICED_BY_ALL,
-        shares::FIND,
-        key_views::AHEAD_QUEUED,
-        key_views::AHEAD_BLOCKED,
-        key_views::AHEAD_CHAINED,
-        key_views::AHEAD_ASIDE,
-        key_views::PAGE,
-        key_views::OVERHELD,
-        key_views::OVERHELD_IN_QUEUE,
-    ] {
+    for sql in FOR_ALL.iter().chain(FOR_KEYS).chain(&[tend::EXPIRED, tend::FREE_KEYS]) {
         is_narrow(&conn, sql);
     }
     // The last one that a limit let into a lane's line is found among those of the limit, not of the lane.
     for sql in [limit_keys::LAST_QUEUED, limit_keys::PUSH_OUT, limit_keys::PUSHED_OUT] {
         let steps = plan(&conn, sql);
         assert!(steps.iter().any(|step| step.contains("ready_limit (limit_id=? AND lane=?")), "{steps:?}");
+    }
+}
+
+/// SQLite does so, silently, where a value that is bound could make a partial index or a bound of use. It
+/// costs more than the statement itself.
+#[test]
+fn no_statement_is_prepared_anew_for_another_value() {
+    let (_directory, conn) = file();
+    for sql in FOR_ALL.iter().chain(FOR_KEYS) {
+        let mut statement = conn.prepare(sql).unwrap();
+        for value in 1..4 {
+            let mut rows =
+                statement.query(params_from_iter(vec![value; statement.parameter_count()])).unwrap();
+            // It may well meet a constraint: the tables are empty, and the values mean nothing.
+            while let Ok(Some(_)) = rows.next() {}
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
     }
 }
 
