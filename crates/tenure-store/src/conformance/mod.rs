@@ -40,6 +40,7 @@ mod hints;
 mod histories;
 mod hosts;
 mod keyed;
+mod keyed_races;
 mod limit;
 mod operation;
 mod ordering;
@@ -94,6 +95,7 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        keyed_races::tests(),
         limit::tests(),
         ordering::tests(),
         queue_limit::tests(),

@@ -15,7 +15,7 @@ use super::operation::{Side, new_ones};
 use super::{Test, race};
 use crate::{Accepted, Change, ChangeOutcome, Enqueued, Filter, Refusal, Renewal, Reserve, Settled};
 
-const CALLERS: usize = 16;
+pub(super) const CALLERS: usize = 16;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -40,7 +40,7 @@ pub(super) fn tests() -> Vec<Test> {
 }
 
 /// Lets every caller do its part at the same time, as far as the machine allows.
-async fn all_at_once<T, Run>(callers: usize, part: impl Fn(usize) -> Run) -> Vec<T>
+pub(super) async fn all_at_once<T, Run>(callers: usize, part: impl Fn(usize) -> Run) -> Vec<T>
 where
     T: Send + 'static,
     Run: Future<Output = T> + Send + 'static,
@@ -400,7 +400,9 @@ async fn counters_agree_with_the_jobs_after_a_turmoil(given: Given) {
     let ends = all_at_once(CALLERS, |caller| {
         let given = Arc::clone(&given);
         async move {
-            let mut generator = Generator::new(caller as u64 + 1);
+            let seed = caller as u64 + 1;
+            let mut generator =
+                if caller % 2 == 0 { Generator::with_keys(seed) } else { Generator::new(seed) };
             let mut side = Side::new(Arc::clone(&given.store), given.clock.clone());
             for _ in 0..60 {
                 let operation = generator.draw(given.now(), &side);
