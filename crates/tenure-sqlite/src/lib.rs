@@ -63,4 +63,6 @@ mod writing;
 
 pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
 pub use options::{Durability, Options};
+/// The driver as this store uses it, for transactions of one's own on its file.
+pub use rusqlite;
 pub use store::SqliteStore;

@@ -78,7 +78,7 @@ pub use tenure_core::{
     LedgerNote, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
     StateName, Terms, Timestamp, Ttl, Verdict, What, Why, limits, seconds,
 };
-pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
+pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
     Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, ManualClock, MemoryStore,

@@ -396,6 +396,15 @@ impl Book {
         if let Some((moment, _)) = self.agenda.first() {
             self.tally.latest_wake = self.tally.latest_wake.max(now.moment.since(*moment));
         }
+        self.take_due(now);
+        if self.hinted && self.hints.take(now.moment) {
+            self.hinted = false;
+            self.renew_all(now);
+        }
+        self.send(now);
+    }
+
+    fn take_due(&mut self, now: Now) {
         while let Some((moment, number)) = self.agenda.first().copied()
             && moment <= now.moment
         {
@@ -405,11 +414,6 @@ impl Book {
             }
             self.due(now, number);
         }
-        if self.hinted && self.hints.take(now.moment) {
-            self.hinted = false;
-            self.renew_all(now);
-        }
-        self.send(now);
     }
 
     /// Something is to be done about one entry.

@@ -124,19 +124,20 @@ impl Book {
         self.out.push(Output::Send { request, wishes, within: last.since(sent) + Duration::from_secs(1) });
     }
 
-    /// Asks the store about all that is held: somebody may have broken some of it.
+    /// Asks the store about all that is held, and soon about what was asked about just now: somebody may have
+    /// broken some of it.
     pub(super) fn renew_all(&mut self, now: Now) {
-        let is_due = |entry: &&Entry| match &entry.stage {
-            Stage::Had(had) => {
-                entry.asked.is_none() && now.moment.since(had.sent) >= entry.beat.ripe_after() / 2
+        let mut held: Vec<Number> = Vec::new();
+        for (number, entry) in &mut self.entries {
+            let soonest = entry.beat.ripe_after() / 2;
+            if let (Stage::Had(had), None) = (&mut entry.stage, entry.asked) {
+                had.renew = had.renew.min(had.sent.after(soonest).max(now.moment));
+                held.push(*number);
             }
-            Stage::Wanted(_) | Stage::Lost { .. } | Stage::Leaving(_) => false,
-        };
-        let due: Vec<Number> =
-            self.entries.iter().filter(|(_, entry)| is_due(entry)).map(|(number, _)| *number).collect();
-        for number in due {
-            self.ready.insert(number);
+        }
+        for number in held {
             self.place(number);
         }
+        self.take_due(now);
     }
 }
