@@ -52,7 +52,7 @@ pub enum Error {
         /// How long it was waited for.
         waited: Duration,
         /// Why it was not had when it was last asked for: who holds it, since when, until when.
-        refusal: LeaseRefusal,
+        refusal: Box<LeaseRefusal>,
     },
     /// A lease was lost before this was done.
     #[error(transparent)]

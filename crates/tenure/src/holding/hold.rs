@@ -121,7 +121,9 @@ impl<'a> Hold<'a> {
         match client.ask(ask, self.grace).await {
             Answer::Held(held) => Ok(Ok(held)),
             Answer::Refused(refusal) => Ok(Err(refusal)),
-            Answer::Over(Some(Ok(refusal))) => Err(Error::WaitOver { name, waited: waited(), refusal }),
+            Answer::Over(Some(Ok(refusal))) => {
+                Err(Error::WaitOver { name, waited: waited(), refusal: Box::new(refusal) })
+            }
             Answer::Over(Some(Err(fault))) => Err(fault.into()),
             Answer::Over(None) => {
                 let waited = waited().as_millis();
@@ -137,7 +139,9 @@ impl<'a> Hold<'a> {
         let name = self.name.as_ref().ok().cloned();
         match (self.ask(waits).await?, name) {
             (Ok(held), _) => Ok(held),
-            (Err(refusal), Some(name)) => Err(Error::WaitOver { name, waited: Duration::ZERO, refusal }),
+            (Err(refusal), Some(name)) => {
+                Err(Error::WaitOver { name, waited: Duration::ZERO, refusal: Box::new(refusal) })
+            }
             (Err(_), None) => Err(Fault::Broken("a lease without a name was refused".into()).into()),
         }
     }
