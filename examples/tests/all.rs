@@ -175,3 +175,29 @@ fn own_effect_once_refuses_the_late_holder() {
     ];
     shows(env!("CARGO_BIN_EXE_own_effect_once"), &lines);
 }
+
+#[test]
+fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
+    let lines = [
+        "held under fence 1",
+        "a second time: no",
+        "lease month-end was not had within 0.3 s: it is held by web-3 since",
+        "web-4 has it under fence 3",
+        "compacted until told: true",
+        "the work stopped: somebody broke it",
+        "fence 1: ended by broke",
+        "held now: false",
+    ];
+    shows(env!("CARGO_BIN_EXE_hold_a_lease"), &lines);
+}
+
+#[test]
+fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
+    let lines = [
+        "host B writes with fence 2",
+        "host A with fence 1 is refused: it is not held any more by whoever names it",
+        "host A was told: its time was over at",
+        "on the shelf: by host B",
+    ];
+    shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
+}

@@ -45,7 +45,7 @@ pub enum Error {
         failure: Option<Failure>,
     },
     /// The time to wait for a lease was over before it was had.
-    #[error("lease {name} was not had within {} s: {refusal}", waited.as_secs_f64())]
+    #[error("lease {name} was not had within {:.1} s: {refusal}", waited.as_secs_f64())]
     WaitOver {
         /// The lease.
         name: LeaseName,

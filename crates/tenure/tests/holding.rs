@@ -514,7 +514,7 @@ async fn anybody_can_see_who_holds_a_lease_since_when_until_when_and_how_many_wa
     let over = waiting.await.unwrap().unwrap_err();
     let told = over.to_string();
     assert!(
-        told.contains("web-3") && told.contains("within 60 s") && told.contains(&since.to_string()),
+        told.contains("web-3") && told.contains("within 60.0 s") && told.contains(&since.to_string()),
         "{told}"
     );
     assert!(matches!(over, Error::WaitOver { .. }));

@@ -68,8 +68,13 @@ async fn a_release_that_fails_in_transit_is_repeated_until_the_lease_is_free() {
     for awaited in [true, false] {
         let held = rig.tenure.leases().hold("x").ttl(TTL).await.unwrap();
         rig.network.set(Faults { drop_request: 0.5, fail: 0.5, ..Faults::none(7) });
-        let releasing =
-            tokio::spawn(async move { if awaited { held.release().await } else { Ok(drop(held)) } });
+        let releasing = tokio::spawn(async move {
+            if awaited {
+                return held.release().await;
+            }
+            drop(held);
+            Ok(())
+        });
         rig.pass(Duration::from_secs(2)).await;
         rig.network.heal();
         rig.pass(Duration::from_secs(3)).await;

@@ -68,10 +68,12 @@ impl Book {
     }
 
     fn acquired(&mut self, now: Now, number: Number, answer: Answer) {
-        match answer.outcome {
-            LeaseOutcome::Granted { fence, until } => self.granted(now, number, (fence, until), answer.sent),
-            LeaseOutcome::Refused(refusal) => self.refused(now, number, refusal),
-            other => self.odd(now, number, &other),
+        if let LeaseOutcome::Granted { fence, until } = answer.outcome {
+            self.granted(now, number, (fence, until), answer.sent);
+        } else if let LeaseOutcome::Refused(refusal) = answer.outcome {
+            self.refused(now, number, refusal);
+        } else {
+            self.odd(now, number, &answer.outcome);
         }
     }
 
@@ -131,31 +133,34 @@ impl Book {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let beat = entry.beat;
         let Stage::Had(had) = &mut entry.stage else { return };
-        match answer.outcome {
+        if had.deadline.is_some_and(|deadline| deadline <= now.moment) {
             // Not even a good answer counts after the deadline: somebody may have looked meanwhile.
-            _ if had.deadline.is_some_and(|deadline| deadline <= now.moment) => self.expire(now, number),
-            LeaseOutcome::Renewed { .. } if answer.sent < had.sent => {}
-            LeaseOutcome::Renewed { until } => {
-                let deadline = beat.deadline(answer.sent);
-                (had.sent, had.until, had.deadline) = (answer.sent, until, deadline);
-                (had.renew, had.doubtful) = (answer.sent.after(beat.renew_after(chance)), false);
-                self.tally.renewals += 1;
-                self.out.push(Output::Renewed { number, until, deadline });
+            self.expire(now, number);
+        } else if let LeaseOutcome::Renewed { until } = answer.outcome {
+            if answer.sent < had.sent {
+                return;
             }
-            LeaseOutcome::RenewedLate { lapsed, .. } => self.lose(number, Loss::Expired { at: lapsed }),
-            LeaseOutcome::Refused(refusal) => self.lose(number, loss_by(&refusal)),
-            other => self.odd(now, number, &other),
+            let deadline = beat.deadline(answer.sent);
+            (had.sent, had.until, had.deadline) = (answer.sent, until, deadline);
+            (had.renew, had.doubtful) = (answer.sent.after(beat.renew_after(chance)), false);
+            self.tally.renewals += 1;
+            self.out.push(Output::Renewed { number, until, deadline });
+        } else if let LeaseOutcome::RenewedLate { lapsed, .. } = answer.outcome {
+            self.lose(number, Loss::Expired { at: lapsed });
+        } else if let LeaseOutcome::Refused(refusal) = &answer.outcome {
+            self.lose(number, loss_by(refusal));
+        } else {
+            self.odd(now, number, &answer.outcome);
         }
     }
 
     fn given_back(&mut self, number: Number, outcome: &LeaseOutcome) {
         let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get(&number) else { return };
-        let end = match outcome {
-            // It may have been given back by an earlier try whose answer was lost.
-            LeaseOutcome::Refused(refusal) if !leaving.unknown => Gone::Lost(loss_by(refusal)),
-            _ => Gone::Free,
-        };
-        self.gone(number, end);
+        if let (LeaseOutcome::Refused(refusal), false) = (outcome, leaving.unknown) {
+            return self.gone(number, Gone::Lost(loss_by(refusal)));
+        }
+        // What is refused now may have been given back by an earlier try whose answer was lost.
+        self.gone(number, Gone::Free);
     }
 
     /// The answer did not come in time.

@@ -101,7 +101,9 @@ fn agree(wish: &LeaseWish, until: Option<Timestamp>) -> LeaseOutcome {
         LeaseAct::Renew { .. } => LeaseOutcome::Renewed { until },
         LeaseAct::Release { .. } => LeaseOutcome::Released,
         LeaseAct::Leave { .. } => LeaseOutcome::Left,
-        other => panic!("{other:?} is not asked for"),
+        act @ (LeaseAct::Change { .. } | LeaseAct::Break { .. } | LeaseAct::Forget) => {
+            panic!("{act:?} is not asked for")
+        }
     }
 }
 
@@ -499,10 +501,11 @@ fn a_store_whose_clock_steps_is_told_of() {
         desk.pass(secs(5.6));
         let until = Some(desk.now().time.after(TTL + Duration::from_secs(ahead)));
         let news = desk.answer(|_| LeaseOutcome::Renewed { until });
-        steps.extend(news.into_iter().filter_map(|output| match output {
-            Output::ClockStepped { ahead, .. } => Some((round, ahead)),
-            _ => None,
-        }));
+        for output in news {
+            if let Output::ClockStepped { ahead, .. } = output {
+                steps.push((round, ahead));
+            }
+        }
     }
     assert_eq!(steps, [(2, true), (4, false)]);
     assert_eq!((desk.book.tally().clock_steps, desk.book.tally().lost), (2, 0));
