@@ -118,6 +118,54 @@ fn inspect_finds_what_failed_and_does_it_again() {
 }
 
 #[test]
+fn singleton_runs_on_one_instance_at_a_time() {
+    let lines = [
+        "compactor runs on A under fence 1",
+        "on duty: A; standing by: 1",
+        "10 charges are done, of each customer one at a time",
+        "compactor on A ends, because the host stops",
+        "compactor runs on B under fence 2",
+        "nobody is on duty: true",
+    ];
+    shows(env!("CARGO_BIN_EXE_singleton"), &lines);
+}
+
+#[test]
+fn writer_writes_in_order_from_one_instance_to_the_next() {
+    let lines = [
+        "no room: 5 of 5",
+        "written by A",
+        "written by B",
+        "left: 0, parked: 1",
+        "rent 100 (by A)",
+        "rent 200 (by A)",
+        "rent 400 (by A)",
+        "rent 500 (by A)",
+        "food 1 (by A)",
+        "food 2 (by A)",
+        "food 3 (by A)",
+        "food 4 (by B)",
+        "food 5 (by B)",
+        "food 6 (by B)",
+    ];
+    shows(env!("CARGO_BIN_EXE_writer"), &lines);
+}
+
+#[test]
+fn reservations_shows_three_processes_and_a_kill() {
+    let lines = [
+        "stock is taken under fence 1",
+        "ticked twice, stored once: true",
+        "two of three have a role: true",
+        "the instance that had the mailer is killed",
+        "the one that stood by has it now: true",
+        "fence 2: the next has it",
+        "fence 1: the first lapsed",
+    ];
+    shows(env!("CARGO_BIN_EXE_reservations"), &lines);
+}
+
+#[test]
 fn own_effect_once_refuses_the_late_holder() {
     let lines = [
         "host B writes with fence",
