@@ -24,6 +24,8 @@ struct Pages {
     probes: Probes,
     trace: Trace,
     entries: u64,
+    /// The last entry of the ledger that was looked at.
+    ledger: u64,
     violation: Option<Violation>,
     closed: bool,
 }
@@ -35,6 +37,7 @@ impl Book {
             probes: Probes::default(),
             trace: Trace::new(whole_trace),
             entries: 0,
+            ledger: 0,
             violation: None,
             closed: false,
         };
@@ -59,6 +62,15 @@ impl Book {
 
     pub(crate) fn hit(&self, probe: Probe) {
         self.pages().probes.hit(probe);
+    }
+
+    /// Up to which number the ledger has been looked at.
+    pub(crate) fn ledger_read(&self) -> u64 {
+        self.pages().ledger
+    }
+
+    pub(crate) fn note_ledger_read(&self, number: u64) {
+        self.pages().ledger = number;
     }
 
     /// How much time has passed.

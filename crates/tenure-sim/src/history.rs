@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tenure_core::{Cause, End, Fence, JobId, Kind, Next, QueueName, State, Timestamp, UniqueKey, Window};
+use tenure_core::{
+    Cause, End, Fence, JobId, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Next, QueueName,
+    State, Timestamp, UniqueKey, Window,
+};
 use tenure_store::{Accepted, ChangeOutcome, Count, Refusal, Settled};
 
 /// One host in one of its lives, or the world around the hosts.
@@ -118,6 +121,21 @@ pub enum What {
     },
     /// The store removed finished jobs.
     Pruned(usize),
+    /// The store answered a wish about a lease.
+    Leased(Leased),
+    /// What the ledger tells beyond what it told before.
+    Ledger(Vec<LedgerEntry>),
+    /// Somebody wrote to what a lease guards.
+    Effect {
+        /// The lease.
+        name: LeaseName,
+        /// The acquisition that the writer named.
+        id: LeaseId,
+        /// The ownership that the writer named.
+        fence: Fence,
+        /// Whether the write was taken.
+        taken: bool,
+    },
     /// A job was looked at in the store.
     Row(Row),
     /// All jobs in the store were looked at.
@@ -222,6 +240,17 @@ pub struct Grant {
     pub until: Timestamp,
 }
 
+/// A wish about a lease, and its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased {
+    /// The lease.
+    pub name: LeaseName,
+    /// The wish.
+    pub act: LeaseAct,
+    /// The answer.
+    pub outcome: LeaseOutcome,
+}
+
 /// What a renewal was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
@@ -287,6 +316,9 @@ impl Row {
 impl What {
     /// Whether it tells something; idle requests are counted but not told.
     pub(crate) fn is_worth_a_line(&self) -> bool {
-        !matches!(self, Self::Called(_) | Self::Believes { .. } | Self::Audit { .. } | Self::Row(_))
+        !matches!(
+            self,
+            Self::Called(_) | Self::Believes { .. } | Self::Audit { .. } | Self::Row(_) | Self::Ledger(_)
+        )
     }
 }

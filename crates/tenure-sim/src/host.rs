@@ -16,6 +16,7 @@ use crate::handlers::{App, chore, work};
 use crate::history::{What, Who, Why};
 use crate::operator::Operator;
 use crate::plan::{QueuePlan, Weather};
+use crate::rival::Rival;
 use crate::wire::Wire;
 use crate::witness::Witness;
 use crate::world::World;
@@ -96,6 +97,12 @@ impl Host {
             let (world, tenure) = (Arc::clone(&self.world), tenure.clone());
             let chance = Chance::seeded(chance.bits());
             self.people.spawn(Operator { world, tenure, clock: clock(), chance }.run());
+        }
+        if self.world.plan.leases.rivals {
+            let (world, store) = (Arc::clone(&self.world), Arc::clone(&self.wire) as Arc<dyn Store>);
+            let chance = Chance::seeded(chance.bits());
+            let rival = Rival { who: self.who, world, store, clock: clock(), chance, past: Vec::new() };
+            self.people.spawn(rival.run());
         }
         if !weather.untended {
             let (tenure, clock) = (tenure.clone(), clock());

@@ -36,6 +36,8 @@ mod operator;
 mod plan;
 mod probes;
 mod report;
+mod resource;
+mod rival;
 mod run;
 mod trace;
 mod weather;

@@ -20,7 +20,16 @@ pub(crate) struct Plan {
     pub(crate) strict: bool,
     pub(crate) finish_within: Duration,
     pub(crate) stop_grace: Duration,
+    pub(crate) leases: LeasePlan,
     pub(crate) weather: Weather,
+}
+
+/// Which names there are to hold, and who wants them.
+#[derive(Debug, Clone)]
+pub(crate) struct LeasePlan {
+    pub(crate) names: u64,
+    /// Whether there are programs on the hosts that ask the store themselves, and do not behave.
+    pub(crate) rivals: bool,
 }
 
 /// A queue and its slots in each worker.
@@ -76,8 +85,16 @@ impl Plan {
             strict: chance.below(4) == 0,
             finish_within: ms(0, 8_000),
             stop_grace: ms(0, 3_000),
+            leases: LeasePlan::draw(seed),
             weather: Weather::draw(seed),
         }
+    }
+}
+
+impl LeasePlan {
+    fn draw(seed: u64) -> Self {
+        let chance = Chance::seeded(stream(seed, 7));
+        Self { names: 1 + chance.below(4), rivals: chance.below(2) == 0 }
     }
 }
 

@@ -110,6 +110,7 @@ async fn live(world: Arc<World>) -> Result<(), Fault> {
     if !world.book.is_closed() {
         cluster.heal();
         world.resume_all().await?;
+        world.break_endless().await?;
         recover(&world, &mut cluster).await?;
         finish(&world, &mut cluster).await?;
     }
@@ -183,9 +184,9 @@ async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
 
 /// Hints of the store go to every host in turn, unless they are lost. Each host has a board of its
 /// own: tokio wakes those who wait at one board in an order that no seed decides.
-fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 2] {
-    let (mut due, mut asked) = (world.store.due(), world.store.asked());
-    let (for_due, for_asked) = (Arc::clone(world), Arc::clone(world));
+fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 3] {
+    let (mut due, mut asked, mut freed) = (world.store.due(), world.store.asked(), world.store.freed());
+    let (for_due, for_asked, for_freed) = (Arc::clone(world), Arc::clone(world), Arc::clone(world));
     let is_lost = |world: &World, chance: &Chance| world.plan.weather.hints_lost && chance.below(2) == 0;
     let relay_due = async move {
         let chance = for_due.chance(5);
@@ -207,5 +208,15 @@ fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 2] {
             }
         }
     };
-    [tokio::spawn(relay_due), tokio::spawn(relay_asked)]
+    let relay_freed = async move {
+        let chance = for_freed.chance(8);
+        while freed.changed().await.is_ok() {
+            for wire in for_freed.wires() {
+                if !is_lost(&for_freed, &chance) {
+                    wire.hint_freed();
+                }
+            }
+        }
+    };
+    [tokio::spawn(relay_due), tokio::spawn(relay_asked), tokio::spawn(relay_freed)]
 }

@@ -168,6 +168,7 @@ impl Cluster {
 
     /// No more faults: all hosts are up and reach the store, whose clock is right again.
     pub(crate) fn heal(&mut self) {
+        self.world.note_healed();
         self.world.book.note(Who::World, What::Healed);
         self.later.clear();
         if self.world.store_clock.ahead_us() != 0 {

@@ -10,15 +10,15 @@ use tenure_core::{
 };
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
-    Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Order, Page,
+    PageAsk, Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    Settled, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::asks::ask_in;
 use crate::book::Book;
-use crate::history::{Changing, Grant, Renewed, Row, What, Who};
+use crate::history::{Changing, Grant, Leased, Renewed, Row, What, Who};
 
 /// A host's way to the store. It changes nothing; what it writes down is what really happened, in the
 /// order in which it did, whether or not the host ever hears of it.
@@ -68,6 +68,18 @@ impl Witness {
             }
         }
         Ok(())
+    }
+
+    /// Reads what the ledger tells beyond what was read before.
+    async fn read_ledger(&self) -> Result<(), Fault> {
+        loop {
+            let behind = Some(self.book.ledger_read());
+            let ask = LedgerAsk { order: Order::OldestFirst, behind, ..LedgerAsk::default() };
+            let page = self.store.ledger(ask).await?;
+            let Some(last) = page.entries.last() else { return Ok(()) };
+            self.book.note_ledger_read(last.number);
+            self.note(What::Ledger(page.entries));
+        }
     }
 
     fn granted(&self, reservation: &Reservation) {
@@ -215,6 +227,7 @@ impl Jobs for Witness {
             if tended.pruned > 0 {
                 self.note(What::Pruned(tended.pruned));
             }
+            self.read_ledger().await?;
             Ok(tended)
         })
     }
@@ -222,7 +235,15 @@ impl Jobs for Witness {
 
 impl Leases for Witness {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        self.store.lease(wishes)
+        Box::pin(async move {
+            let asked = wishes.clone();
+            let outcomes = self.store.lease(wishes).await?;
+            for (LeaseWish { name, act }, outcome) in asked.into_iter().zip(outcomes.iter().cloned()) {
+                self.note(What::Leased(Leased { name, act, outcome }));
+            }
+            self.read_ledger().await?;
+            Ok(outcomes)
+        })
     }
 
     fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {

@@ -1,10 +1,14 @@
 //! What all hosts of a cluster share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tenure_core::{JobId, QueueName};
-use tenure_store::{Chance, Fault, Jobs, ManualClock, Order, PageAsk, Store, Views};
+use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, Timestamp, Ttl};
+use tenure_store::{
+    Chance, Clock, Fault, Jobs, LeaseWish, Leases, LeasesAsk, ManualClock, Order, PageAsk, Store, Views,
+};
 
 use crate::asks::Ask;
 use crate::book::Book;
@@ -22,6 +26,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_clock: Arc<SimClock>,
     pub(crate) book: Arc<Book>,
+    healed: AtomicBool,
     asks: Mutex<Asks>,
     wires: Mutex<BTreeMap<usize, Arc<Wire>>>,
 }
@@ -47,7 +52,27 @@ impl World {
         store_clock: Arc<SimClock>,
         book: Arc<Book>,
     ) -> Self {
-        Self { seed, plan, time, store, store_clock, book, asks: Mutex::default(), wires: Mutex::default() }
+        let (healed, asks, wires) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Self { seed, plan, time, store, store_clock, book, healed, asks, wires }
+    }
+
+    pub(crate) fn note_healed(&self) {
+        self.healed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
+    }
+
+    /// What the store's clock shows.
+    pub(crate) fn store_clock_now(&self) -> Timestamp {
+        self.store_clock.now()
+    }
+
+    /// One of the names that there are to hold.
+    pub(crate) fn draw_name(&self, chance: &Chance) -> LeaseName {
+        let name = format!("name-{}", chance.below(self.plan.leases.names));
+        LeaseName::new(&name).expect("it is short and plain")
     }
 
     /// A stream of chance of its own.
@@ -88,6 +113,19 @@ impl World {
         let counts = self.store.counts().await?;
         self.book.note(Who::World, What::Audit { rows: rows.clone(), counts });
         Ok(rows)
+    }
+
+    /// Breaks what somebody took for ever and may not be there any more to give back.
+    pub(crate) async fn break_endless(&self) -> Result<(), Fault> {
+        let held = self.store.leases(LeasesAsk::default()).await?.leases;
+        let is_endless = |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless;
+        let endless = held.into_iter().filter(|info| info.lease.held.as_ref().is_some_and(is_endless));
+        let by = Holder::named("the world");
+        let (within, reason) = (Some(Duration::ZERO), "nobody waits for ever".to_owned());
+        let act = LeaseAct::Break { within, by, reason };
+        let wishes = endless.map(|info| LeaseWish { name: info.lease.name, act: act.clone() });
+        self.store_seen().lease(wishes.collect()).await?;
+        Ok(())
     }
 
     /// Lets every queue hand out jobs again.

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use tenure_core::{End, Fence, JobId, Kind, QueueName, State, Timestamp, Why as Waits};
+use tenure_core::{
+    End, Fence, Holder, JobId, Kind, Late, LeaseAct, LeaseId, LeaseName, LeaseOutcome, QueueName, State,
+    Timestamp, Ttl, Why as Waits,
+};
 
 use super::Check;
-use crate::history::{Entry, Grant, Row, What, Who};
+use crate::history::{Entry, Grant, Leased, Row, What, Who};
 
 pub(crate) const H0: Who = Who::Host { number: 0, life: 0 };
 pub(crate) const H1: Who = Who::Host { number: 1, life: 0 };
@@ -68,4 +71,45 @@ pub(crate) fn waiting() -> State {
 
 pub(crate) fn succeeded(secs: u64) -> State {
     State::Finished { at: second(secs), end: End::Succeeded }
+}
+
+pub(crate) fn lease_name() -> LeaseName {
+    LeaseName::new("month-end").unwrap()
+}
+
+pub(crate) fn lease_id(number: u8) -> LeaseId {
+    LeaseId::from_bytes([number; 16])
+}
+
+/// Somebody wants the lease for so many seconds.
+pub(crate) fn acquire(id: u8, secs: u64) -> LeaseAct {
+    let ttl = Ttl::new(Duration::from_secs(secs)).unwrap();
+    LeaseAct::Acquire { id: lease_id(id), by: holder(id), ttl, wait: None }
+}
+
+/// The same, and would wait for so many seconds.
+pub(crate) fn acquire_waiting(id: u8, secs: u64, wait: u64) -> LeaseAct {
+    let ttl = Ttl::new(Duration::from_secs(secs)).unwrap();
+    let wait = Some(Duration::from_secs(wait));
+    LeaseAct::Acquire { id: lease_id(id), by: holder(id), ttl, wait }
+}
+
+pub(crate) fn renew(id: u8, number: u64) -> LeaseAct {
+    LeaseAct::Renew { id: lease_id(id), fence: fence(number), late: Late::Refused }
+}
+
+pub(crate) fn release(id: u8, number: u64) -> LeaseAct {
+    LeaseAct::Release { id: lease_id(id), fence: fence(number) }
+}
+
+pub(crate) fn granted(number: u64, until: u64) -> LeaseOutcome {
+    LeaseOutcome::Granted { fence: fence(number), until: Some(second(until)) }
+}
+
+pub(crate) fn leased(act: LeaseAct, outcome: LeaseOutcome) -> What {
+    What::Leased(Leased { name: lease_name(), act, outcome })
+}
+
+pub(crate) fn holder(id: u8) -> Holder {
+    Holder::named(&format!("holder {id}"))
 }

@@ -5,13 +5,18 @@
 
 mod attempts;
 mod counters;
+mod effects;
 mod ends;
 mod fences;
 mod holders;
 mod kept;
+mod ledger;
+mod lines;
 mod liveness;
 #[cfg(test)]
 mod made;
+mod names;
+mod owners;
 mod pace;
 mod pauses;
 mod settlements;
@@ -73,6 +78,10 @@ impl Checks {
                 Box::new(pauses::Pauses::default()),
                 Box::new(pace::Pace::default()),
                 Box::new(stops::Stops::default()),
+                Box::new(names::Names::default()),
+                Box::new(lines::Lines::default()),
+                Box::new(effects::Effects::default()),
+                Box::new(ledger::Ledger::default()),
                 Box::new(liveness::Liveness),
             ],
         }
