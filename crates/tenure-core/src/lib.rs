@@ -59,7 +59,7 @@ pub use lapse::{lapse, redo};
 pub use lease::{
     Access, Holder, Holding, Late, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal,
     LeaseState, LedgerEntry, LedgerNote, Line, Ownership, Phase, Stepped, Ticket, Ttl, Unfit, What, holding,
-    may_use, step,
+    holdings, may_use, step,
 };
 pub use limit::{Bucket, Limit, Meter, Rate};
 pub use name::{Kind, Name, QueueName};

@@ -63,7 +63,8 @@ pub trait Hints {
     /// Changes whenever a holder may have been asked to stop.
     fn asked(&self) -> watch::Receiver<u64>;
 
-    /// Changes whenever a lease may have become free.
+    /// Changes whenever somebody has made a lease free, or free sooner than was said. That one lapses is
+    /// not called out: it was said when it would.
     fn freed(&self) -> watch::Receiver<u64>;
 
     /// What happens, as far as this program can see it. A listener that falls behind misses some.

@@ -36,7 +36,8 @@ pub trait Jobs {
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed>;
 
     /// Takes a bounded step of what time alone brings: lapsed reservations, jobs that came due,
-    /// finished jobs whose retention is over, hosts that fell silent. Correctness needs none of it.
+    /// finished jobs whose retention is over, hosts that fell silent, lapsed leases of which the ledger
+    /// does not tell yet (in the order of their instants and names). Correctness needs none of it.
     fn tend(&self) -> Answer<'_, Tended>;
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Fence, Holder, LeaseId, Timestamp, Ttl};
+use crate::{Fence, Holder, Invalid, LeaseId, Timestamp, Ttl, delay_of};
 
 /// One wish about one lease.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,13 +54,39 @@ pub enum LeaseAct {
         /// Why.
         reason: String,
     },
-    /// Give up a place in line.
+    /// Want it no longer: give up a place in line, and the lease itself if it was granted to this
+    /// acquisition meanwhile. For whoever never heard of the grant: its holder releases it by its fence.
     Leave {
         /// The acquisition that waited.
         id: LeaseId,
     },
     /// Remove a name that nobody holds. Its fence is remembered.
     Forget,
+}
+
+impl LeaseAct {
+    /// Accepts a wish that is within the limits.
+    ///
+    /// # Errors
+    /// Names the first value that is not.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Acquire { by, ttl, wait, .. } => {
+                by.check()?;
+                ttl.check()?;
+                wait.map_or(Ok(()), |span| delay_of("wait", span).map(drop))
+            }
+            Self::Break { within, by, .. } => {
+                by.check()?;
+                within.map_or(Ok(()), |span| delay_of("within", span).map(drop))
+            }
+            Self::Renew { .. }
+            | Self::Change { .. }
+            | Self::Release { .. }
+            | Self::Leave { .. }
+            | Self::Forget => Ok(()),
+        }
+    }
 }
 
 /// What becomes of a renewal that comes after the lease has lapsed.
@@ -106,7 +132,7 @@ pub enum LeaseOutcome {
         /// When.
         free: Timestamp,
     },
-    /// Its place in line is given up, if there was one.
+    /// It has no place in line and does not hold it, whatever it had before.
     Left,
     /// Its name is removed, or was never there.
     Forgotten,
@@ -144,12 +170,12 @@ pub enum LeaseRefusal {
     },
     /// It is held under this fence by another id, or this fence was never granted.
     WrongId,
-    /// It was this one's, and somebody has had it since.
+    /// It was this one's, and it was granted again since.
     Lost {
         /// The number of the last ownership.
         fence: Fence,
     },
-    /// Its time was over before the renewal came, though nobody has taken it.
+    /// Its time is over, though nobody has taken it.
     Lapsed {
         /// When.
         at: Timestamp,

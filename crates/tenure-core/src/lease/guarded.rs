@@ -1,6 +1,7 @@
 //! The use of what a lease guards: who may read and write it.
 
-use crate::{Fence, Lease, LeaseId, LeaseState, Timestamp};
+use super::step::lapse_of;
+use crate::{Fence, Lease, LeaseId, LeaseState, LedgerNote, Timestamp};
 
 /// What somebody wants to do with what a lease guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +51,11 @@ pub fn may_use(
 }
 
 impl Lease {
-    /// This lease after what it guards was written by somebody who names no ownership.
+    /// This lease after what it guards was written by somebody who names no ownership, and what is to be
+    /// added to the ledger.
     #[must_use]
-    pub fn touched(mut self, now: Timestamp) -> Self {
+    pub fn touched(mut self, now: Timestamp) -> (Self, Option<LedgerNote>) {
+        let lapsed = lapse_of(&self, now);
         match self.state(now) {
             LeaseState::Lapsed | LeaseState::Broken => {
                 self.freed = self.free_since(now).unwrap_or(now);
@@ -60,6 +63,6 @@ impl Lease {
             }
             LeaseState::Free | LeaseState::Held | LeaseState::Breaking => {}
         }
-        self
+        (self, lapsed)
     }
 }

@@ -1,5 +1,7 @@
 //! The ledger: the record of who held what, from when to when, and how it ended. It is only added to.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Fence, Holder, LeaseName, Timestamp};
@@ -119,21 +121,61 @@ pub struct Holding {
     pub end: Option<What>,
 }
 
-/// Makes a holding of the note with which it began and the one with which it ended.
+/// Makes a holding of the note with which it began and the one with which it ended: the last that
+/// [ends](What::ends) it, for what is broken with a period may be given back sooner.
 ///
 /// A holding that was broken with a period ended when the period was over.
 #[must_use]
 pub fn holding(began: &LedgerNote, ended: Option<&LedgerNote>) -> Holding {
-    let to = ended.map(|note| match note.what {
-        What::Broke => note.until.unwrap_or(note.at),
-        _ => note.at,
-    });
     Holding {
         name: began.name.clone(),
         fence: began.fence,
         by: began.by.clone(),
         from: began.at,
-        to,
+        to: ended.map(LedgerNote::ended_at),
         end: ended.map(|note| note.what),
+    }
+}
+
+/// The holdings that these notes tell, as they began. Notes of a holding whose beginning is not among
+/// them tell nothing.
+#[must_use]
+pub fn holdings<'a>(notes: impl IntoIterator<Item = &'a LedgerNote>) -> Vec<Holding> {
+    let mut told: Vec<Holding> = Vec::new();
+    let mut places: BTreeMap<(&LeaseName, Fence), usize> = BTreeMap::new();
+    for note in notes {
+        if note.what.begins() {
+            places.insert((&note.name, note.fence), told.len());
+            told.push(holding(note, None));
+            continue;
+        }
+        let Some(holding) = places.get(&(&note.name, note.fence)).and_then(|place| told.get_mut(*place))
+        else {
+            continue;
+        };
+        if note.what.ends() {
+            (holding.to, holding.end) = (Some(note.ended_at()), Some(note.what));
+        } else if note.what == What::RenewedLate {
+            // Nobody had it in between.
+            (holding.to, holding.end) = (None, None);
+        }
+    }
+    told
+}
+
+impl LedgerNote {
+    /// When the ownership was over that ends with this note.
+    fn ended_at(&self) -> Timestamp {
+        match self.what {
+            What::Broke => self.until.unwrap_or(self.at),
+            What::Acquired
+            | What::TookOver
+            | What::RenewedLate
+            | What::Changed
+            | What::Refused
+            | What::Lapsed
+            | What::Released
+            | What::Forgotten => self.at,
+        }
     }
 }

@@ -20,9 +20,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// When it is the turn of this one to take what has been free since then.
+    /// When it is the turn of this one to take what has been free since then; `now` or earlier if it is.
+    ///
+    /// The first in line is kept back by nobody. A clock that was put back keeps nobody back for longer
+    /// than the line alone would.
     #[must_use]
-    pub fn turn(&self, free_since: Timestamp) -> Timestamp {
-        free_since.after(HEAD_START * self.ahead.min(MOST_STARTS))
+    pub fn turn(&self, free_since: Timestamp, now: Timestamp) -> Timestamp {
+        free_since.min(now).after(HEAD_START * self.ahead.min(MOST_STARTS))
     }
 }

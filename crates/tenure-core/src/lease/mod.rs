@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 pub use act::{Late, LeaseAct, LeaseOutcome, LeaseRefusal};
 pub use guarded::{Access, Unfit, may_use};
-pub use ledger::{Holding, LedgerEntry, LedgerNote, What, holding};
+pub use ledger::{Holding, LedgerEntry, LedgerNote, What, holding, holdings};
 pub use line::Line;
 pub use name::LeaseName;
 pub use step::{Stepped, Ticket, step};
@@ -102,6 +102,11 @@ pub enum Phase {
     },
     /// It was broken.
     Broken,
+    /// It lapsed, and that is on record. Its holder may go on if nobody has had it since.
+    Lapsed {
+        /// When.
+        at: Timestamp,
+    },
 }
 
 /// Where a lease stands at some instant.
@@ -162,6 +167,7 @@ impl Lease {
         match self.held.as_ref().map(|held| held.phase) {
             None => LeaseState::Free,
             Some(Phase::Held { until: Some(until) }) if until <= now => LeaseState::Lapsed,
+            Some(Phase::Lapsed { .. }) => LeaseState::Lapsed,
             Some(Phase::Held { .. }) => LeaseState::Held,
             Some(Phase::Breaking { until }) if until <= now => LeaseState::Broken,
             Some(Phase::Breaking { .. }) => LeaseState::Breaking,
@@ -169,15 +175,25 @@ impl Lease {
         }
     }
 
-    /// Until when it is locked, as far as that is settled; `None` for one without end and one that is
-    /// not locked by anybody.
+    /// Until when it is or was locked, as far as that is known; `None` for one without end, and for one
+    /// that is free or was broken at once.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         match self.held.as_ref()?.phase {
             Phase::Held { until } => until,
-            Phase::Breaking { until } => Some(until),
+            Phase::Breaking { until } | Phase::Lapsed { at: until } => Some(until),
             Phase::Broken => None,
         }
+    }
+
+    /// This lease after somebody noticed that it has lapsed, and the note of it; `None` if it has not, or
+    /// if that is on record. What its holder may do is the same before and after.
+    #[must_use]
+    pub fn noticed(&self, now: Timestamp) -> Option<(Lease, LedgerNote)> {
+        let note = step::lapse_of(self, now)?;
+        let mut lease = self.clone();
+        lease.held.as_mut()?.phase = Phase::Lapsed { at: note.at };
+        Some((lease, note))
     }
 
     /// Since when nobody has had it, if nobody has.

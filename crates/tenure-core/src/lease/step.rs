@@ -20,6 +20,18 @@ pub struct Stepped {
     pub ticket: Ticket,
 }
 
+impl Stepped {
+    /// Whether others may have the lease sooner than before: who waits for it should look again.
+    #[must_use]
+    pub fn frees(&self, before: Option<&Lease>, now: Timestamp) -> bool {
+        let end = |lease: &Lease| {
+            let locked = lease.state(now).is_locked();
+            (locked && lease.until().is_none(), lease.until().filter(|_| locked))
+        };
+        before.zip(self.lease.as_ref()).is_some_and(|(before, after)| end(after) < end(before))
+    }
+}
+
 /// What becomes of a place in line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ticket {
@@ -49,8 +61,7 @@ pub fn step(
             stepped.ticket = match (&stepped.outcome, wait) {
                 (LeaseOutcome::Refused(_), Some(span)) => Ticket::Kept(now.after(*span)),
                 (LeaseOutcome::Refused(_), None) => Ticket::AsIs,
-                (_, Some(_)) => Ticket::GivenUp,
-                (_, None) => Ticket::AsIs,
+                _ => Ticket::GivenUp,
             };
             stepped
         }
@@ -67,8 +78,13 @@ pub fn step(
             owned(lease, (*id, *fence), now, |lease, state| release(lease, state, now))
         }
         LeaseAct::Break { within, by, reason } => broken(lease, *within, by, reason, now),
-        LeaseAct::Leave { .. } => Stepped { ticket: Ticket::GivenUp, ..answer(LeaseOutcome::Left) },
-        LeaseAct::Forget => forget(lease, now),
+        LeaseAct::Leave { id } => {
+            let held = lease.held.as_ref().is_some_and(|held| held.id == *id);
+            let state = lease.state(now);
+            let stepped = if held { release(lease, state, now) } else { answer(LeaseOutcome::Left) };
+            Stepped { outcome: LeaseOutcome::Left, ticket: Ticket::GivenUp, ..stepped }
+        }
+        LeaseAct::Forget => forget(lease, line, now),
     }
 }
 
@@ -100,16 +116,15 @@ fn acquire(mut lease: Lease, wanted: &Wanted<'_>, line: Line, epoch: Epoch, now:
         }
         _ => {}
     }
-    let again = line.turn(lease.free_since(now).unwrap_or(now));
-    // Nobody is kept back for nobody, though a clock that was stepped back may show a time before it
-    // became free.
-    if line.ahead > 0 && again > now {
+    let again = line.turn(lease.free_since(now).unwrap_or(now), now);
+    if again > now {
         return refused(LeaseRefusal::Awaited { ahead: line.ahead, again });
     }
     let mut notes = Vec::new();
     notes.extend(lapse_of(&lease, now));
-    let what = if lease.held.is_some() { What::TookOver } else { What::Acquired };
-    let note = if lease.held.is_some() { format!("after fence {}", lease.fence) } else { String::new() };
+    let (what, note) = lease.held.as_ref().map_or((What::Acquired, String::new()), |before| {
+        (What::TookOver, invalid::storable(&format!("after {}", before.by), limits::NOTE_BYTES))
+    });
     lease.fence = lease.fence.next(epoch);
     lease.forgotten = false;
     let by = wanted.by.clone();
@@ -146,10 +161,10 @@ fn renew(mut lease: Lease, state: LeaseState, late: Late, now: Timestamp) -> Ste
             held.phase = Phase::Held { until };
             wrote(LeaseOutcome::Renewed { until }, lease, vec![])
         }
-        (LeaseState::Lapsed, Phase::Held { until: Some(at) }, Late::Refused) => {
+        (LeaseState::Lapsed, Phase::Held { until: Some(at) } | Phase::Lapsed { at }, Late::Refused) => {
             refused(LeaseRefusal::Lapsed { at })
         }
-        (LeaseState::Lapsed, Phase::Held { until: Some(lapsed) }, Late::Counts) => {
+        (LeaseState::Lapsed, Phase::Held { until: Some(lapsed) } | Phase::Lapsed { at: lapsed }, _) => {
             held.phase = Phase::Held { until };
             let (by, since) = (held.by.clone(), held.since);
             let note = format!("it had lapsed at {lapsed}");
@@ -157,6 +172,7 @@ fn renew(mut lease: Lease, state: LeaseState, late: Late, now: Timestamp) -> Ste
                 LedgerNote { by, since: Some(since), until, note, ..of(&lease, What::RenewedLate, now) };
             wrote(LeaseOutcome::RenewedLate { until, lapsed }, lease, vec![late])
         }
+        (LeaseState::Breaking, Phase::Breaking { until }, _) => refused(LeaseRefusal::Breaking { until }),
         _ => refused(LeaseRefusal::Broken),
     }
 }
@@ -172,7 +188,9 @@ fn change(mut lease: Lease, state: LeaseState, to: LeaseId, now: Timestamp) -> S
             wrote(LeaseOutcome::Changed { until }, lease, vec![changed])
         }
         (LeaseState::Breaking, _) => refused(LeaseRefusal::Breaking { until: until.unwrap_or(now) }),
-        _ => refused(LeaseRefusal::NotHeld),
+        (LeaseState::Lapsed, _) => refused(LeaseRefusal::Lapsed { at: until.unwrap_or(now) }),
+        (LeaseState::Broken, _) => refused(LeaseRefusal::Broken),
+        (LeaseState::Free | LeaseState::Held, _) => refused(LeaseRefusal::NotHeld),
     }
 }
 
@@ -191,53 +209,42 @@ fn release(mut lease: Lease, state: LeaseState, now: Timestamp) -> Stepped {
 }
 
 fn broken(mut lease: Lease, within: Option<Duration>, by: &Holder, reason: &str, now: Timestamp) -> Stepped {
-    let state = lease.state(now);
-    let end = lease.until();
+    let (state, end) = (lease.state(now), lease.until());
     let Some(held) = &mut lease.held else { return refused(LeaseRefusal::NotHeld) };
-    let free = match (state, end, within) {
-        (LeaseState::Held, Some(end), None) => end,
-        (LeaseState::Held, None, None) => now,
-        (LeaseState::Held, end, Some(within)) => {
-            end.map_or(now.after(within), |end| end.min(now.after(within)))
+    let soonest = match state {
+        LeaseState::Broken => return answer(LeaseOutcome::Breaks { free: now }),
+        LeaseState::Lapsed => {
+            // Nothing is left to take from its holder but that it could have been renewed late.
+            let noted = lapse_of(&lease, now);
+            lease.end_broken(end.unwrap_or(now));
+            return wrote(LeaseOutcome::Breaks { free: now }, lease, noted.into_iter().collect());
         }
-        (LeaseState::Breaking, Some(end), None) => end,
-        (LeaseState::Breaking, Some(end), Some(within)) => end.min(now.after(within)),
-        (LeaseState::Lapsed, Some(end), _) => end,
-        _ => return answer(LeaseOutcome::Breaks { free: now }),
+        LeaseState::Free | LeaseState::Held | LeaseState::Breaking => {
+            within.map_or(end.unwrap_or(now), |within| now.after(within))
+        }
     };
-    let since = held.since;
-    held.phase = if free > now { Phase::Breaking { until: free } } else { Phase::Broken };
-    let is_new = state != LeaseState::Breaking || Some(free) != end;
-    let mut notes: Vec<LedgerNote> = Vec::new();
-    if state == LeaseState::Lapsed {
-        let held_by = held.by.clone();
-        notes.push(LedgerNote { by: held_by, since: Some(since), ..of(&lease, What::Lapsed, free) });
-    } else if is_new {
-        let note = invalid::storable(reason, limits::NOTE_BYTES);
-        let asked = LedgerNote {
-            by: by.clone(),
-            since: Some(since),
-            until: Some(free),
-            note,
-            ..of(&lease, What::Broke, now)
-        };
-        notes.push(asked);
+    let free = end.map_or(soonest, |end| end.min(soonest));
+    if state == LeaseState::Breaking && Some(free) == end {
+        return answer(LeaseOutcome::Breaks { free });
     }
-    let free = free.max(now);
-    lease.freed = lease.freed.max(free);
-    if state == LeaseState::Lapsed {
-        lease.freed = end.unwrap_or(now);
+    let since = Some(held.since);
+    if free > now {
+        held.phase = Phase::Breaking { until: free };
+    } else {
+        lease.end_broken(now);
     }
-    wrote(LeaseOutcome::Breaks { free }, lease, notes)
+    let note = invalid::storable(reason, limits::NOTE_BYTES);
+    let asked = LedgerNote { by: by.clone(), since, until: Some(free), note, ..of(&lease, What::Broke, now) };
+    wrote(LeaseOutcome::Breaks { free }, lease, vec![asked])
 }
 
-fn forget(mut lease: Lease, now: Timestamp) -> Stepped {
+fn forget(mut lease: Lease, line: Line, now: Timestamp) -> Stepped {
     let state = lease.state(now);
     let until = lease.until();
     match (state, &lease.held) {
         (LeaseState::Held, Some(held)) => {
-            let (by, since) = (held.by.clone(), held.since);
-            refused(LeaseRefusal::Held { by, fence: lease.fence, since, until, waiting: 0 })
+            let (by, since, waiting) = (held.by.clone(), held.since, line.waiting);
+            refused(LeaseRefusal::Held { by, fence: lease.fence, since, until, waiting })
         }
         (LeaseState::Breaking, _) => refused(LeaseRefusal::Breaking { until: until.unwrap_or(now) }),
         _ if lease.forgotten || lease.fence == Fence::NONE => answer(LeaseOutcome::Forgotten),
@@ -252,10 +259,23 @@ fn forget(mut lease: Lease, now: Timestamp) -> Stepped {
 }
 
 /// The note that an ownership has lapsed, if it has and that is not on record.
-fn lapse_of(lease: &Lease, now: Timestamp) -> Option<LedgerNote> {
-    let held = lease.held.as_ref().filter(|_| lease.state(now) == LeaseState::Lapsed)?;
-    let at = lease.until()?;
-    Some(LedgerNote { by: held.by.clone(), since: Some(held.since), ..of(lease, What::Lapsed, at) })
+pub(super) fn lapse_of(lease: &Lease, now: Timestamp) -> Option<LedgerNote> {
+    let held = lease.held.as_ref()?;
+    let Phase::Held { until: Some(at) } = held.phase else { return None };
+    (at <= now).then(|| LedgerNote {
+        by: held.by.clone(),
+        since: Some(held.since),
+        ..of(lease, What::Lapsed, at)
+    })
+}
+
+impl Lease {
+    fn end_broken(&mut self, at: Timestamp) {
+        self.freed = at;
+        if let Some(held) = &mut self.held {
+            held.phase = Phase::Broken;
+        }
+    }
 }
 
 fn of(lease: &Lease, what: What, at: Timestamp) -> LedgerNote {

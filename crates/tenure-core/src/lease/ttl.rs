@@ -11,7 +11,7 @@ const COMPATIBLE: std::ops::RangeInclusive<u64> = 15..=60;
 
 /// For how long an ownership lasts unless it is renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "Given")]
 pub enum Ttl {
     /// From 1 second to 24 hours.
     For(Duration),
@@ -19,16 +19,22 @@ pub enum Ttl {
     Endless,
 }
 
+/// As it comes from outside.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Given {
+    For(Duration),
+    Endless,
+}
+
 impl Ttl {
-    /// Accepts a span.
+    /// Accepts a span. Stores keep whole microseconds; what is beyond them is cut off.
     ///
     /// # Errors
     /// Refuses less than a second and more than a day.
     pub fn new(span: Duration) -> Result<Self, Invalid> {
-        if (limits::SHORTEST_LEASE..=limits::LONGEST_LEASE).contains(&span) {
-            return Ok(Self::For(span));
-        }
-        Err(Self::refuse(span.as_secs_f64()))
+        let whole = span - Duration::from_nanos(u64::from(span.subsec_nanos() % 1_000));
+        Self::For(span).check().map(|()| Self::For(whole))
     }
 
     /// Accepts a number of seconds, as configuration and wire formats give it.
@@ -47,7 +53,7 @@ impl Ttl {
         if value == -1.0 {
             return Ok(Self::Endless);
         }
-        let span = seconds("ttl", value).ok().filter(|span| span.subsec_nanos() == 0);
+        let span = seconds("ttl", value).ok().filter(|_| value.fract() == 0.0);
         span.filter(|span| COMPATIBLE.contains(&span.as_secs())).map(Self::For).ok_or_else(|| {
             let found = format_args!("{value:?} seconds");
             Invalid::new("ttl", found, "15 to 60 whole seconds, or -1 for a lease without end")
@@ -63,6 +69,15 @@ impl Ttl {
         }
     }
 
+    pub(crate) fn check(self) -> Result<(), Invalid> {
+        match self {
+            Self::For(span) if !(limits::SHORTEST_LEASE..=limits::LONGEST_LEASE).contains(&span) => {
+                Err(Self::refuse(span.as_secs_f64()))
+            }
+            Self::For(_) | Self::Endless => Ok(()),
+        }
+    }
+
     fn refuse(value: f64) -> Invalid {
         Invalid::new(
             "ttl",
@@ -73,5 +88,16 @@ impl Ttl {
                 limits::LONGEST_LEASE.as_secs()
             ),
         )
+    }
+}
+
+impl TryFrom<Given> for Ttl {
+    type Error = Invalid;
+
+    fn try_from(given: Given) -> Result<Self, Invalid> {
+        match given {
+            Given::For(span) => Self::new(span),
+            Given::Endless => Ok(Self::Endless),
+        }
     }
 }

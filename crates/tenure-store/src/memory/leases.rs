@@ -1,6 +1,7 @@
 //! Leases, who waits for them, and the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use tenure_core::{
     Epoch, Fence, HostId, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, LedgerNote, Line,
@@ -41,21 +42,34 @@ impl LeaseRows {
         let row = self.rows.entry(wish.name.clone()).or_insert(Row { lease: None, line: BTreeMap::new() });
         row.line.retain(|_, seat| seat.until > now);
         let line = row.line_before(acquisition(&wish.act));
-        let was_locked = row.lease.as_ref().is_some_and(|lease| lease.state(now).is_locked());
-        let Stepped { outcome, lease, notes, ticket } =
-            step(&wish.name, row.lease.as_ref(), &wish.act, line, epoch, now);
+        let stepped = step(&wish.name, row.lease.as_ref(), &wish.act, line, epoch, now);
+        news.freed |= stepped.frees(row.lease.as_ref(), now);
+        let Stepped { outcome, lease, notes, ticket } = stepped;
         if let Some(id) = acquisition(&wish.act) {
             row.sit(id, ticket, &mut self.last_seat);
         }
         row.lease = lease.or(row.lease.take());
-        let is_locked = row.lease.as_ref().is_some_and(|lease| lease.state(now).is_locked());
-        news.freed |= was_locked && !is_locked;
         news.asked |= notes.iter().any(|note| note.what == What::Broke);
         if row.lease.is_none() && row.line.is_empty() {
             self.rows.remove(&wish.name);
         }
         notes.into_iter().for_each(|note| self.write_down(note));
         outcome
+    }
+
+    /// Writes down what lapsed, a bounded number, the first first; answers whether there is more.
+    pub fn notice(&mut self, now: Timestamp) -> bool {
+        let lapsed = self.rows.values().filter_map(|row| row.lease.as_ref()?.noticed(now));
+        let mut lapsed: Vec<(Lease, LedgerNote)> = lapsed.collect();
+        lapsed.sort_by(|(_, one), (_, other)| (one.at, &one.name).cmp(&(other.at, &other.name)));
+        let more = lapsed.len() > limits::SWEEP_ROWS;
+        for (lease, note) in lapsed.into_iter().take(limits::SWEEP_ROWS) {
+            if let Some(row) = self.rows.get_mut(&note.name) {
+                row.lease = Some(lease);
+            }
+            self.write_down(note);
+        }
+        more
     }
 
     fn write_down(&mut self, note: LedgerNote) {
@@ -75,11 +89,10 @@ impl LeaseRows {
     /// A page of leases.
     pub fn page(&self, ask: &LeasesAsk, now: Timestamp) -> LeasePage {
         let at_most = ask.at_most.clamp(1, limits::PAGE_LEASES);
-        let wanted = |name: &LeaseName| {
-            name.as_str().starts_with(&ask.prefix) && ask.behind.as_ref().is_none_or(|behind| name > behind)
-        };
-        let mut infos =
-            self.rows.iter().filter(|(name, _)| wanted(name)).filter_map(|(_, row)| row.info(now));
+        let begins_so = |name: &LeaseName| name.as_str().starts_with(&ask.prefix);
+        let from = ask.behind.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.rows.range((from, Bound::Unbounded)).filter(|(name, _)| begins_so(name));
+        let mut infos = rows.filter_map(|(_, row)| row.info(now));
         let leases: Vec<LeaseInfo> = infos.by_ref().take(at_most).collect();
         let next = infos.next().and(leases.last()).map(|info| info.lease.name.clone());
         LeasePage { leases, next }
@@ -124,7 +137,9 @@ impl LeaseRows {
         numbers.truncate(limits::PRUNE_LEDGER);
         for number in &numbers {
             let Some(note) = self.ledger.remove(number) else { continue };
-            self.told.remove(&(note.name, note.fence, note.by.host, note.by.who));
+            if note.what == What::Refused {
+                self.told.remove(&(note.name, note.fence, note.by.host, note.by.who));
+            }
         }
         Pruned { removed: numbers.len(), more }
     }

@@ -15,8 +15,11 @@ impl Rows {
         let pruned = self.prune(now);
         self.forget_silent_hosts(now);
         self.keys.forget_ended(now, limits::PRUNE_JOBS);
-        let more =
-            [&self.held, &self.later, &self.kept].into_iter().any(|index| !passed(index, now, 1).is_empty());
+        let leases_left = self.leases.notice(now);
+        let more = leases_left
+            || [&self.held, &self.later, &self.kept]
+                .into_iter()
+                .any(|index| !passed(index, now, 1).is_empty());
         Tended { lapsed, due, pruned, more }
     }
 
