@@ -8,6 +8,7 @@ use tenure_store::{Clock, ManualClock};
 
 use crate::checks::{Checks, Violation};
 use crate::clock::{SimClock, since_start};
+use crate::companions::Companions;
 use crate::history::{Entry, What, Who};
 use crate::probes::{Probe, Probes};
 use crate::trace::Trace;
@@ -17,6 +18,7 @@ pub(crate) struct Book {
     time: ManualClock,
     store_clock: Arc<SimClock>,
     pages: Mutex<Pages>,
+    companions: Mutex<Companions>,
 }
 
 struct Pages {
@@ -41,7 +43,7 @@ impl Book {
             violation: None,
             closed: false,
         };
-        Self { time: time.clone(), store_clock, pages: Mutex::new(pages) }
+        Self { time: time.clone(), store_clock, pages: Mutex::new(pages), companions: Mutex::default() }
     }
 
     /// Writes down what happens now.
@@ -62,6 +64,11 @@ impl Book {
 
     pub(crate) fn hit(&self, probe: Probe) {
         self.pages().probes.hit(probe);
+    }
+
+    /// Which jobs have to be looked at together.
+    pub(crate) fn companions(&self) -> MutexGuard<'_, Companions> {
+        self.companions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Up to which number the ledger has been looked at.

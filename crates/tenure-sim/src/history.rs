@@ -1,12 +1,13 @@
 //! What happened, as those saw it who are not the system under test: the history that is checked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Cause, End, Fence, JobId, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Next, QueueName,
-    State, Timestamp, UniqueKey, Window,
+    Cause, End, Fence, JobId, Key, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Limit,
+    Next, QueueName, State, Terms, Timestamp,
 };
-use tenure_store::{Accepted, ChangeOutcome, Count, Refusal, Settled};
+use tenure_store::{Accepted, ChangeOutcome, Count, LimitInfo, Refusal, Settled};
 
 /// One host in one of its lives, or the world around the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,8 +64,8 @@ pub enum What {
         ask: u64,
         /// Its place, if it is there.
         seq: Option<u64>,
-        /// The unique key that was asked for.
-        unique: Option<(UniqueKey, Window)>,
+        /// The terms that were asked for: the store's own record of them may be wrong.
+        terms: Arc<Terms>,
         /// How.
         accepted: Accepted,
     },
@@ -119,6 +120,20 @@ pub enum What {
         /// Whether it is.
         paused: bool,
     },
+    /// The store answered that a limit key has this limit from now on, or what its jobs say.
+    LimitSet {
+        /// The key.
+        key: Key,
+        /// The limit.
+        limit: Option<Limit>,
+    },
+    /// The store answered that a queue has this limit from now on.
+    QueueLimitSet {
+        /// The queue.
+        queue: QueueName,
+        /// The limit.
+        limit: Limit,
+    },
     /// The store removed finished jobs.
     Pruned(usize),
     /// The store answered a wish about a lease.
@@ -138,12 +153,17 @@ pub enum What {
     },
     /// A job was looked at in the store.
     Row(Row),
+    /// At the instant of a grant the jobs were looked at that share a key or a limited queue with what was
+    /// granted, and those that it waited for.
+    Beside(Vec<Row>),
     /// All jobs in the store were looked at.
     Audit {
         /// All of them.
         rows: Vec<Row>,
         /// The counters at the same instant.
         counts: Vec<Count>,
+        /// The limits at the same instant.
+        limits: Vec<LimitInfo>,
     },
     /// A handler began.
     Began {
@@ -314,11 +334,25 @@ impl Row {
 }
 
 impl What {
+    /// The jobs that were looked at.
+    pub(crate) fn rows(&self) -> &[Row] {
+        match self {
+            Self::Row(row) => std::slice::from_ref(row),
+            Self::Beside(rows) | Self::Audit { rows, .. } => rows,
+            _ => &[],
+        }
+    }
+
     /// Whether it tells something; idle requests are counted but not told.
     pub(crate) fn is_worth_a_line(&self) -> bool {
         !matches!(
             self,
-            Self::Called(_) | Self::Believes { .. } | Self::Audit { .. } | Self::Row(_) | Self::Ledger(_)
+            Self::Called(_)
+                | Self::Believes { .. }
+                | Self::Audit { .. }
+                | Self::Row(_)
+                | Self::Beside(_)
+                | Self::Ledger(_)
         )
     }
 }

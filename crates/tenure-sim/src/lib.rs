@@ -28,6 +28,7 @@ mod book;
 mod checks;
 mod client;
 mod clock;
+mod companions;
 mod gate;
 mod handlers;
 mod history;

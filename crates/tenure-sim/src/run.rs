@@ -18,7 +18,7 @@ use crate::weather::Cluster;
 use crate::world::World;
 
 /// All has to end within this time after the healing.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(1_800);
 /// The store is looked over so often.
 const BETWEEN_AUDITS: Duration = Duration::from_secs(2);
 
@@ -105,6 +105,7 @@ impl Setup {
 
 async fn live(world: Arc<World>) -> Result<(), Fault> {
     let relays = relay(&world);
+    world.set_limits().await?;
     let mut cluster = Cluster::start(&world);
     suffer(&world, &mut cluster).await?;
     if !world.book.is_closed() {

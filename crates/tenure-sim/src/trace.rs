@@ -87,6 +87,8 @@ impl fmt::Display for What {
             }
             Self::Changed { id, change, outcome } => write!(f, "store: {change:?} of {id}: {outcome:?}"),
             Self::Paused { queue, paused } => write!(f, "store: queue {queue} paused: {paused}"),
+            Self::LimitSet { key, limit } => write!(f, "store: limit {key} is {limit:?}"),
+            Self::QueueLimitSet { queue, limit } => write!(f, "store: queue {queue} is limited to {limit:?}"),
             Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
             Self::Leased(leased) => write!(f, "store: {leased}"),
             Self::Ledger(entries) => write!(f, "ledger: {} more", entries.len()),
@@ -95,6 +97,7 @@ impl fmt::Display for What {
                 write!(f, "writes to what {name} guards under fence {fence}: {word}")
             }
             Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
+            Self::Beside(rows) => write!(f, "store has {} jobs beside", rows.len()),
             Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
             Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
             Self::Believes { seq, fence } => {

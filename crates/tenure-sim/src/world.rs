@@ -14,7 +14,7 @@ use crate::asks::Ask;
 use crate::book::Book;
 use crate::clock::SimClock;
 use crate::history::{Row, What, Who};
-use crate::plan::{Plan, stream};
+use crate::plan::{LimitPlan, Plan, stream};
 use crate::wire::Wire;
 use crate::witness::{Witness, row};
 
@@ -111,8 +111,24 @@ impl World {
             }
         }
         let counts = self.store.counts().await?;
-        self.book.note(Who::World, What::Audit { rows: rows.clone(), counts });
+        let limits = self.store.limits(None, 1_000).await?.limits;
+        self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
         Ok(rows)
+    }
+
+    /// Sets the limits that no job says itself.
+    pub(crate) async fn set_limits(&self) -> Result<(), Fault> {
+        let store = self.store_seen();
+        for LimitPlan { key, limit, said } in &self.plan.keys.limits {
+            if !said {
+                store.set_limit(key, Some(*limit)).await?;
+            }
+        }
+        for (queue, limit) in &self.plan.keys.queue_limits {
+            let Ok(name) = QueueName::new(queue) else { continue };
+            store.set_queue_limit(&name, *limit).await?;
+        }
+        Ok(())
     }
 
     /// Breaks what somebody took for ever and may not be there any more to give back.

@@ -22,9 +22,7 @@ impl Check for Effects {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Leased(leased) = &entry.what {
-            self.owners.follow(leased, entry.store_now);
-        }
+        self.owners.see(entry);
         let What::Effect { name, id, fence, taken } = &entry.what else { return Ok(()) };
         match (taken, self.is_present(name, *id, *fence, entry.store_now)) {
             (true, false) => {

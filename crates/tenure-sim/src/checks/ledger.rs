@@ -42,11 +42,12 @@ impl Check for Ledger {
         if let What::Leased(leased) = &entry.what {
             let owned = self.owners.of(&leased.name);
             self.expect(leased, &owned, entry.store_now);
-            self.owners.follow(leased, entry.store_now);
+            self.owners.see(entry);
             return Ok(());
         }
         if let What::Ledger(entries) = &entry.what {
             entries.iter().try_for_each(|told| self.read(told, entry.store_now))?;
+            self.owners.see(entry);
         }
         // Between the answers and the look at the ledger nothing else happens.
         match self.expected.front() {
@@ -121,7 +122,9 @@ impl Ledger {
                     self.expected.push_back(present(Noted::Changed));
                 }
             }
-            (_, LeaseOutcome::Released) => match stands {
+            (LeaseAct::Leave { id }, LeaseOutcome::Left)
+                if owned.owner.as_ref().is_none_or(|owner| owner.id != *id) => {}
+            (_, LeaseOutcome::Released | LeaseOutcome::Left) => match stands {
                 Some(Stands::Held | Stands::Breaking) => self.expected.push_back(present(Noted::Released)),
                 Some(Stands::Lapsed) => self.expect_lapse(leased, owned, now),
                 Some(Stands::Broken) | None => {}

@@ -40,10 +40,12 @@ impl Check for Lines {
         if let What::StoreStepped(_) = &entry.what {
             self.lose_count();
         }
-        let What::Leased(leased) = &entry.what else { return Ok(()) };
-        let now = entry.store_now;
-        let owned = self.owners.of(&leased.name);
-        self.owners.follow(leased, now);
+        let What::Leased(leased) = &entry.what else {
+            self.owners.see(entry);
+            return Ok(());
+        };
+        let (now, owned) = (entry.store_now, self.owners.of(&leased.name));
+        self.owners.see(entry);
         let seats = self.seats.entry(leased.name.clone()).or_default();
         if let LeaseAct::Acquire { .. } | LeaseAct::Leave { .. } = leased.act {
             seats.retain(|seat| seat.until > now);
@@ -71,7 +73,7 @@ fn judge(leased: &Leased, owned: &Owned, seats: &[Seat], now: Timestamp) -> Resu
     let count = |seats: usize| u32::try_from(seats).unwrap_or(u32::MAX);
     let ahead = count(place.unwrap_or(seats.len()));
     let others = count(seats.len() - usize::from(place.is_some()));
-    let turn = owned.free_since(now).map(|free| free.after(HEAD_START * ahead.min(AT_MOST)));
+    let turn = owned.free_since(now).map(|free| free.min(now).after(HEAD_START * ahead.min(AT_MOST)));
     match &leased.outcome {
         LeaseOutcome::Granted { .. }
             if ahead > 0 && owned.live(now).is_none() && turn.is_some_and(|turn| turn > now) =>
@@ -103,7 +105,7 @@ fn sit(leased: &Leased, seats: &mut Vec<Seat>, now: Timestamp) {
                 None => seats.push(Seat { id: *id, until }),
             }
         }
-        (LeaseAct::Acquire { id, wait: Some(_), .. } | LeaseAct::Leave { id }, _) => {
+        (LeaseAct::Acquire { id, .. }, LeaseOutcome::Granted { .. }) | (LeaseAct::Leave { id }, _) => {
             seats.retain(|seat| seat.id != *id)
         }
         _ => {}

@@ -1,11 +1,14 @@
 //! Histories made by hand, for the tests of the checkers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    End, Fence, Holder, JobId, Kind, Late, LeaseAct, LeaseId, LeaseName, LeaseOutcome, QueueName, State,
-    Timestamp, Ttl, Why as Waits,
+    End, Fence, Holder, HostId, JobId, Kind, Late, LeaseAct, LeaseId, LeaseName, LeaseOutcome, QueueName,
+    State, Terms, Timestamp, Ttl, Why as Waits,
 };
+
+use tenure_store::Accepted;
 
 use super::Check;
 use crate::history::{Entry, Grant, Leased, Row, What, Who};
@@ -65,6 +68,16 @@ pub(crate) fn row(seq: u64, state: State) -> Row {
     }
 }
 
+/// Everything was looked at, and nothing else is of interest.
+pub(crate) fn audit(rows: Vec<Row>) -> What {
+    What::Audit { rows, counts: Vec::new(), limits: Vec::new() }
+}
+
+/// A job was stored under these terms.
+pub(crate) fn stored_as(seq: u64, terms: Terms) -> What {
+    What::Stored { ask: seq, seq: Some(seq), terms: Arc::new(terms), accepted: Accepted::New(id(seq)) }
+}
+
 pub(crate) fn waiting() -> State {
     State::Waiting { due: second(0), why: Waits::Enqueued }
 }
@@ -112,4 +125,14 @@ pub(crate) fn leased(act: LeaseAct, outcome: LeaseOutcome) -> What {
 
 pub(crate) fn holder(id: u8) -> Holder {
     Holder::named(&format!("holder {id}"))
+}
+
+/// The first grant of a job.
+pub(crate) fn grant_of(seq: u64) -> What {
+    let What::Granted(made) = grant(1, 99) else { return grant(1, 99) };
+    What::Granted(Grant { seq, ..made })
+}
+
+pub(crate) fn running() -> State {
+    State::Running { holder: HostId::from_bytes([0; 16]), until: second(99), due: second(0) }
 }

@@ -3,6 +3,7 @@
 //! A checker knows nothing of the system under test beyond the history. Each has hand-made bad
 //! histories that it must refuse, and a good one that it must accept.
 
+mod afters;
 mod attempts;
 mod counters;
 mod effects;
@@ -11,15 +12,19 @@ mod fences;
 mod holders;
 mod kept;
 mod ledger;
+mod limits;
 mod lines;
 mod liveness;
 #[cfg(test)]
 mod made;
+mod meters;
 mod names;
+mod orders;
 mod owners;
 mod pace;
 mod pauses;
 mod settlements;
+mod shares;
 mod slots;
 mod stops;
 mod unique;
@@ -78,6 +83,11 @@ impl Checks {
                 Box::new(pauses::Pauses::default()),
                 Box::new(pace::Pace::default()),
                 Box::new(stops::Stops::default()),
+                Box::new(orders::Orders::default()),
+                Box::new(limits::Limits::default()),
+                Box::new(meters::Meters::default()),
+                Box::new(afters::Afters::default()),
+                Box::new(shares::Shares::default()),
                 Box::new(names::Names::default()),
                 Box::new(lines::Lines::default()),
                 Box::new(effects::Effects::default()),

@@ -19,11 +19,13 @@ impl Check for Names {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        let What::Leased(leased) = &entry.what else { return Ok(()) };
-        let owned = self.owners.of(&leased.name);
-        let judged = judge(leased, &owned, entry.store_now);
-        self.owners.follow(leased, entry.store_now);
-        judged.map_err(|how| format!("{}: {how}", leased.name))
+        let judged = match &entry.what {
+            What::Leased(leased) => judge(leased, &self.owners.of(&leased.name), entry.store_now)
+                .map_err(|how| format!("{}: {how}", leased.name)),
+            _ => Ok(()),
+        };
+        self.owners.see(entry);
+        judged
     }
 }
 
@@ -62,7 +64,10 @@ fn judge(leased: &Leased, owned: &Owned, now: Timestamp) -> Result<(), String> {
             }
             (other, _) => Err(format!("its name was to be removed: {other:?}")),
         },
-        LeaseAct::Leave { .. } => Ok(()),
+        LeaseAct::Leave { .. } => match outcome {
+            LeaseOutcome::Left => Ok(()),
+            other => Err(format!("left, and answered {other:?}")),
+        },
     }
 }
 
@@ -124,10 +129,10 @@ fn mine(leased: &Leased, stands: Stands, renewed: Option<Timestamp>) -> Result<(
             matches!(leased.outcome, Out::RenewedLate { until, .. } if until == renewed)
         }
         (LeaseAct::Renew { .. }, Stands::Lapsed) => refused(LeaseRefusal::Lapsed { at: epoch }),
-        (LeaseAct::Renew { .. }, Stands::Breaking | Stands::Broken) => refused(LeaseRefusal::Broken),
         (LeaseAct::Change { .. }, Stands::Held) => matches!(leased.outcome, Out::Changed { .. }),
-        (LeaseAct::Change { .. }, Stands::Breaking) => refused(LeaseRefusal::Breaking { until: epoch }),
-        (LeaseAct::Change { .. }, Stands::Lapsed | Stands::Broken) => refused(LeaseRefusal::NotHeld),
+        (LeaseAct::Change { .. }, Stands::Lapsed) => refused(LeaseRefusal::Lapsed { at: epoch }),
+        (_, Stands::Breaking) => refused(LeaseRefusal::Breaking { until: epoch }),
+        (_, Stands::Broken) => refused(LeaseRefusal::Broken),
         _ => false,
     };
     if is_right {
@@ -230,7 +235,7 @@ mod tests {
             told(13, change.clone(), LeaseOutcome::Changed { until: Some(second(22)) }),
             told(14, change, LeaseOutcome::Changed { until: Some(second(22)) }),
             told(15, breaks, LeaseOutcome::Breaks { free: second(22) }),
-            told(16, renew(7, 1), refused(LeaseRefusal::Broken)),
+            told(16, renew(7, 1), refused(LeaseRefusal::Breaking { until: second(22) })),
             told(22, acquire(2, 10), granted(2, 32)),
         ];
         assert_eq!(says(good), Ok(()));

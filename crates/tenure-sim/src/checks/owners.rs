@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Fence, Holder, LeaseAct, LeaseId, LeaseName, LeaseOutcome, Timestamp, Ttl};
+use tenure_core::{
+    Fence, Holder, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerNote, Timestamp, Ttl, What as Noted,
+};
 
-use crate::history::Leased;
+use crate::history::{Entry, Leased, What};
 
 /// All names that were ever held.
 #[derive(Debug, Default)]
@@ -34,6 +36,8 @@ pub(super) struct Owner {
     /// Until when; without end if `None`, or over if it was broken at once.
     pub(super) until: Option<Timestamp>,
     broken: bool,
+    /// Whether its lapse is on record: from then on no clock brings it back.
+    lapsed: bool,
 }
 
 /// How an owner stands.
@@ -50,24 +54,46 @@ impl Owners {
         self.names.get(name).cloned().unwrap_or_default()
     }
 
-    /// Takes note of an answer, without judging it.
-    pub(super) fn follow(&mut self, leased: &Leased, now: Timestamp) {
+    /// Takes note of what happened, without judging it.
+    pub(super) fn see(&mut self, entry: &Entry) {
+        if let What::Leased(leased) = &entry.what {
+            self.follow(leased, entry.store_now);
+        }
+        if let What::Ledger(told) = &entry.what {
+            told.iter().for_each(|told| self.notice(&told.note));
+        }
+    }
+
+    fn notice(&mut self, note: &LedgerNote) {
+        let Some(owned) = self.names.get_mut(&note.name) else { return };
+        if note.what == Noted::Lapsed && note.fence == owned.fence {
+            owned.with_owner(|owner| owner.lapsed = true);
+        }
+    }
+
+    fn follow(&mut self, leased: &Leased, now: Timestamp) {
         let owned = self.names.entry(leased.name.clone()).or_default();
         match (&leased.act, &leased.outcome) {
             (LeaseAct::Acquire { id, by, ttl, .. }, LeaseOutcome::Granted { fence, until }) => {
                 let again = owned.live(now).is_some_and(|owner| owner.id == *id);
                 let by = owned.owner.as_ref().filter(|_| again).map_or(by, |owner| &owner.by).clone();
-                owned.owner = Some(Owner { id: *id, by, ttl: *ttl, until: *until, broken: false });
+                let (until, broken, lapsed) = (*until, false, false);
+                owned.owner = Some(Owner { id: *id, by, ttl: *ttl, until, broken, lapsed });
                 owned.fence = owned.fence.max(*fence);
                 owned.forgotten = false;
             }
             (_, LeaseOutcome::Renewed { until } | LeaseOutcome::RenewedLate { until, .. }) => {
-                owned.with_owner(|owner| owner.until = *until);
+                owned.with_owner(|owner| (owner.until, owner.lapsed) = (*until, false));
             }
             (LeaseAct::Change { to, .. }, LeaseOutcome::Changed { .. }) => {
                 owned.with_owner(|owner| owner.id = *to);
             }
             (_, LeaseOutcome::Released) => owned.leave(now),
+            (LeaseAct::Leave { id }, LeaseOutcome::Left)
+                if owned.owner.as_ref().is_some_and(|owner| owner.id == *id) =>
+            {
+                owned.leave(now);
+            }
             (_, LeaseOutcome::Forgotten) => {
                 owned.leave(now);
                 owned.forgotten = true;
@@ -90,7 +116,7 @@ impl Owned {
         match &self.owner {
             None => self.freed,
             Some(owner) if owner.stands(now) == Stands::Broken => owner.until.or(self.freed),
-            Some(owner) => owner.until.filter(|until| *until <= now),
+            Some(owner) => owner.until.filter(|_| owner.stands(now) == Stands::Lapsed),
         }
     }
 
@@ -111,7 +137,7 @@ impl Owned {
         let Some(owner) = &mut self.owner else { return };
         match owner.stands(now) {
             Stands::Held | Stands::Breaking => {
-                self.freed = self.freed.max(Some(free));
+                self.freed = Some(free);
                 owner.until = Some(free).filter(|free| *free > now);
             }
             // What has lapsed has been free since then.
@@ -129,7 +155,7 @@ impl Owned {
 impl Owner {
     pub(super) fn stands(&self, now: Timestamp) -> Stands {
         let is_over = self.until.map_or(self.broken, |until| until <= now);
-        match (self.broken, is_over) {
+        match (self.broken, is_over || (self.lapsed && !self.broken)) {
             (true, true) => Stands::Broken,
             (true, false) => Stands::Breaking,
             (false, true) => Stands::Lapsed,

@@ -59,6 +59,9 @@ impl Control {
 
     pub(crate) fn renewed(&self, trust: Trust) {
         *lock(&self.trust) = trust;
+        if cfg!(feature = "mutant-lost-comes-back") {
+            self.lost.store(false, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn is_held(&self) -> bool {
