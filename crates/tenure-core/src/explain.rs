@@ -80,6 +80,8 @@ pub struct Standing {
     pub ahead: u32,
     /// The jobs that it has to wait for and that have not ended, as it named them.
     pub after: Vec<JobId>,
+    /// The first job that it waited for and that ended badly or is gone, if the next turn cancels it for that.
+    pub spoiled_by: Option<JobId>,
     /// Its place among the jobs of its ordering key, if it has one and has not ended.
     pub turn: Option<Ordered>,
     /// The limit of its limit key, if it has one.
@@ -91,7 +93,7 @@ pub struct Standing {
 /// A job's place among the jobs of its ordering key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ordered {
-    /// Whose turn it is: perhaps its own; nobody's until the next turn finds somebody.
+    /// Whose turn it is: perhaps its own. Nobody's while the first of them waits for other jobs.
     pub of: Option<JobId>,
     /// How many of them, that have not ended, were accepted before it; counted up to a page.
     pub ahead: u32,
@@ -161,6 +163,11 @@ pub enum Reason {
         /// They; at most a page.
         jobs: Vec<JobId>,
     },
+    /// A job that it waited for ended badly or is gone: the next turn cancels it.
+    Spoiled {
+        /// That job.
+        job: JobId,
+    },
     /// Jobs of its ordering key come before it.
     NotItsTurn {
         /// The key.
@@ -228,6 +235,9 @@ pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     if let Some(ending) = ending(job, now) {
         return ending;
     }
+    if let Some(job) = standing.spoiled_by {
+        return Reason::Spoiled { job };
+    }
     let state = settled(standing, now);
     match claimable(&state, standing.paused, now) {
         Err(Hindrance::Finished { end, at }) => Reason::Finished { end, at },
@@ -249,7 +259,9 @@ fn settled(standing: &Standing, now: Timestamp) -> State {
     let State::Blocked { due, why, .. } = standing.job.state else { return standing.job.state };
     let gates = Gates {
         jobs_ended: standing.after.is_empty(),
-        has_turn: standing.turn.is_none_or(|turn| turn.of.is_none_or(|of| of == standing.job.id)),
+        has_turn: standing
+            .turn
+            .is_none_or(|turn| turn.of.map_or(turn.ahead == 0, |of| of == standing.job.id)),
         has_room: standing.limit.as_ref().is_none_or(|limit| limit.meter.room(now) > limit.ahead),
     };
     gates.state(&standing.job.terms, due, why, now)
@@ -358,6 +370,9 @@ impl fmt::Display for Reason {
                 failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {}", first_line(failure)))
             }
             Self::AfterJobs { jobs } => write!(f, "it waits for {} to end", list(jobs)),
+            Self::Spoiled { job } => {
+                write!(f, "job {job}, for which it waited, did not succeed; the next turn cancels it")
+            }
             Self::NotItsTurn { key, turn: Some(turn), ahead } => {
                 write!(f, "job {turn} of its ordering key {key} comes first; {ahead} in all come before it")
             }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Invalid, JobId, limits};
+use crate::{CancelRequest, End, Invalid, JobId, Timestamp, limits};
 
 /// A name that jobs share: an ordering key, a limit key or a share key. Any text of 1 to 256 bytes
 /// without control characters, compared byte by byte.
@@ -67,6 +68,15 @@ pub enum IfFailed {
     Run,
 }
 
+/// What it comes to that a job for which another waits has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Noticed {
+    /// That one need not be waited for any more.
+    Ended,
+    /// It ended badly or is gone, and the job that waits is cancelled for it.
+    Cancels(CancelRequest),
+}
+
 impl Key {
     /// Accepts a key for `field`.
     ///
@@ -100,6 +110,19 @@ impl LimitKey {
 }
 
 impl AfterJobs {
+    /// What it comes to that `other` has ended so; that it is gone without an end, if `None`.
+    #[must_use]
+    pub fn noticed(&self, other: JobId, end: Option<End>, now: Timestamp) -> Noticed {
+        let fate = match (self.if_failed, end) {
+            (IfFailed::Run, _) | (IfFailed::Cancel, Some(End::Succeeded)) => return Noticed::Ended,
+            (IfFailed::Cancel, Some(End::Failed)) => "failed",
+            (IfFailed::Cancel, Some(End::Cancelled)) => "was cancelled",
+            (IfFailed::Cancel, None) => "was removed",
+        };
+        let reason = format!("job {other}, for which it waited, {fate}");
+        Noticed::Cancels(CancelRequest::new(now, Duration::ZERO, &reason))
+    }
+
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if self.jobs.is_empty() || self.jobs.len() > limits::AFTER_JOBS {
             return Err(Invalid::new(

@@ -54,7 +54,7 @@ pub use ids::{HostId, IdSequence, JobId};
 pub use invalid::Invalid;
 pub use job::{Args, Job, NewJob, Output};
 pub use json::depth_of;
-pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, OrderingKey};
+pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, Noticed, OrderingKey};
 pub use lapse::{lapse, redo};
 pub use lease::{
     Access, Holder, Holding, Late, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal,

@@ -126,6 +126,19 @@ impl Bucket {
         self.0.after(rate.interval()).before(rate.whole())
     }
 
+    /// This bucket under another rate: never emptier than empty, so that nobody waits for longer than the
+    /// rate says because of what an earlier one let start.
+    #[must_use]
+    pub fn under(self, rate: &Rate, now: Timestamp) -> Self {
+        Self(self.0.min(now.after(rate.whole())))
+    }
+
+    /// When there is one more than now; `None` if it is full.
+    fn grows_at(self, rate: &Rate, now: Timestamp) -> Option<Timestamp> {
+        let missing = rate.burst.saturating_sub(self.tokens(rate, now));
+        Some(self.0.before(rate.interval().saturating_mul(missing.checked_sub(1)?)))
+    }
+
     /// The bucket after somebody took so many.
     #[must_use]
     pub fn less(self, tokens: u32, rate: &Rate, now: Timestamp) -> Self {
@@ -154,6 +167,25 @@ impl Meter {
         let has_slot = self.limit.most.is_none_or(|most| self.running < most);
         let rate = self.limit.rate.filter(|_| has_slot)?;
         Some(self.bucket.next(&rate, now)).filter(|next| *next > now)
+    }
+
+    /// When time alone will make more room than there is now; `None` if what runs has to end first, or if
+    /// there is as much as there can be.
+    #[must_use]
+    pub fn grows_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let rate = self.limit.rate?;
+        let slots = self.limit.most.map_or(u32::MAX, |most| most.saturating_sub(self.running));
+        if slots <= self.bucket.tokens(&rate, now) {
+            return None;
+        }
+        self.bucket.grows_at(&rate, now)
+    }
+
+    /// The same use under another limit. What was taken from a bucket stays taken.
+    #[must_use]
+    pub fn limited(self, limit: Limit, now: Timestamp) -> Self {
+        let bucket = limit.rate.map_or(Bucket::FULL, |rate| self.bucket.under(&rate, now));
+        Self { limit, bucket, ..self }
     }
 
     /// So many have started.
@@ -219,6 +251,36 @@ mod tests {
         let both = one.started(1, now.after(SECOND));
         assert_eq!(both.next_room(now.after(SECOND)), None);
         assert_eq!(both.ended().room(now.after(SECOND * 2)), 1);
+    }
+
+    #[test]
+    fn room_grows_token_by_token_until_the_bucket_is_full_or_the_slots_are_taken() {
+        let rate = Rate::new(10, SECOND).burst(3);
+        let now = Timestamp::EPOCH.after(SECOND * 1000);
+        let mut meter = Meter::new(Limit { most: None, rate: Some(rate) }).started(3, now);
+        for room in 1..=3 {
+            let next = meter.grows_at(now).unwrap();
+            assert_eq!(next, now.after(SECOND / 10));
+            meter = Meter { bucket: Bucket(meter.bucket.0.before(SECOND / 10)), ..meter };
+            assert_eq!(meter.room(now), room);
+        }
+        assert_eq!(meter.grows_at(now), None);
+        let taken = meter.started(3, now);
+        let narrow = Meter { limit: Limit { most: Some(4), ..taken.limit }, running: 3, ..taken };
+        assert_eq!((narrow.grows_at(now), narrow.room(now)), (Some(now.after(SECOND / 10)), 0));
+        assert_eq!(narrow.grows_at(now.after(SECOND / 10)), None, "one slot, one token");
+    }
+
+    #[test]
+    fn under_another_rate_a_bucket_is_never_emptier_than_empty() {
+        let hourly = Limit { most: None, rate: Some(Rate::new(1, SECOND * 3600).burst(10)) };
+        let now = Timestamp::EPOCH.after(SECOND * 1000);
+        let drained = Meter::new(hourly).started(10, now);
+        assert_eq!(drained.limited(hourly, now), drained);
+        let quick = drained.limited(Limit { most: None, rate: Some(Rate::new(10, SECOND)) }, now);
+        assert_eq!((quick.room(now), quick.room(now.after(SECOND))), (0, 10));
+        let free = drained.limited(Limit::default(), now).limited(hourly, now);
+        assert_eq!(free.room(now), 10);
     }
 
     #[test]

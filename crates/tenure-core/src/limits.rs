@@ -83,6 +83,8 @@ pub const PAGE_LEASES: usize = 1_000;
 pub const PAGE_LEDGER: usize = 1_000;
 /// Most entries of the ledger that one step of pruning removes.
 pub const PRUNE_LEDGER: usize = 1_000;
+/// Most leases that one handle holds and waits for at once.
+pub const HELD_LEASES: usize = 100_000;
 /// Most that wait for one lease in the order in which they came; later ones wait unheard.
 pub const LEASE_WAITERS: usize = 10_000;
 

@@ -217,6 +217,6 @@ mod tests {
             assert_eq!(name.as_str().parse(), Ok(name));
         }
         let complaint = "Running".parse::<StateName>().unwrap_err();
-        assert!(complaint.allowed.contains("scheduled, queued, running"), "{complaint}");
+        assert!(complaint.allowed.contains("scheduled, queued, blocked, running"), "{complaint}");
     }
 }

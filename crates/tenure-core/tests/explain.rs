@@ -52,6 +52,7 @@ fn standing(job: Job) -> Standing {
         running,
         ahead: 0,
         after: vec![],
+        spoiled_by: None,
         turn: None,
         limit: None,
         queue: Meter::new(Limit::default()),

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use rusqlite::Result;
-use tenure_core::{HostId, NewJob, QueueName, Serves, Settlement, limits};
+use tenure_core::{AppId, HostId, LeaseOutcome, NewJob, QueueName, Serves, Settlement, Timestamp, limits};
 use tenure_store::{
-    Change, Changed, Enqueued, Fault, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Tended, Turn,
+    Change, Changed, Enqueued, Fault, LeaseWish, Pruned, Renew, Renewal, Report, Reported, Reservation,
+    Reserve, Selection, Tended, Turn,
 };
 use tokio::sync::oneshot;
 
+use crate::apps::Claimed;
 use crate::writing::Writing;
 
 /// Where an answer goes, and the answer until the commit: it shares the fate of the whole transaction.
@@ -60,6 +61,9 @@ pub(crate) enum Command {
         reply: Reply<()>,
     },
     Retire(HostId, Reply<()>),
+    Lease(Vec<LeaseWish>, Reply<Vec<LeaseOutcome>>),
+    PruneLedger(Timestamp, Reply<Pruned>),
+    ClaimApp(AppId, String, HostId, Reply<Claimed>),
     /// Look whether another process has written.
     Look,
     /// The last one.
@@ -78,7 +82,14 @@ impl Command {
             }
             Self::Report(reports, _) => reports.iter().map(|report| 1 + report.lines.len()).sum(),
             Self::Change(..) | Self::Tend(_) => limits::CHANGE_JOBS,
-            Self::SetPaused(..) | Self::Announce { .. } | Self::Retire(..) | Self::Look | Self::Close(_) => 1,
+            Self::Lease(wishes, _) => wishes.len(),
+            Self::PruneLedger(..) => limits::PRUNE_LEDGER,
+            Self::SetPaused(..)
+            | Self::Announce { .. }
+            | Self::Retire(..)
+            | Self::ClaimApp(..)
+            | Self::Look
+            | Self::Close(_) => 1,
         }
     }
 
@@ -97,6 +108,9 @@ impl Command {
                 reply.keep(writing.announce(*id, name, *slots, serves, *ttl))
             }
             Self::Retire(id, reply) => reply.keep(writing.retire(*id)),
+            Self::Lease(wishes, reply) => reply.keep(writing.lease(wishes)),
+            Self::PruneLedger(before, reply) => reply.keep(writing.prune_ledger(*before)),
+            Self::ClaimApp(app, program, host, reply) => reply.keep(writing.claim_app(app, program, *host)),
             Self::Look => Ok(()),
             Self::Close(reply) => reply.keep(Ok(())),
         }
@@ -114,6 +128,9 @@ impl Command {
             Self::Tend(reply) => reply.tell(fate),
             Self::SetPaused(_, _, reply) => reply.tell(fate),
             Self::Announce { reply, .. } | Self::Retire(_, reply) | Self::Close(reply) => reply.tell(fate),
+            Self::Lease(_, reply) => reply.tell(fate),
+            Self::PruneLedger(_, reply) => reply.tell(fate),
+            Self::ClaimApp(_, _, _, reply) => reply.tell(fate),
             Self::Look => {}
         }
     }

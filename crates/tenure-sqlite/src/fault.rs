@@ -1,7 +1,7 @@
 //! What an error of SQLite means to a caller.
 
 use rusqlite::{Error, ErrorCode, ffi, types::Type};
-use tenure_core::JobId;
+use tenure_core::{JobId, LeaseName};
 use tenure_store::Fault;
 
 /// Says that a stored value cannot be read: only another program can have written it.
@@ -22,8 +22,17 @@ pub(crate) fn is_unreadable(error: &Error) -> bool {
 
 /// Names the job in whose row something could not be read.
 pub(crate) fn of_job(id: JobId, error: Error) -> Error {
+    named(format_args!("job {id}"), error)
+}
+
+/// Names the lease in whose row something could not be read.
+pub(crate) fn of_lease(name: &LeaseName, error: Error) -> Error {
+    named(format_args!("lease {name}"), error)
+}
+
+fn named(what: std::fmt::Arguments<'_>, error: Error) -> Error {
     if is_unreadable(&error) {
-        unreadable(format_args!("job {id}: {}", what_is_unreadable(&error)))
+        unreadable(format_args!("{what}: {}", what_is_unreadable(&error)))
     } else {
         error
     }

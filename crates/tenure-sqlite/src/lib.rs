@@ -18,10 +18,12 @@
 //! # }).unwrap();
 //! ```
 
+mod apps;
 mod aside;
 mod attempts;
 mod backup;
 mod change;
+mod check_in;
 mod code;
 mod command;
 mod connection;
@@ -32,6 +34,8 @@ mod hosts;
 mod inspect;
 mod keys;
 mod lanes;
+mod leases;
+mod ledger;
 mod listing;
 mod merge;
 mod open;
@@ -57,5 +61,6 @@ mod watch;
 mod writer;
 mod writing;
 
+pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
 pub use options::{Durability, Options};
 pub use store::SqliteStore;

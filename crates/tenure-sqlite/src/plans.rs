@@ -4,7 +4,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, params_from_iter};
 use tenure_store::Order;
 
-use crate::{aside, listing, open, reserve, settle, sweep, tend, views};
+use crate::{aside, check_in, leases, ledger, listing, open, reserve, settle, sweep, tend, views};
 
 /// The plan in SQLite's words, a line a step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -104,4 +104,52 @@ fn what_runs_is_found_among_what_runs() {
         let steps = plan(&conn, sql);
         assert!(steps.iter().any(|step| step.contains("standing_lapse")), "{steps:?}");
     }
+}
+
+#[test]
+fn wishes_about_leases_and_looks_at_them_scan_and_sort_nothing() {
+    let (_directory, conn) = file();
+    for sql in [
+        leases::BY_NAME,
+        leases::PROLONG,
+        leases::LINE,
+        leases::SIT,
+        leases::STAY,
+        leases::STAND_UP,
+        leases::GONE,
+        leases::INFO,
+        leases::PAGE,
+        ledger::TOLD,
+        ledger::PAST,
+        ledger::OLD,
+        ledger::PRUNE,
+        ledger::ENTRY,
+        ledger::BY_TIME,
+        check_in::CHECK_LEASE_SQL,
+        check_in::CHECK_JOB_SQL,
+    ] {
+        is_narrow(&conn, sql);
+    }
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        is_narrow(&conn, &ledger::directed(ledger::ALL, order));
+        is_narrow(&conn, &ledger::directed(ledger::BY_LEASE, order));
+    }
+}
+
+/// A line has at most so many places that a count of them is bounded, and what lapsed at one instant is put
+/// in order by name.
+#[test]
+fn lapsed_leases_are_found_by_their_instants() {
+    let (_directory, conn) = file();
+    let expected =
+        ["SEARCH lease USING INDEX lease_until (until<?)", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"];
+    assert_eq!(plan(&conn, leases::LAPSED), expected);
+}
+
+/// Not through all names, nor through those that were forgotten.
+#[test]
+fn a_page_of_leases_follows_the_names_that_are_shown() {
+    let (_directory, conn) = file();
+    let steps = plan(&conn, leases::PAGE);
+    assert!(steps[0].contains("lease_shown (name>? AND name<?)"), "{steps:?}");
 }

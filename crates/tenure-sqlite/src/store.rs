@@ -26,7 +26,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, backup, hosts, open, views};
+use crate::{Options, apps, backup, hosts, leases, ledger, open, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -187,23 +187,24 @@ impl Jobs for SqliteStore {
 
 impl Leases for SqliteStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.write(|reply| Command::Lease(wishes, reply)))
     }
 
     fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        let name = name.clone();
+        Box::pin(self.read(move |conn, now| leases::info(conn, &name, now)))
     }
 
     fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.read(move |conn, now| leases::page(conn, &ask, now)))
     }
 
     fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.read(move |conn, _| ledger::page(conn, &ask)))
     }
 
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.write(move |reply| Command::PruneLedger(before, reply)))
     }
 }
 
@@ -225,11 +226,12 @@ impl Hosts for SqliteStore {
     }
 
     fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        let (app, program) = (app.clone(), program.to_owned());
+        Box::pin(self.write(move |reply| Command::ClaimApp(app, program, host, reply)))
     }
 
     fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.read(|conn, _| apps::all(conn)))
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {

@@ -22,7 +22,9 @@ impl Writing<'_> {
         let now = self.now.as_micros();
         self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
         self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
-        let more = swept.more || pruned >= limits::PRUNE_JOBS;
+        let gone = self.clear_line(limits::SWEEP_ROWS)?;
+        let lapses_left = self.notice_lapses()?;
+        let more = swept.more || pruned >= limits::PRUNE_JOBS || gone >= limits::SWEEP_ROWS || lapses_left;
         Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
     }
 

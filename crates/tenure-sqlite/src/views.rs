@@ -115,6 +115,7 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
         ahead,
         job: stored.job,
         after: Vec::new(),
+        spoiled_by: None,
         turn: None,
         limit: None,
         queue: Meter::new(Limit::default()),

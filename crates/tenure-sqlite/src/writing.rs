@@ -20,6 +20,8 @@ pub(crate) struct Memory {
     data_version: Option<i64>,
     /// How many wishes to stop the file had seen.
     asked: Option<i64>,
+    /// How many transactions of the file had made a lease free.
+    freed: Option<i64>,
 }
 
 /// A transaction that is being written.
@@ -28,6 +30,8 @@ pub(crate) struct Writing<'w> {
     pub memory: &'w mut Memory,
     pub now: Timestamp,
     pub news: News,
+    /// Whether this transaction has made a lease free.
+    frees: bool,
 }
 
 /// What to tell once the transaction is durable.
@@ -36,6 +40,7 @@ pub(crate) struct News {
     pub is_heard: bool,
     pub due: bool,
     pub asked: bool,
+    pub freed: bool,
     /// Whether another program has written since the last transaction.
     pub others: bool,
     events: Vec<Event>,
@@ -55,6 +60,7 @@ impl Memory {
         let mut memory = Self { epoch, ..Self::default() };
         memory.others_have_written(conn)?;
         memory.others_have_asked(conn)?;
+        memory.others_have_freed(conn)?;
         Ok(memory)
     }
 
@@ -74,11 +80,19 @@ impl Memory {
         Ok(self.asked.replace(asked) != Some(asked))
     }
 
+    /// Whether another process may have made a lease free since this was asked last.
+    fn others_have_freed(&mut self, conn: &Connection) -> Result<bool> {
+        let freed = conn
+            .prepare_cached("SELECT value FROM meta WHERE name = 'freed'")?
+            .query_row([], |row| row.get::<_, i64>(0))?;
+        Ok(self.freed.replace(freed) != Some(freed))
+    }
+
     /// Forgets what may be wrong now.
     pub(crate) fn forget(&mut self) {
         self.lanes.forget();
         self.grants.forget();
-        (self.last_seq, self.asked) = (None, None);
+        (self.last_seq, self.asked, self.freed) = (None, None, None);
     }
 }
 
@@ -97,16 +111,24 @@ impl<'w> Writing<'w> {
             (news.due, news.others) = (true, true);
             // Not on every write of another: it would be answered by renewals, which are writes, too.
             news.asked = memory.others_have_asked(conn)?;
+            news.freed = memory.others_have_freed(conn)?;
         }
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;
         }
-        Ok(Self { conn, memory, now, news })
+        Ok(Self { conn, memory, now, news, frees: false })
     }
 
     /// Writes what is written once a transaction.
     pub(crate) fn finish(self) -> Result<News> {
         self.memory.lanes.flush(self.conn)?;
+        if self.frees {
+            let freed = self
+                .conn
+                .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'freed' RETURNING value")?
+                .query_row([], |row| row.get(0))?;
+            self.memory.freed = Some(freed);
+        }
         Ok(self.news)
     }
 
@@ -151,6 +173,11 @@ impl<'w> Writing<'w> {
         self.memory.asked = Some(asked);
         self.news.asked = true;
         Ok(())
+    }
+
+    /// Tells this process and the others that a lease became free, once for the transaction.
+    pub(crate) fn call_freed(&mut self) {
+        (self.frees, self.news.freed) = (true, true);
     }
 
     /// The smallest fence that may be granted, less one.
@@ -212,6 +239,9 @@ impl News {
         }
         if self.asked {
             bulletin.call_asked();
+        }
+        if self.freed {
+            bulletin.call_freed();
         }
         if self.others {
             bulletin.call_others();

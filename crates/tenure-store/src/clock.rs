@@ -19,7 +19,7 @@ pub struct Moment(Duration);
 impl Moment {
     /// The moment so long after the clock's start.
     #[must_use]
-    pub fn from_start(span: Duration) -> Self {
+    pub const fn from_start(span: Duration) -> Self {
         Self(span)
     }
 

@@ -1,7 +1,11 @@
 //! What can go wrong for a user of the library, by what to do next.
 
-use tenure_core::{Failure, Invalid, JobId};
+use std::time::Duration;
+
+use tenure_core::{Failure, Invalid, JobId, LeaseName, LeaseRefusal};
 use tenure_store::{Fault, Refusal};
+
+use crate::LeaseLost;
 
 /// Why a call did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +44,19 @@ pub enum Error {
         /// What went wrong.
         failure: Option<Failure>,
     },
+    /// The time to wait for a lease was over before it was had.
+    #[error("lease {name} was not had within {} s: {refusal}", waited.as_secs_f64())]
+    WaitOver {
+        /// The lease.
+        name: LeaseName,
+        /// How long it was waited for.
+        waited: Duration,
+        /// Why it was not had when it was last asked for: who holds it, since when, until when.
+        refusal: LeaseRefusal,
+    },
+    /// A lease was lost before this was done.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
     /// The worker's settings cannot work.
     #[error("this worker cannot run: {0}")]
     Settings(String),

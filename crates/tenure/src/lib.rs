@@ -34,6 +34,7 @@ mod draft;
 mod enqueue;
 mod error;
 mod failed;
+mod holding;
 mod job;
 mod jobs;
 mod open;
@@ -51,6 +52,7 @@ pub use draft::Draft;
 pub use enqueue::Enqueue;
 pub use error::Error;
 pub use failed::Failed;
+pub use holding::{FENCE_HEADER, FenceGate, Held, Hold, LeaseLost, LeaseTally, Leases, Loss, Pass, Stale};
 pub use job::Job;
 pub use jobs::{Jobs, Tally};
 pub use open::OpenOptions;
@@ -64,13 +66,14 @@ pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, HostId, Invalid, Job as JobRecord, JobId, Keep,
-    Kind, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Verdict, Why, limits, seconds,
+    Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, Holder, Holding, HostId, Invalid,
+    Job as JobRecord, JobId, Keep, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry,
+    LedgerNote, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
+    StateName, Terms, Timestamp, Ttl, Verdict, What, Why, limits, seconds,
 };
 pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,
-    Store, SystemClock, Want,
+    Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, ManualClock, MemoryStore,
+    Order, Page, PageAsk, QueueInfo, Refusal, Reserve, Store, SystemClock, Want,
 };

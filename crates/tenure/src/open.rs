@@ -1,11 +1,17 @@
 //! Opening a store by its URL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tenure_core::{Invalid, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
 use crate::tender::Tender;
 use crate::{Error, Tenure};
+
+const KEEP_LEDGER: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Whoever wonders who held a lease has at least so long to ask.
+const SHORTEST_KEPT_LEDGER: Duration = Duration::from_secs(3600);
 
 /// How to open a store.
 ///
@@ -20,6 +26,8 @@ pub struct OpenOptions {
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
     tended: bool,
+    keep_ledger: Duration,
+    leases_on_runtime: bool,
     sqlite: tenure_sqlite::Options,
 }
 
@@ -29,6 +37,8 @@ impl Default for OpenOptions {
             clock: Arc::new(SystemClock),
             seed: None,
             tended: true,
+            keep_ledger: KEEP_LEDGER,
+            leases_on_runtime: false,
             sqlite: tenure_sqlite::Options::default(),
         }
     }
@@ -58,6 +68,18 @@ impl OpenOptions {
         self
     }
 
+    /// Keeps the ledger of leases for so long, 1 hour to 100 years. 90 days by default.
+    pub fn keep_ledger(mut self, span: Duration) -> Self {
+        self.keep_ledger = span;
+        self
+    }
+
+    /// As [`Tenure::leases_on_runtime`].
+    pub fn leases_on_runtime(mut self) -> Self {
+        self.leases_on_runtime = true;
+        self
+    }
+
     /// Options of a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
@@ -69,10 +91,16 @@ impl OpenOptions {
     /// # Errors
     /// A URL that is not understood, or a store that cannot be used.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
+        let kept = SHORTEST_KEPT_LEDGER..=limits::LONGEST;
+        if !kept.contains(&self.keep_ledger) {
+            let found = format_args!("{} s", self.keep_ledger.as_secs_f64());
+            return Err(Invalid::new("keep_ledger", found, "1 hour to 100 years").into());
+        }
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
-        let tender = self.tended.then(|| Tender::start(&store, chance()));
-        Ok(Tenure::assemble(store, chance(), tender))
+        let tender = self.tended.then(|| Tender::start(&store, chance(), self.keep_ledger));
+        let tenure = Tenure::assemble(store, chance(), tender);
+        Ok(if self.leases_on_runtime { tenure.leases_on_runtime() } else { tenure })
     }
 
     async fn store(&self, url: &str) -> Result<Arc<dyn Store>, Error> {

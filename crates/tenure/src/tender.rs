@@ -3,21 +3,23 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tenure_store::{Chance, Fault, Store, Tended};
+use tenure_store::{Chance, Fault, Store};
 use tokio::task::JoinHandle;
 
 const BETWEEN: Duration = Duration::from_secs(5);
+/// The ledger is pruned once in so many rounds: its age is counted in days.
+const LEDGER_ROUNDS: u32 = 60;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs and takes lapsed ones. Ends when dropped.
+/// A task that prunes finished jobs and old notes of the ledger, and takes lapsed jobs. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,
 }
 
 impl Tender {
-    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance) -> Self {
-        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance)) }
+    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, keep_ledger: Duration) -> Self {
+        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, keep_ledger)) }
     }
 }
 
@@ -28,14 +30,21 @@ impl Drop for Tender {
 }
 
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
-async fn tend(store: Weak<dyn Store>, chance: Chance) {
+async fn tend(store: Weak<dyn Store>, chance: Chance, keep_ledger: Duration) {
     let (mut wait, mut told) = (Duration::ZERO, false);
+    let mut until_ledger: u32 = 0;
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
         let Some(store) = store.upgrade() else { return };
         let spread = BETWEEN.mul_f64(0.8 + 0.4 * chance.fraction());
-        let outcome = store.tend().await;
+        let mut outcome = store.tend().await.map(|step| step.more);
+        if until_ledger == 0 && outcome.is_ok() {
+            let pruned = store.prune_ledger(clock.now().before(keep_ledger)).await;
+            until_ledger = if matches!(pruned, Ok(pruned) if pruned.more) { 1 } else { LEDGER_ROUNDS };
+            outcome = outcome.and_then(|more| pruned.map(|pruned| more || pruned.more));
+        }
+        until_ledger = until_ledger.saturating_sub(1);
         let Some(pause) = pause_after(&outcome, spread) else { return };
         wait = pause;
         match outcome {
@@ -50,13 +59,13 @@ async fn tend(store: Weak<dyn Store>, chance: Chance) {
     }
 }
 
-/// How long to wait for the next step; `None` if there will be none.
+/// How long to wait for the next step, given whether there is more to do; `None` if there will be none.
 ///
 /// A person may mend a broken store while this program runs: free its disk, give its permissions back.
-fn pause_after(outcome: &Result<Tended, Fault>, spread: Duration) -> Option<Duration> {
+fn pause_after(outcome: &Result<bool, Fault>, spread: Duration) -> Option<Duration> {
     match outcome {
-        Ok(step) if step.more => Some(BETWEEN_FULL_STEPS),
-        Ok(_) | Err(Fault::Unavailable(_) | Fault::Unknown(_) | Fault::Broken(_)) => Some(spread),
+        Ok(true) => Some(BETWEEN_FULL_STEPS),
+        Ok(false) | Err(Fault::Unavailable(_) | Fault::Unknown(_) | Fault::Broken(_)) => Some(spread),
         Err(Fault::Closed) => None,
     }
 }

@@ -1,19 +1,23 @@
 //! The handle on a store.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{HostId, IdSequence, JobId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
 use crate::draft::finish_all;
+use crate::holding::Keeping;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, OpenOptions, Queues};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
+
+/// How long closing waits for leases to be given back.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A handle on a store of jobs. Cloning it is cheap; all clones are the same host.
 #[derive(Clone)]
@@ -26,6 +30,9 @@ struct Inner {
     clock: Arc<dyn Clock>,
     chance: Chance,
     ids: Mutex<IdSequence>,
+    /// As a holder of leases; drawn with the first.
+    host: OnceLock<HostId>,
+    leases: Keeping,
     // Held for its drop: pruning ends with the last handle.
     _tender: Option<Tender>,
 }
@@ -50,7 +57,17 @@ impl Tenure {
 
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
-        Self { inner: Arc::new(Inner { store, clock, chance, ids: Mutex::default(), _tender: tender }) }
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                clock,
+                chance,
+                ids: Mutex::default(),
+                host: OnceLock::new(),
+                leases: Keeping::default(),
+                _tender: tender,
+            }),
+        }
     }
 
     /// Enqueues a job. Say more about it, then await it:
@@ -113,6 +130,12 @@ impl Tenure {
         Queues::new(self)
     }
 
+    /// Taking leases and looking at them.
+    #[must_use]
+    pub fn leases(&self) -> Leases<'_> {
+        Leases::new(self)
+    }
+
     /// Names the one reason why a job is not running, by the same predicate as the claim.
     ///
     /// # Errors
@@ -151,11 +174,27 @@ impl Tenure {
         &self.inner.store
     }
 
+    /// Renews leases on the runtime of whoever takes the first one, instead of a thread apart. Only for a
+    /// runtime whose time is simulated: a task that blocks it loses all leases.
+    #[must_use]
+    pub fn leases_on_runtime(self) -> Self {
+        self.inner.leases.on_runtime();
+        self
+    }
+
     /// Ends the store after all that it has accepted is durable.
+    ///
+    /// Whoever holds a lease is told that it is lost and has two seconds to come to an end; what is let go of
+    /// is given back. What is held for longer lapses by itself.
     ///
     /// # Errors
     /// A fault of the store.
     pub async fn close(self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = self.inner.leases.close() => {}
+            () = self.pause_for(CLOSE_WITHIN) => {}
+        }
         Ok(self.inner.store.close().await?)
     }
 
@@ -181,6 +220,20 @@ impl Tenure {
 
     pub(crate) fn draw_host(&self) -> HostId {
         HostId::new(self.now(), self.inner.chance.bits())
+    }
+
+    pub(crate) fn keeping(&self) -> &Keeping {
+        &self.inner.leases
+    }
+
+    pub(crate) fn draw_lease_id(&self) -> LeaseId {
+        LeaseId::new([self.inner.chance.bits(), self.inner.chance.bits()])
+    }
+
+    /// This handle as a holder of leases.
+    pub(crate) fn holder(&self) -> Holder {
+        let host = *self.inner.host.get_or_init(|| self.draw_host());
+        Holder { host: Some(host), ..Holder::named(&format!("pid {}", std::process::id())) }
     }
 
     pub(crate) async fn pause_for(&self, span: Duration) {

@@ -16,7 +16,8 @@ pub enum LeaseAct {
         by: Holder,
         /// For how long.
         ttl: Ttl,
-        /// If it cannot be had: to keep a place in line for so long.
+        /// If it cannot be had: to keep a place in line for so long, or for two thirds of that if it was
+        /// kept before.
         wait: Option<Duration>,
     },
     /// Go on having it for as long as it was taken for.

@@ -1,10 +1,11 @@
 //! What a store as a whole promises, up to its close.
 
-use tenure_core::Fence;
+use tenure_core::{AppId, Fence};
 
 use super::given::{Given, TTL, cancel_within, decide, held, minutes, queue, want};
+use super::wishes::{acquire, name, wish};
 use super::{Test, test};
-use crate::{Clock, Fault, PageAsk, Renew, Report, Selection};
+use crate::{Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -52,6 +53,14 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.announce(given.holder, "web-1", 1, &[], TTL).await);
     closed(store.retire(given.holder).await);
     closed(store.hosts().await.map(drop));
+    let app = AppId::new("mail").unwrap();
+    closed(store.claim_app(&app, "mail", given.holder).await.map(drop));
+    closed(store.apps().await.map(drop));
+    closed(store.lease(vec![wish("x", acquire(1))]).await.map(drop));
+    closed(store.lease_info(&name("x")).await.map(drop));
+    closed(store.leases(LeasesAsk::default()).await.map(drop));
+    closed(store.ledger(LedgerAsk::default()).await.map(drop));
+    closed(store.prune_ledger(given.now()).await.map(drop));
     closed(store.job(id).await.map(drop));
     closed(store.jobs(PageAsk::default()).await.map(drop));
     closed(store.attempts(id).await.map(drop));

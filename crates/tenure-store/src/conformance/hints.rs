@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Due, JobId, Keep, Progress, StateName, Verdict};
+use tenure_core::{Due, JobId, Keep, Progress, StateName, Ttl, Verdict};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 
 use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds};
+use super::wishes::{FORGET, acquire_for, break_within, leave, queue_up, renew};
 use super::{Test, test};
 use crate::{Change, Event, Happening, Report};
 
@@ -18,6 +19,10 @@ pub(super) fn tests() -> Vec<Test> {
         test(changes_hint_that_something_is_due),
         test(resuming_a_queue_hints_that_something_is_due),
         test(cancelling_a_running_job_hints_at_it),
+        test(giving_a_lease_back_hints_that_it_is_free),
+        test(breaking_a_lease_hints_at_it_to_its_holder_and_to_who_waits),
+        test(making_a_lease_end_sooner_hints_at_it),
+        test(what_frees_no_lease_hints_at_nothing),
         test(the_life_of_a_job_is_told_in_order),
         test(a_lapse_is_told),
         test(what_people_change_is_told),
@@ -73,6 +78,43 @@ async fn resuming_a_queue_hints_that_something_is_due(given: Given) {
 async fn cancelling_a_running_job_hints_at_it(given: Given) {
     let reserved = given.running().await;
     hints(given.store.asked(), given.cancel(reserved.job().id)).await;
+}
+
+async fn giving_a_lease_back_hints_that_it_is_free(given: Given) {
+    let mine = given.hold("x", 1).await;
+    hints(given.store.freed(), given.give_back("x", mine)).await;
+    given.hold("x", 1).await;
+    hints(given.store.freed(), given.wish("x", leave(1))).await;
+}
+
+async fn breaking_a_lease_hints_at_it_to_its_holder_and_to_who_waits(given: Given) {
+    for within in [Some(seconds(20)), Some(seconds(5)), Some(seconds(0))] {
+        given.wish("x", acquire_for(1, Ttl::Endless)).await;
+        let freed = given.store.freed();
+        hints(given.store.asked(), given.wish("x", break_within(within))).await;
+        assert!(freed.has_changed().unwrap(), "they were told that it has no end");
+    }
+}
+
+/// They were told until when, and would sleep until then.
+async fn making_a_lease_end_sooner_hints_at_it(given: Given) {
+    given.hold_for("x", 1, Ttl::For(minutes(60))).await;
+    hints(given.store.freed(), given.wish("x", acquire_for(1, Ttl::For(seconds(5))))).await;
+}
+
+async fn what_frees_no_lease_hints_at_nothing(given: Given) {
+    let freed = given.store.freed();
+    let mine = given.hold("x", 1).await;
+    given.refusal("x", queue_up(2, TTL)).await;
+    given.wish("x", renew(mine)).await;
+    given.pass(seconds(1));
+    given.wish("x", renew(mine)).await;
+    given.wish("x", leave(2)).await;
+    given.wish("x", leave(3)).await;
+    given.refusal("x", FORGET).await;
+    given.pass(TTL);
+    given.wish("x", FORGET).await;
+    assert!(!freed.has_changed().unwrap());
 }
 
 fn heard(events: &mut Receiver<Arc<Event>>) -> Vec<Arc<Event>> {

@@ -8,8 +8,8 @@ use super::given::Given;
 use super::operation::{Answered, Operation, Side};
 use super::{Test, test};
 
-const HISTORIES: u64 = 200;
-const STEPS: usize = 60;
+pub(super) const HISTORIES: u64 = 200;
+pub(super) const STEPS: usize = 60;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![test(every_history_goes_as_it_goes_with_the_reference), test(a_history_can_be_had_again)]
@@ -42,7 +42,7 @@ async fn every_history_goes_as_it_goes_with_the_reference(given: Given) {
     }
 }
 
-fn number_from(variable: &str) -> Option<u64> {
+pub(super) fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number is given"))
 }
 

@@ -27,7 +27,9 @@
 // A test that unwraps fails where it stands, with what it found; there is nobody to hand an error to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod apps;
 mod attempts;
+mod breaks;
 mod change;
 mod closing;
 mod counts;
@@ -38,6 +40,14 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod lease_calls;
+mod lease_histories;
+mod lease_history;
+mod lease_pages;
+mod lease_races;
+mod leases;
+mod ledger;
+mod ledger_pages;
 mod operation;
 mod races;
 mod renew;
@@ -45,8 +55,10 @@ mod report;
 mod reserve;
 mod settle;
 mod tend;
+mod tickets;
 mod unique;
 mod views;
+mod wishes;
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -77,7 +89,9 @@ pub fn run(maker: impl Maker + 'static) -> ExitCode {
 
 fn all() -> Vec<Test> {
     [
+        apps::tests(),
         attempts::tests(),
+        breaks::tests(),
         change::tests(),
         closing::tests(),
         counts::tests(),
@@ -86,12 +100,20 @@ fn all() -> Vec<Test> {
         hints::tests(),
         histories::tests(),
         hosts::tests(),
+        lease_calls::tests(),
+        lease_histories::tests(),
+        lease_pages::tests(),
+        lease_races::tests(),
+        leases::tests(),
+        ledger::tests(),
+        ledger_pages::tests(),
         races::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),
         settle::tests(),
         tend::tests(),
+        tickets::tests(),
         unique::tests(),
         views::tests(),
     ]

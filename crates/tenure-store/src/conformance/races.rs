@@ -15,7 +15,7 @@ use super::operation::{Side, new_ones};
 use super::{Test, race};
 use crate::{Accepted, Change, ChangeOutcome, Enqueued, Filter, Refusal, Renewal, Reserve, Settled};
 
-const CALLERS: usize = 16;
+pub(super) const CALLERS: usize = 16;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -40,7 +40,7 @@ pub(super) fn tests() -> Vec<Test> {
 }
 
 /// Lets every caller do its part at the same time, as far as the machine allows.
-async fn all_at_once<T, Run>(callers: usize, part: impl Fn(usize) -> Run) -> Vec<T>
+pub(super) async fn all_at_once<T, Run>(callers: usize, part: impl Fn(usize) -> Run) -> Vec<T>
 where
     T: Send + 'static,
     Run: Future<Output = T> + Send + 'static,
@@ -63,7 +63,7 @@ where
 }
 
 /// Lets two callers do their parts at the same time.
-async fn both<A, B>(
+pub(super) async fn both<A, B>(
     one: impl Future<Output = A> + Send + 'static,
     other: impl Future<Output = B> + Send + 'static,
 ) -> (A, B)

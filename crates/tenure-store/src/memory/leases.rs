@@ -46,7 +46,7 @@ impl LeaseRows {
         news.freed |= stepped.frees(row.lease.as_ref(), now);
         let Stepped { outcome, lease, notes, ticket } = stepped;
         if let Some(id) = acquisition(&wish.act) {
-            row.sit(id, ticket, &mut self.last_seat);
+            row.sit(id, ticket, &mut self.last_seat, now);
         }
         row.lease = lease.or(row.lease.take());
         news.asked |= notes.iter().any(|note| note.what == What::Broke);
@@ -156,7 +156,7 @@ impl Row {
         }
     }
 
-    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64) {
+    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64, now: Timestamp) {
         match ticket {
             Ticket::AsIs => {}
             Ticket::GivenUp if cfg!(feature = "mutant-place-in-line-stays") => {}
@@ -165,7 +165,7 @@ impl Row {
             }
             Ticket::Kept(until) => {
                 if let Some(seat) = self.line.get_mut(&id) {
-                    seat.until = until;
+                    seat.until = ticket.prolongs(seat.until, now).unwrap_or(seat.until);
                 } else if self.line.len() < limits::LEASE_WAITERS {
                     *last_seat += 1;
                     self.line.insert(id, Seat { number: *last_seat, until });

@@ -96,6 +96,7 @@ impl Rows {
             running,
             ahead,
             after: Vec::new(),
+            spoiled_by: None,
             turn: None,
             limit: None,
             queue: Meter::new(queue.limit),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure::{Chance, Job, JobId, ManualClock, MemoryStore, Store, SystemClock, Tenure};
+use tenure::{Chance, Faults, FaultyStore, Job, JobId, ManualClock, MemoryStore, Store, SystemClock, Tenure};
 use tenure_core::{HostId, Reserved, Timestamp, Verdict};
 use tenure_store::{Clock, Kinds, Reserve, Settled, Want};
 
@@ -113,4 +113,34 @@ pub async fn try_reserve(tenure: &Tenure) -> Vec<Reserved> {
     let want = Want { queue: tenure::QueueName::default(), kinds: Kinds::All, at_most: 10 };
     let ask = Reserve { holder: host(99), ttl: LEASE, wants: vec![want], at_most: 10 };
     tenure.store().reserve(ask).await.unwrap().jobs
+}
+
+/// A handle that takes leases on a store that can be told to misbehave, on a clock that is moved by hand.
+pub struct Leased {
+    pub tenure: Tenure,
+    pub store: Arc<FaultyStore>,
+    pub clock: ManualClock,
+}
+
+pub fn leased() -> Leased {
+    let rig = memory();
+    let store = Arc::new(FaultyStore::new(Arc::clone(&rig.store), Faults::none(1)));
+    let tenure = Tenure::on(Arc::clone(&store) as _, Chance::seeded(1)).leases_on_runtime();
+    Leased { tenure, store, clock: rig.clock }
+}
+
+impl Leased {
+    /// Another program on the same store.
+    pub fn another(&self) -> Tenure {
+        Tenure::on(Arc::clone(&self.store) as _, Chance::seeded(2)).leases_on_runtime()
+    }
+}
+
+/// Lets time pass in short steps, and all that waits for it go on.
+pub async fn pass(clock: &ManualClock, span: Duration) {
+    for _ in 0..span.as_millis() / 100 {
+        settle_down().await;
+        clock.advance(Duration::from_millis(100));
+    }
+    settle_down().await;
 }

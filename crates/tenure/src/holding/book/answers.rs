@@ -1,0 +1,264 @@
+//! What follows from the store's answers.
+
+use std::time::Duration;
+
+use tenure_core::{Fence, LeaseOutcome, LeaseRefusal, Timestamp, Ttl};
+use tenure_store::{Fault, Moment};
+
+use super::entry::{Entry, Had, Kind, Stage};
+use super::{Book, Gone, LOOK, Now, Number, Output, REPEATS, Request, SPREAD, STAY};
+use crate::holding::Loss;
+
+/// An answer to one wish, and when that was sent.
+struct Answer {
+    kind: Kind,
+    outcome: LeaseOutcome,
+    sent: Moment,
+}
+
+impl Book {
+    /// A request was answered: each wish in it by itself.
+    pub(super) fn answered(&mut self, now: Now, number: u64, answer: Result<Vec<LeaseOutcome>, Fault>) {
+        let Some(Request { sent, about }) = self.requests.remove(&number) else { return };
+        let answer = answer.and_then(|outcomes| {
+            let (wishes, answers) = (about.len(), outcomes.len());
+            let odd = || Fault::Broken(format!("the store answered {answers} of {wishes} wishes"));
+            (wishes == answers).then_some(outcomes).ok_or_else(odd)
+        });
+        let chance = self.chance.fraction();
+        match answer {
+            Ok(outcomes) => {
+                for ((entry, kind), outcome) in about.into_iter().zip(outcomes) {
+                    self.compare_clocks(now, entry, &outcome, sent);
+                    self.take_in(now, number, entry, Answer { kind, outcome, sent });
+                }
+            }
+            Err(fault) => {
+                for (entry, _) in about {
+                    if self.is_about(entry, number) {
+                        self.failed(now, entry, &fault, chance);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether this request is the one that is waited for.
+    fn is_about(&self, number: Number, request: u64) -> bool {
+        let asked = self.entries.get(&number).and_then(|entry| entry.asked);
+        asked.is_some_and(|asked| asked.request == request)
+    }
+
+    fn take_in(&mut self, now: Now, request: u64, number: Number, answer: Answer) {
+        let is_awaited = self.is_about(number, request);
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if is_awaited {
+            entry.asked = None;
+            (entry.tries, entry.slow) = (0, 0);
+        }
+        match (&entry.stage, answer.kind) {
+            (Stage::Had(_), Kind::Renew) => self.renewed(now, number, answer),
+            // What is not awaited any more is asked again under the same id.
+            (Stage::Wanted(_), Kind::Acquire) if is_awaited => self.acquired(now, number, answer),
+            (Stage::Leaving(_), Kind::Acquire) if is_awaited => self.acquired_too_late(now, number, &answer),
+            (Stage::Leaving(_), Kind::GiveBack) => self.given_back(number, &answer.outcome),
+            _ => {}
+        }
+        self.place(number);
+    }
+
+    fn acquired(&mut self, now: Now, number: Number, answer: Answer) {
+        match answer.outcome {
+            LeaseOutcome::Granted { fence, until } => self.granted(now, number, (fence, until), answer.sent),
+            LeaseOutcome::Refused(refusal) => self.refused(now, number, refusal),
+            other => self.odd(now, number, &other),
+        }
+    }
+
+    fn granted(&mut self, now: Now, number: Number, grant: (Fence, Option<Timestamp>), sent: Moment) {
+        let chance = self.chance.fraction();
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let (fence, until) = grant;
+        let deadline = entry.beat.deadline(sent);
+        if deadline.is_some_and(|deadline| deadline <= now.moment) {
+            // The answer took so long that it says nothing about now. Asked again, the time starts again.
+            let late = Fault::Unknown("the answer came when the lease was over".to_owned());
+            return self.failed(now, number, &late, chance);
+        }
+        let since = match entry.beat.ttl() {
+            Ttl::For(span) => until.map_or(now.time, |until| until.before(span)),
+            Ttl::Endless => now.time,
+        };
+        let renew = sent.after(entry.beat.renew_after(chance));
+        entry.stage = Stage::Had(Had { fence, since, until, sent, deadline, renew, doubtful: false });
+        self.tally.held += 1;
+        self.leave_line(number);
+        self.out.push(Output::Granted { number, fence, until, deadline });
+    }
+
+    fn refused(&mut self, now: Now, number: Number, refusal: LeaseRefusal) {
+        let chance = self.chance.fraction();
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let is_first = self.lines.get(&entry.name).and_then(|line| line.first()) == Some(&number);
+        let Stage::Wanted(wanted) = &mut entry.stage else { return };
+        if wanted.waits {
+            let pause = if is_first { until_look(&refusal, now, chance) } else { STAY };
+            wanted.next = Some(now.moment.after(pause));
+            (wanted.looks, wanted.last) = (true, Some(Ok(refusal)));
+            return;
+        }
+        self.out.push(Output::Refused { number, refusal });
+        self.give_up(now, number);
+    }
+
+    /// It was asked for by somebody who has gone since.
+    fn acquired_too_late(&mut self, now: Now, number: Number, answer: &Answer) {
+        let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get_mut(&number) else {
+            return;
+        };
+        if let LeaseOutcome::Granted { fence, .. } = answer.outcome {
+            leaving.fence = Some(fence);
+        }
+        leaving.next = now.moment;
+    }
+
+    fn renewed(&mut self, now: Now, number: Number, answer: Answer) {
+        let chance = self.chance.fraction();
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let beat = entry.beat;
+        let Stage::Had(had) = &mut entry.stage else { return };
+        match answer.outcome {
+            // Not even a good answer counts after the deadline: somebody may have looked meanwhile.
+            _ if had.deadline.is_some_and(|deadline| deadline <= now.moment) => self.expire(now, number),
+            LeaseOutcome::Renewed { .. } if answer.sent < had.sent => {}
+            LeaseOutcome::Renewed { until } => {
+                let deadline = beat.deadline(answer.sent);
+                (had.sent, had.until, had.deadline) = (answer.sent, until, deadline);
+                (had.renew, had.doubtful) = (answer.sent.after(beat.renew_after(chance)), false);
+                self.tally.renewals += 1;
+                self.out.push(Output::Renewed { number, until, deadline });
+            }
+            LeaseOutcome::RenewedLate { lapsed, .. } => self.lose(number, Loss::Expired { at: lapsed }),
+            LeaseOutcome::Refused(refusal) => self.lose(number, loss_by(&refusal)),
+            other => self.odd(now, number, &other),
+        }
+    }
+
+    fn given_back(&mut self, number: Number, outcome: &LeaseOutcome) {
+        let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get(&number) else { return };
+        let end = match outcome {
+            // It may have been given back by an earlier try whose answer was lost.
+            LeaseOutcome::Refused(refusal) if !leaving.unknown => Gone::Lost(loss_by(refusal)),
+            _ => Gone::Free,
+        };
+        self.gone(number, end);
+    }
+
+    /// The answer did not come in time.
+    pub(super) fn unanswered(&mut self, now: Now, number: Number) {
+        let chance = self.chance.fraction();
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.slow = entry.slow.saturating_add(1);
+        let waited = entry.asked.map_or(Duration::ZERO, |asked| asked.until.since(asked.sent));
+        let fault = Fault::Unknown(format!("no answer within {} ms", waited.as_millis()));
+        self.failed(now, number, &fault, chance);
+    }
+
+    /// A try came to nothing, or nobody knows what it came to.
+    fn failed(&mut self, now: Now, number: Number, fault: &Fault, chance: f64) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.asked = None;
+        entry.tries = entry.tries.saturating_add(1);
+        let (tries, next) = (entry.tries, now.moment.after(entry.beat.pause(entry.tries, chance)));
+        let is_unknown = matches!(fault, Fault::Unknown(_));
+        match &mut entry.stage {
+            Stage::Had(had) => {
+                had.renew = next;
+                if !std::mem::replace(&mut had.doubtful, true) {
+                    self.tally.doubtful += 1;
+                    self.out.push(Output::Doubtful { number, fault: fault.clone() });
+                }
+            }
+            Stage::Wanted(wanted) => {
+                wanted.unknown |= is_unknown;
+                wanted.next = Some(next);
+                let goes_on = if wanted.waits { fault.is_passing() } else { is_unknown && tries <= REPEATS };
+                if goes_on {
+                    wanted.last = Some(Err(fault.clone()));
+                } else {
+                    self.out.push(Output::Failed { number, fault: fault.clone() });
+                    self.give_up(now, number);
+                }
+            }
+            Stage::Leaving(leaving) => {
+                leaving.unknown |= is_unknown;
+                leaving.next = next;
+                leaving.fault = Some(fault.clone());
+                if *fault == Fault::Closed {
+                    self.gone(number, Gone::Unheard(Fault::Closed));
+                }
+            }
+            Stage::Lost { .. } => {}
+        }
+        self.place(number);
+    }
+
+    fn odd(&mut self, now: Now, number: Number, outcome: &LeaseOutcome) {
+        let fault = Fault::Broken(format!("the store answered {outcome:?} to another wish"));
+        self.failed(now, number, &fault, 1.0);
+    }
+
+    /// Compares how long it has been by the store's clock and by this host's.
+    fn compare_clocks(&mut self, now: Now, number: Number, outcome: &LeaseOutcome, sent: Moment) {
+        let (LeaseOutcome::Granted { until: Some(until), .. } | LeaseOutcome::Renewed { until: Some(until) }) =
+            outcome
+        else {
+            return;
+        };
+        let Some(Ttl::For(span)) = self.entries.get(&number).map(|entry| entry.beat.ttl()) else { return };
+        let (shown, got) = (until.before(span), now.moment);
+        let Some((last_shown, last_sent, last_got)) = self.store_time.replace((shown, sent, got)) else {
+            return;
+        };
+        let (least, most) = (sent.since(last_got), got.since(last_sent));
+        let margin = Duration::from_secs(1).max(most / 10);
+        let (ahead, behind) = (shown.since(last_shown), last_shown.since(shown));
+        let step = if ahead > most + margin {
+            Some((ahead - most, true))
+        } else if ahead + margin < least || behind > margin {
+            Some((least + behind - ahead.min(least), false))
+        } else {
+            None
+        };
+        if let Some((by, ahead)) = step {
+            self.tally.clock_steps += 1;
+            self.out.push(Output::ClockStepped { by, ahead });
+        }
+    }
+}
+
+/// When who waits looks again: when the lease can be had, or after a while.
+fn until_look(refusal: &LeaseRefusal, now: Now, chance: f64) -> Duration {
+    let spread = SPREAD.mul_f64(chance);
+    let free = match refusal {
+        LeaseRefusal::Held { until, .. } => until.map(|until| until.since(now.time) + spread),
+        LeaseRefusal::Breaking { until } => Some(until.since(now.time) + spread),
+        LeaseRefusal::Awaited { again, .. } => Some(again.since(now.time)),
+        LeaseRefusal::WrongId
+        | LeaseRefusal::Lost { .. }
+        | LeaseRefusal::Lapsed { .. }
+        | LeaseRefusal::Broken
+        | LeaseRefusal::NotHeld => None,
+    };
+    free.unwrap_or(LOOK).min(LOOK)
+}
+
+/// How a holder lost what it is refused.
+fn loss_by(refusal: &LeaseRefusal) -> Loss {
+    match refusal {
+        LeaseRefusal::Lost { fence } | LeaseRefusal::Held { fence, .. } => Loss::TakenAway { fence: *fence },
+        LeaseRefusal::Lapsed { at } => Loss::Expired { at: *at },
+        LeaseRefusal::Broken | LeaseRefusal::Breaking { .. } => Loss::Broken,
+        LeaseRefusal::WrongId | LeaseRefusal::NotHeld | LeaseRefusal::Awaited { .. } => Loss::Released,
+    }
+}
