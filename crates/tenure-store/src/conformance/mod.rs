@@ -27,6 +27,7 @@
 // A test that unwraps fails where it stands, with what it found; there is nobody to hand an error to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod after;
 mod apps;
 mod attempts;
 mod breaks;
@@ -40,6 +41,7 @@ mod given;
 mod hints;
 mod histories;
 mod hosts;
+mod keyed;
 mod lease_calls;
 mod lease_histories;
 mod lease_history;
@@ -48,12 +50,17 @@ mod lease_races;
 mod leases;
 mod ledger;
 mod ledger_pages;
+mod limit;
 mod operation;
+mod ordering;
+mod queue_limit;
 mod races;
+mod rate;
 mod renew;
 mod report;
 mod reserve;
 mod settle;
+mod share;
 mod tend;
 mod tickets;
 mod unique;
@@ -89,6 +96,7 @@ pub fn run(maker: impl Maker + 'static) -> ExitCode {
 
 fn all() -> Vec<Test> {
     [
+        after::tests(),
         apps::tests(),
         attempts::tests(),
         breaks::tests(),
@@ -107,11 +115,16 @@ fn all() -> Vec<Test> {
         leases::tests(),
         ledger::tests(),
         ledger_pages::tests(),
+        limit::tests(),
+        ordering::tests(),
+        queue_limit::tests(),
         races::tests(),
+        rate::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),
         settle::tests(),
+        share::tests(),
         tend::tests(),
         tickets::tests(),
         unique::tests(),

@@ -34,6 +34,21 @@ impl Rows {
     }
 
     fn decide_new(&self, plan: &Plan<'_>, new: &NewJob, now: Timestamp) -> Result<Accepted, Refusal> {
+        let answer = self.decide_key(plan, new, now)?;
+        match answer {
+            Accepted::New(_) | Accepted::Replaced { .. } => self.find_awaited(plan, new).map(|()| answer),
+            Accepted::Repeated(_) | Accepted::Existing(_) => Ok(answer),
+        }
+    }
+
+    /// Refuses a job that waits for one that is not there.
+    fn find_awaited(&self, plan: &Plan<'_>, new: &NewJob) -> Result<(), Refusal> {
+        let awaited = new.terms.after.iter().flat_map(|after| &after.jobs);
+        let is_there = |id: &JobId| self.places.contains_key(id) || plan.stored.contains_key(id);
+        awaited.copied().find(|id| !is_there(id)).map_or(Ok(()), |id| Err(Refusal::NoSuchJob(id)))
+    }
+
+    fn decide_key(&self, plan: &Plan<'_>, new: &NewJob, now: Timestamp) -> Result<Accepted, Refusal> {
         if let Some(repeats) = self.repeats(plan, new, now) {
             return if repeats { Ok(Accepted::Repeated(new.id)) } else { Err(Refusal::IdTaken(new.id)) };
         }

@@ -7,20 +7,25 @@
 
 mod change;
 mod enqueue;
+mod gates;
 mod hosts;
 mod keys;
 mod leases;
 mod limits;
 mod lines;
 mod news;
+mod orders;
 mod reserve;
 mod rows;
 mod settle;
+mod shares;
+mod standing;
 mod step;
 mod tend;
 #[cfg(test)]
 mod tests;
 mod views;
+mod waits;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +106,7 @@ impl Jobs for MemoryStore {
 
     fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
         self.answer(move |rows, now| Turn {
-            settled: settlements.iter().map(|settlement| rows.settle(settlement, now)).collect(),
+            settled: rows.settle_all(&settlements, now),
             reservation: then.map(|ask| rows.reserve(&ask, now)).unwrap_or_default(),
         })
     }
@@ -216,7 +221,7 @@ impl Views for MemoryStore {
 
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let queue = queue.clone();
-        self.answer(move |rows, _| rows.set_queue_limit(queue, limit))
+        self.answer(move |rows, now| rows.set_queue_limit(queue, limit, now))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -1,10 +1,10 @@
 //! Handing out due jobs.
 
-use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use tenure_core::{Reserved, Timestamp, claimable, limits};
 
-use super::rows::{Place, Rows};
+use super::rows::{Place, Queue, Rows};
 use super::step::Step;
 use crate::{Reservation, Reserve, Want};
 
@@ -15,36 +15,46 @@ impl Rows {
         let at_most = ask.at_most.min(limits::RESERVE_JOBS);
         let mut jobs = Vec::new();
         for want in &ask.wants {
-            for seq in self.next_of(want, at_most - jobs.len(), now) {
-                self.write(seq, Step::Granted(ask.holder, now.after(ask.ttl)), now);
-                jobs.extend(self.jobs.get(&seq).map(|row| Reserved::granted(row.job.clone())));
+            let mut behind = None;
+            for _ in 0..want.at_most.min(at_most - jobs.len()) {
+                // Each grant may take the room that the next would have needed.
+                let Some(place) = self.next_of(want, behind, now) else { break };
+                self.write(place.seq, Step::Granted(ask.holder, now.after(ask.ttl)), now);
+                jobs.extend(self.jobs.get(&place.seq).map(|row| Reserved::granted(row.job.clone())));
+                behind = Some(place);
             }
         }
-        Reservation { jobs, next_due: self.next_due() }
+        Reservation { jobs, next_due: self.next_due(now) }
     }
 
-    /// The next jobs of one want: the lines of its kinds, merged.
-    fn next_of(&self, want: &Want, at_most: usize, now: Timestamp) -> Vec<u64> {
-        let Some(queue) = self.queues.get(&want.queue) else { return Vec::new() };
+    /// The next job of one want: the first of the lines of its kinds.
+    fn next_of(&self, want: &Want, behind: Option<Place>, now: Timestamp) -> Option<Place> {
+        let queue = self.queues.get(&want.queue)?;
+        if queue.meter().room(now) == 0 {
+            return None;
+        }
         let wanted = queue.line.iter().filter(|(kind, _)| want.kinds.take(kind));
-        let lines = wanted.map(|(_, line)| line.iter().copied());
-        let mut heads: BTreeMap<Place, _> =
-            lines.filter_map(|mut line| line.next().map(|head| (head, line))).collect();
-        let merged = std::iter::from_fn(|| {
-            let (first, mut rest) = heads.pop_first()?;
-            heads.extend(rest.next().map(|head| (head, rest)));
-            Some(first)
-        });
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
         // A clock that was stepped back makes due jobs wait again.
         let is_claimable = |place: &Place| {
             self.jobs.get(&place.seq).is_some_and(|row| claimable(&row.job.state, queue.paused, now).is_ok())
         };
-        merged.filter(is_claimable).take(at_most.min(want.at_most)).map(|place| place.seq).collect()
+        wanted.filter_map(|(_, line)| line.range((from, Bound::Unbounded)).copied().find(is_claimable)).min()
     }
 
-    /// When time will next make something due.
-    fn next_due(&self) -> Option<Timestamp> {
+    /// When time, or another turn, will next make something due.
+    fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         let first = |(at, _): &(Timestamp, u64)| *at;
-        self.later.first().map(first).into_iter().chain(self.held.first().map(first)).min()
+        let times = self.later.first().map(first).into_iter().chain(self.held.first().map(first));
+        let room_in_limits = self.limits.grow.first().map(|(at, _)| *at);
+        let room_in_queues = self.queues.values().filter_map(|queue| queue.next_room(now)).min();
+        times.chain(room_in_limits).chain(room_in_queues).chain(self.waits.has_news().then_some(now)).min()
+    }
+}
+
+impl Queue {
+    /// When time alone makes room for what waits in it, if it has none.
+    fn next_room(&self, now: Timestamp) -> Option<Timestamp> {
+        self.meter().next_room(now).filter(|_| !self.line.is_empty())
     }
 }

@@ -1,17 +1,20 @@
 //! The tables: rows, and the indexes and counters that are kept in step with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, Epoch, HostId, Job, JobId, Kind, Priority, QueueName, State, StateName, Timestamp,
+    AppId, AppUse, Attempt, Block, Bucket, Epoch, HostId, Job, JobId, Kind, Limit, Meter, Priority,
+    QueueName, State, StateName, Timestamp,
 };
 
 use super::keys::Keys;
 use super::leases::LeaseRows;
-use super::limits::Limits;
+use super::limits::{Limits, Use};
 use super::lines::Lines;
 use super::news::News;
+use super::orders::Orders;
+use super::shares::{Round, Shares};
+use super::waits::Waits;
 use crate::Host;
 
 /// All that the store keeps. Rows and what is derived from them are written by [`Rows::write`] alone.
@@ -41,6 +44,12 @@ pub(super) struct Rows {
     pub leases: LeaseRows,
     /// The limits of limit keys.
     pub limits: Limits,
+    /// Whose turn it is among the jobs of an ordering key.
+    pub orders: Orders,
+    /// Who is served in which round.
+    pub shares: Shares,
+    /// Which jobs wait for which others.
+    pub waits: Waits,
     /// Which program uses which app id.
     pub apps: BTreeMap<AppId, AppUse>,
     /// Hosts that announced themselves.
@@ -55,27 +64,35 @@ pub(super) struct Row {
     pub job: Job,
     /// The state under which it is counted. A waiting job counts as scheduled until a turn finds it due.
     pub counted: StateName,
+    /// In which round it is served, if it is in line.
+    pub round: Option<Round>,
     /// Its attempts that ended, oldest first.
     pub ended: VecDeque<Attempt>,
     pub lines: Lines,
 }
 
 /// A queue and the jobs in it that a turn looks at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
     pub paused: bool,
     /// The limit of all its jobs together.
-    pub limit: tenure_core::Limit,
+    pub limit: Limit,
+    /// What is left of its rate.
+    pub bucket: Bucket,
     /// Due jobs by kind, each kind in line.
     pub line: BTreeMap<Kind, BTreeSet<Place>>,
+    /// The same jobs by when they came due.
+    dues: BTreeSet<(Timestamp, u64)>,
     /// Running jobs.
     pub running: BTreeSet<u64>,
 }
 
-/// A place in line: who is served first, then since when it has been due, then who came first.
+/// A place in line: who is served first, then in which round, then since when it has been due, then who came
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub priority: Priority,
+    pub round: u64,
     pub due: Timestamp,
     pub seq: u64,
 }
@@ -86,8 +103,10 @@ enum Spot {
     Later(Timestamp),
     /// It is due.
     InLine(Place),
-    /// Something else than time keeps it.
+    /// Something else than time keeps it from its line.
     Blocked,
+    /// It is in line, and its limit has no room for it.
+    Shut(Place),
     /// It runs and is taken from its holder then.
     Held(Timestamp),
     /// It has ended and is removed then, if ever.
@@ -115,17 +134,24 @@ impl Rows {
                 self.queue(&job.queue);
                 self.later.insert((due, job.seq));
             }
-            Spot::InLine(place) => {
-                self.queue(&job.queue).line.entry(job.kind.clone()).or_default().insert(place);
-            }
+            Spot::InLine(place) => self.queue(&job.queue).join_line(&job.kind, place),
             Spot::Held(until) => {
                 self.held.insert((until, job.seq));
                 self.queue(&job.queue).running.insert(job.seq);
             }
-            Spot::Blocked => {
+            Spot::Blocked | Spot::Shut(_) => {
                 self.queue(&job.queue);
             }
             Spot::Kept(until) => self.kept.extend(until.map(|until| (until, job.seq))),
+        }
+        if let Some(using) = row.using() {
+            self.limits.enter(job, using);
+        }
+        if let Some((key, stand)) = row.stand() {
+            self.orders.enter(key, job.seq, stand);
+        }
+        if let Some(round) = row.round {
+            self.shares.enter(job, round);
         }
     }
 
@@ -142,10 +168,19 @@ impl Rows {
                 self.held.remove(&(until, job.seq));
                 self.queue(&job.queue).running.remove(&job.seq);
             }
-            Spot::Blocked => {}
+            Spot::Blocked | Spot::Shut(_) => {}
             Spot::Kept(until) => {
                 until.map(|until| self.kept.remove(&(until, job.seq)));
             }
+        }
+        if let Some(using) = row.using() {
+            self.limits.strike(job, using);
+        }
+        if let Some((key, _)) = row.stand() {
+            self.orders.strike(key, job.seq);
+        }
+        if let Some(round) = row.round {
+            self.shares.strike(job, round);
         }
     }
 
@@ -171,7 +206,7 @@ impl Row {
     /// A row of a job that came in.
     pub fn new(job: Job, now: Timestamp) -> Self {
         let counted = job.state.name(now);
-        Self { job, counted, ended: VecDeque::new(), lines: Lines::default() }
+        Self { job, counted, round: None, ended: VecDeque::new(), lines: Lines::default() }
     }
 
     /// All its attempts, oldest first, the running one included.
@@ -187,20 +222,50 @@ impl Row {
         Some(Attempt { attempt, delivery, fence, holder, started, ended: None, failure: None })
     }
 
-    /// Its place in line, were it due at `due`.
-    pub fn place(&self, due: Timestamp) -> Place {
-        Place { priority: self.job.priority, due, seq: self.job.seq }
+    /// Its place in line, were it due at `due` and served in that round.
+    pub fn place(&self, due: Timestamp, round: u64) -> Place {
+        Place { priority: self.job.priority, round, due, seq: self.job.seq }
+    }
+
+    /// Its place in line, if it is in line.
+    pub fn place_in_line(&self) -> Option<Place> {
+        Some(self.place(self.job.state.due()?, self.round?.number()))
+    }
+
+    fn round_number(&self) -> u64 {
+        self.round.map_or(0, Round::number)
+    }
+
+    /// Whether the next turn takes it from its holder.
+    pub fn is_overheld(&self, now: Timestamp) -> bool {
+        self.held_until().is_some_and(|until| until <= now)
+    }
+
+    /// When it is taken from its holder, if it has one.
+    fn held_until(&self) -> Option<Timestamp> {
+        let State::Running { until, .. } = self.job.state else { return None };
+        Some(self.job.cancel.as_ref().map_or(until, |cancel| cancel.deadline.min(until)))
     }
 
     fn spot(&self) -> Spot {
         match self.job.state {
             State::Waiting { due, .. } if self.counted == StateName::Scheduled => Spot::Later(due),
-            State::Waiting { due, .. } => Spot::InLine(self.place(due)),
-            State::Blocked { .. } => Spot::Blocked,
-            State::Running { until, .. } => {
-                Spot::Held(self.job.cancel.as_ref().map_or(until, |cancel| cancel.deadline.min(until)))
-            }
+            State::Waiting { due, .. } => Spot::InLine(self.place(due, self.round_number())),
+            State::Blocked { on: Block::Limit, due, .. } => Spot::Shut(self.place(due, self.round_number())),
+            State::Blocked { on: Block::Jobs | Block::Order, .. } => Spot::Blocked,
+            State::Running { until, .. } => Spot::Held(self.held_until().unwrap_or(until)),
             State::Finished { .. } => Spot::Kept(self.job.expires),
+        }
+    }
+
+    /// How it uses its limit; `None` once it has ended.
+    fn using(&self) -> Option<Use> {
+        match self.spot() {
+            Spot::Later(_) | Spot::Blocked => Some(Use::None),
+            Spot::InLine(place) => Some(Use::Queued(place)),
+            Spot::Shut(place) => Some(Use::Blocked(place)),
+            Spot::Held(_) => Some(Use::Running),
+            Spot::Kept(_) => None,
         }
     }
 
@@ -209,10 +274,29 @@ impl Row {
     }
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            paused: false,
+            limit: Limit::default(),
+            bucket: Bucket::FULL,
+            line: BTreeMap::new(),
+            dues: BTreeSet::new(),
+            running: BTreeSet::new(),
+        }
+    }
+}
+
 impl Queue {
+    /// Its limit, and what uses it up.
+    pub fn meter(&self) -> Meter {
+        let running = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+        Meter { limit: self.limit, running, bucket: self.bucket }
+    }
+
     /// Since when its longest waiting job has been due, as far as turns have found them due.
     pub fn oldest_due(&self) -> Option<Timestamp> {
-        self.line.values().filter_map(oldest_of).min()
+        self.dues.first().map(|(due, _)| *due)
     }
 
     /// How many due jobs stand before this place, counted up to `at_most`.
@@ -221,23 +305,18 @@ impl Queue {
         before.filter(|place| place.due <= now).take(at_most).count()
     }
 
+    fn join_line(&mut self, kind: &Kind, place: Place) {
+        self.line.entry(kind.clone()).or_default().insert(place);
+        self.dues.insert((place.due, place.seq));
+    }
+
     fn leave_line(&mut self, kind: &Kind, place: Place) {
         let Some(line) = self.line.get_mut(kind) else { return };
         line.remove(&place);
+        self.dues.remove(&(place.due, place.seq));
         // A kind that is gone from the queue shall cost a turn nothing.
         if line.is_empty() {
             self.line.remove(kind);
         }
     }
-}
-
-/// The longest due of one line. The first of each priority is its oldest, so it goes from one
-/// priority to the next instead of through the line.
-fn oldest_of(line: &BTreeSet<Place>) -> Option<Timestamp> {
-    let first = line.first().copied();
-    let next = |place: &Place| {
-        let last = Place { due: Timestamp::LAST, seq: u64::MAX, ..*place };
-        line.range((Bound::Excluded(last), Bound::Unbounded)).next().copied()
-    };
-    std::iter::successors(first, next).map(|place| place.due).min()
 }

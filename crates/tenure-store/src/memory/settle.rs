@@ -22,8 +22,21 @@ impl Rows {
         Renewal::Held(Holds { until, cancel })
     }
 
+    /// Ends ownerships; each answer tells where its job stands when all of them are written.
+    pub fn settle_all(&mut self, settlements: &[Settlement], now: Timestamp) -> Vec<Settled> {
+        let mut settled: Vec<Settled> = settlements.iter().map(|one| self.settle(one, now)).collect();
+        for (settled, settlement) in settled.iter_mut().zip(settlements) {
+            if let Settled::Done(name) = settled
+                && let Some(job) = self.job_at(settlement.seq(), settlement.id())
+            {
+                *name = job.state.name(now);
+            }
+        }
+        settled
+    }
+
     /// Ends one ownership. Until somebody has noticed that it lapsed, its holder may still do so.
-    pub fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
+    fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
         let Some(job) = self.job_at(settlement.seq(), settlement.id()) else { return Settled::Gone };
         if job.fence != settlement.fence() && !cfg!(feature = "mutant-settle-unfenced") {
             return Settled::Fenced;

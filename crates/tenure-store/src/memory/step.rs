@@ -1,5 +1,7 @@
 //! The steps of a job: the one place where rows are written.
 
+use std::sync::Arc;
+
 use tenure_core::{
     Attempt, CancelRequest, HostId, Job, NewJob, Priority, Progress, QueueName, State, StateName, Timestamp,
     Transition, Window, limits,
@@ -14,6 +16,14 @@ use crate::Happening;
 pub(super) enum Step {
     /// A turn or a step of tending found it due.
     CameDue,
+    /// A turn or a step of tending found that it need not wait for other jobs any more.
+    Freed,
+    /// It is its turn among the jobs of its ordering key.
+    GotTurn,
+    /// There is room for it in its limit.
+    Opened,
+    /// There is no room for it in its limit any more.
+    Shut,
     /// A holder owns it until then.
     Granted(HostId, Timestamp),
     /// Its holder has it until then.
@@ -36,33 +46,70 @@ pub(super) enum Step {
     Pruned,
 }
 
+impl Step {
+    /// Whether it may let others go on, taken by a job that has ended or not.
+    fn lets_go_on(&self, has_ended: bool) -> bool {
+        match self {
+            Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) => false,
+            Self::Deleted | Self::Pruned => !has_ended,
+            Self::CameDue
+            | Self::Freed
+            | Self::GotTurn
+            | Self::Opened
+            | Self::Shut
+            | Self::Granted(..)
+            | Self::Became(_)
+            | Self::Moved(_)
+            | Self::Reprioritised(_)
+            | Self::Rescheduled(_) => true,
+        }
+    }
+}
+
 impl Rows {
     /// Keeps a new job at the next place in the order of acceptance.
     pub fn accept(&mut self, new: &NewJob, now: Timestamp) {
         self.last_seq += 1;
-        let row = Row::new(new.accepted(self.last_seq, now), now);
-        if let Some(unique) = &row.job.terms.unique {
+        let mut row = Row::new(new.accepted(self.last_seq, now), now);
+        let terms = Arc::clone(&row.job.terms);
+        if let Some(unique) = &terms.unique {
             self.keys.take(unique.key, Hold { job: row.job.id, until: unique.window.until(now) });
         }
+        self.limits.hear(&row.job);
+        self.let_wait(&row.job, now);
+        self.stand(&mut row, now);
         self.places.insert(row.job.id, row.job.seq);
         self.news.due = true;
         self.news.note(&row.job, now, || Happening::Enqueued);
         self.index(&row);
         self.jobs.insert(row.job.seq, Box::new(row));
+        self.pass_on(&terms, now);
     }
 
-    /// Takes one step of one job: the row, its indexes and counters, the record of its attempt, its
-    /// unique key and what there is to tell change together, here and nowhere else.
+    /// Takes one step of one job, and lets go on who waited for that.
     pub fn write(&mut self, seq: u64, step: Step, now: Timestamp) {
+        let Some(row) = self.jobs.get(&seq) else { return };
+        let terms = Arc::clone(&row.job.terms);
+        let lets_go_on = step.lets_go_on(row.job.state.is_finished());
+        self.write_row(seq, step, now);
+        if lets_go_on {
+            self.pass_on(&terms, now);
+        }
+    }
+
+    /// Writes one step of one job: the row, its indexes and counters, the record of its attempt, its
+    /// unique key and what there is to tell change together, here and nowhere else.
+    pub fn write_row(&mut self, seq: u64, step: Step, now: Timestamp) {
         let Some(mut row) = self.jobs.remove(&seq) else { return };
         self.unindex(&row);
         match step {
-            Step::CameDue => row.counted = StateName::Queued,
-            Step::Granted(holder, until) => {
-                row.job = row.job.granted(holder, self.epoch, now, until);
-                row.counted = StateName::Running;
-                self.news.note(&row.job, now, || Happening::Started { attempt: row.job.attempt });
+            Step::CameDue | Step::Freed | Step::GotTurn => self.stand(&mut row, now),
+            Step::Opened => {
+                row.open();
+                self.news.due = true;
             }
+            Step::Shut => row.shut(),
+            Step::Granted(holder, until) => self.grant(&mut row, holder, until, now),
             Step::Renewed(until) => {
                 if let State::Running { holder, due, .. } = row.job.state {
                     row.job.state = State::Running { holder, until, due };
@@ -83,14 +130,16 @@ impl Rows {
             Step::Became(transition) => row = self.enter(row, *transition, now),
             Step::Moved(queue) => {
                 row.job.queue = queue;
+                self.stand_anew(&mut row, now);
                 self.news.due = true;
             }
-            Step::Reprioritised(priority) => row.job.priority = priority,
+            Step::Reprioritised(priority) => {
+                row.job.priority = priority;
+                self.stand_anew(&mut row, now);
+            }
             Step::Rescheduled(due) => {
-                if let State::Waiting { why, .. } = row.job.state {
-                    row.job.state = State::Waiting { due, why };
-                }
-                row.counted = row.job.state.name(now);
+                row.put_off_to(due);
+                self.stand(&mut row, now);
                 self.news.due = true;
                 self.news.note(&row.job, now, || Happening::Became { state: row.counted, failure: None });
             }
@@ -98,6 +147,9 @@ impl Rows {
                 self.news.note(&row.job, now, || Happening::Deleted);
                 if let Some(unique) = &row.job.terms.unique {
                     self.keys.free(unique.key, row.job.id);
+                }
+                if !row.job.state.is_finished() {
+                    self.news.due |= self.waits.ended(&row.job, None);
                 }
                 self.places.remove(&row.job.id);
                 return;
@@ -112,15 +164,36 @@ impl Rows {
         self.jobs.insert(seq, row);
     }
 
+    fn grant(&mut self, row: &mut Row, holder: HostId, until: Timestamp, now: Timestamp) {
+        if let Some(round) = row.round.take() {
+            self.shares.granted(&row.job, round);
+        }
+        self.limits.granted(&row.job, now);
+        let queue = self.queue(&row.job.queue);
+        queue.bucket = queue.meter().started(1, now).bucket;
+        row.job = row.job.clone().granted(holder, self.epoch, now, until);
+        row.counted = StateName::Running;
+        self.news.note(&row.job, now, || Happening::Started { attempt: row.job.attempt });
+    }
+
     /// Lets a row leave its state for another one.
     fn enter(&mut self, mut row: Box<Row>, transition: Transition, now: Timestamp) -> Box<Row> {
         row.record(&transition, now);
         let was_finished = row.job.state.is_finished();
         let failure = transition.failure.clone().filter(|_| self.news.heard);
         row.job = row.job.after(transition);
-        row.counted = row.job.state.name(now);
         self.pass_key(&row.job, was_finished);
-        self.news.due |= !row.job.state.is_finished();
+        match row.job.state {
+            State::Finished { end, .. } => self.news.due |= self.waits.ended(&row.job, Some(end)),
+            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => {
+                self.news.due = true;
+                if was_finished {
+                    self.waits.goes_on(row.job.seq);
+                    self.limits.hear_again(&row.job);
+                }
+            }
+        }
+        self.stand(&mut row, now);
         self.news.note(&row.job, now, || Happening::Became {
             state: row.counted,
             failure: failure.map(|failure| failure.to_string()),

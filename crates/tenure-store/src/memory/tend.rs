@@ -19,13 +19,17 @@ impl Rows {
         let more = leases_left
             || [&self.held, &self.later, &self.kept]
                 .into_iter()
-                .any(|index| !passed(index, now, 1).is_empty());
+                .any(|index| !passed(index, now, 1).is_empty())
+            || self.limits.grow.first().is_some_and(|(at, _)| *at <= now)
+            || self.waits.has_news();
         Tended { lapsed, due, pruned, more }
     }
 
-    /// Takes jobs from holders that fell silent or did not stop, and finds out what came due; answers
-    /// how many of each.
+    /// Notices what has ended that others waited for, takes jobs from holders that fell silent or did not
+    /// stop, finds out what came due and which limits have room again; answers how many jobs were taken, and
+    /// how many need not wait any more.
     pub fn sweep(&mut self, now: Timestamp) -> (usize, usize) {
+        let noticed = self.notice_ended(now, limits::SWEEP_ROWS);
         let overheld = passed(&self.held, now, limits::SWEEP_ROWS);
         for seq in &overheld {
             let transition = self.jobs.get(seq).and_then(|row| lapse(&row.job, self.epoch, now));
@@ -35,7 +39,8 @@ impl Rows {
         }
         let due = passed(&self.later, now, limits::SWEEP_ROWS);
         due.iter().for_each(|seq| self.write(*seq, Step::CameDue, now));
-        (overheld.len(), due.len())
+        self.notice_room(now, limits::SWEEP_ROWS);
+        (overheld.len(), noticed + due.len())
     }
 
     fn prune(&mut self, now: Timestamp) -> usize {

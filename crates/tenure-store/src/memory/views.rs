@@ -1,8 +1,6 @@
 //! What there is to see.
 
-use tenure_core::{
-    AtWork, HostId, Job, JobId, Meter, QueueName, Serving, Standing, State, Timestamp, limits,
-};
+use tenure_core::{Job, QueueName, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
 use crate::{Count, Cursor, Filter, Order, Page, PageAsk, QueueInfo};
@@ -79,72 +77,5 @@ impl Rows {
         queue.paused = paused;
         self.news.due |= changes && !paused;
         changes
-    }
-
-    /// What surrounds a job.
-    pub fn standing(&self, id: JobId, now: Timestamp) -> Option<Standing> {
-        let row = self.find(id)?;
-        let queue = self.queues.get(&row.job.queue)?;
-        let mut serving: Vec<Serving> =
-            self.live_hosts(now).filter_map(|host| host.serving(&row.job.queue)).collect();
-        let running = self.at_work(&row.job, &mut serving, now);
-        let ahead = u32::try_from(self.ahead(row, queue, now)).unwrap_or(u32::MAX);
-        Some(Standing {
-            job: row.job.clone(),
-            paused: queue.paused,
-            serving,
-            running,
-            ahead,
-            after: Vec::new(),
-            spoiled_by: None,
-            turn: None,
-            limit: None,
-            queue: Meter::new(queue.limit),
-        })
-    }
-
-    /// Counts what these hosts run, and lists what those of them run that serve the job.
-    fn at_work(&self, job: &Job, serving: &mut [Serving], now: Timestamp) -> Vec<AtWork> {
-        let mut listed = Vec::new();
-        for (other, holder) in self.held_jobs(now) {
-            let Some(host) = serving.iter_mut().find(|host| host.host == holder) else { continue };
-            let elsewhere = other.queue != job.queue;
-            *if elsewhere { &mut host.elsewhere } else { &mut host.running } += 1;
-            if host.covers(job) {
-                listed.push((other.seq, AtWork { id: other.id, holder, elsewhere }));
-            }
-        }
-        listed.sort_by_key(|(seq, at_work)| (at_work.elsewhere, *seq));
-        listed.truncate(limits::PAGE_JOBS);
-        listed.into_iter().map(|(_, at_work)| at_work).collect()
-    }
-
-    /// Every running job that has not lapsed, and who has it.
-    fn held_jobs(&self, now: Timestamp) -> impl Iterator<Item = (&Job, HostId)> {
-        let running = self.queues.values().flat_map(|queue| &queue.running);
-        running.filter_map(|seq| self.jobs.get(seq)).filter_map(move |row| match row.job.state {
-            State::Running { holder, until, .. } if until > now => Some((&row.job, holder)),
-            State::Running { .. }
-            | State::Waiting { .. }
-            | State::Blocked { .. }
-            | State::Finished { .. } => None,
-        })
-    }
-
-    /// How many due jobs of its queue come before a due one, those included that no turn has found yet.
-    fn ahead(&self, row: &Row, queue: &Queue, now: Timestamp) -> usize {
-        let State::Waiting { due, .. } = row.job.state else { return 0 };
-        if due > now {
-            return 0;
-        }
-        let place = row.place(due);
-        let found = queue.ahead_of(place, now, limits::PAGE_JOBS);
-        let unfound =
-            self.later.range(..=(now, u64::MAX)).take(limits::PAGE_EXAMINED).filter(|(due, seq)| {
-                self.jobs
-                    .get(seq)
-                    .is_some_and(|other| other.job.queue == row.job.queue && other.place(*due) < place)
-            });
-        (found + unfound.count()).min(limits::PAGE_JOBS)
     }
 }

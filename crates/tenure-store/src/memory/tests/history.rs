@@ -1,12 +1,15 @@
 //! Random histories: whatever was called, what is derived from the rows agrees with the rows.
 
+use tenure_core::{AfterJobs, Block, Head, IfFailed, Key, Limit, LimitKey, OrderingKey, Rate, State};
+
 use super::*;
-use crate::memory::rows::Rows;
+use crate::memory::rows::{Place, Row, Rows};
 use crate::{Chance, Filter};
 
 /// Makes one random call.
 async fn step(bench: &Bench, chance: &Chance, mine: &mut Vec<Reserved>, next: &mut u64) {
-    match chance.below(10) {
+    match chance.below(11) {
+        10 => set_limit(bench, chance).await,
         0..3 => {
             let batch = (0..=chance.below(3)).map(|_| random_job(chance, next)).collect();
             bench.store.enqueue(batch).await.unwrap();
@@ -29,6 +32,48 @@ async fn step(bench: &Bench, chance: &Chance, mine: &mut Vec<Reserved>, next: &m
     }
 }
 
+async fn set_limit(bench: &Bench, chance: &Chance) {
+    let rate = Rate::new(1 + chance.below(3) as u32, SECOND * 10);
+    let limits = [
+        Limit::of(1 + chance.below(3) as u32),
+        Limit { most: None, rate: Some(rate) },
+        Limit { most: Some(2), rate: Some(rate) },
+    ];
+    let limit = limits.get(chance.below(4) as usize).copied();
+    if chance.below(3) == 0 {
+        bench.store.set_queue_limit(&QueueName::default(), limit.unwrap_or_default()).await.unwrap();
+        return;
+    }
+    bench.store.set_limit(&random_key(chance), limit).await.unwrap();
+}
+
+fn random_key(chance: &Chance) -> Key {
+    ["a", "b", "c"][chance.below(3) as usize].parse().unwrap()
+}
+
+/// The keys that a job shares: none for one half of the jobs.
+fn random_keys(chance: &Chance, last: u64) -> Terms {
+    let mut terms = Terms::default();
+    if chance.below(2) == 0 {
+        return terms;
+    }
+    if chance.below(2) == 0 {
+        let head = [Head::Block, Head::StepAside][chance.below(2) as usize];
+        terms.ordering = Some(OrderingKey { key: random_key(chance), head });
+    }
+    if chance.below(2) == 0 {
+        let most = (chance.below(2) == 0).then(|| 1 + chance.below(3) as u32);
+        terms.limit = Some(LimitKey { key: random_key(chance), most });
+    }
+    terms.share = (chance.below(3) == 0).then(|| random_key(chance));
+    if chance.below(3) == 0 {
+        let jobs = (0..=chance.below(2)).map(|_| id(last.saturating_sub(chance.below(6)))).collect();
+        let if_failed = [IfFailed::Cancel, IfFailed::Run][chance.below(2) as usize];
+        terms.after = Some(AfterJobs { jobs, if_failed });
+    }
+    terms
+}
+
 fn random_job(chance: &Chance, next: &mut u64) -> NewJob {
     *next += 1;
     let window = [Window::WhileUnfinished, Window::For(SECOND * 30)][chance.below(2) as usize];
@@ -41,7 +86,7 @@ fn random_job(chance: &Chance, next: &mut u64) -> NewJob {
         kind: Kind::new(["mail", "report"][chance.below(2) as usize]).unwrap(),
         priority: Priority::new(i64::try_from(chance.below(3)).unwrap()).unwrap(),
         due: Due::In(SECOND * u32::try_from(chance.below(3) * chance.below(10)).unwrap()),
-        terms: Arc::new(Terms { unique, retry, retention, ..Terms::default() }),
+        terms: Arc::new(Terms { unique, retry, retention, ..random_keys(chance, *next - 1) }),
         ..job(*next)
     }
 }
@@ -92,7 +137,13 @@ fn assert_in_step(bench: &Bench, seed: u64) {
         (&fresh.later, &fresh.held, &fresh.kept),
         "seed {seed}"
     );
-    assert_eq!(format!("{:?}", rows.queues), format!("{:?}", fresh.queues), "seed {seed}");
+    for (name, queue) in &rows.queues {
+        let anew = &fresh.queues[name];
+        assert_eq!((&queue.line, &queue.running), (&anew.line, &anew.running), "seed {seed}");
+        assert_eq!(queue.oldest_due(), anew.oldest_due(), "seed {seed}");
+    }
+    assert_turns_are_right(rows, seed);
+    assert_limits_are_kept(rows, bench.now(), seed);
     let now = bench.now();
     for row in rows.jobs.values().filter(|row| !row.job.state.is_finished()) {
         let Some(unique) = row.job.terms.unique else { continue };
@@ -100,6 +151,80 @@ fn assert_in_step(bench: &Bench, seed: u64) {
             assert_eq!(rows.keys.holder(unique.key, now), Some(row.job.id), "seed {seed}");
         }
     }
+}
+
+/// At most one job of an ordering key is under way, and nobody waits for a turn that somebody could have.
+fn assert_turns_are_right(rows: &Rows, seed: u64) {
+    let mut keys: std::collections::BTreeMap<&Key, Vec<&Row>> = std::collections::BTreeMap::new();
+    for row in rows.jobs.values().filter(|row| !row.job.state.is_finished()) {
+        let waits = matches!(row.job.state, State::Blocked { on: Block::Jobs, .. });
+        assert_eq!(rows.waits.holds(row.job.seq), waits, "seed {seed}");
+        keys.entry(row.job.terms.ordering.as_ref().map_or(&NO_KEY, |o| &o.key)).or_default().push(row);
+    }
+    for (key, rows) in keys.into_iter().filter(|(key, _)| **key != *NO_KEY) {
+        let steps_aside = |row: &&Row| row.job.terms.ordering.as_ref().unwrap().head == Head::StepAside;
+        let is_under_way = |row: &&Row| match row.job.state {
+            State::Blocked { on: Block::Order | Block::Jobs, .. } => false,
+            State::Waiting { .. } => !(steps_aside(row) && row.counted == StateName::Scheduled),
+            State::Blocked { on: Block::Limit, .. } | State::Running { .. } => true,
+            State::Finished { .. } => unreachable!(),
+        };
+        let under_way = rows.iter().copied().filter(is_under_way).count();
+        assert!(under_way <= 1, "seed {seed}, key {key}: {under_way} at once");
+        let first = rows.iter().copied().find(|row| {
+            !steps_aside(row) || matches!(row.job.state, State::Blocked { on: Block::Order, .. })
+        });
+        let is_free =
+            first.is_some_and(|row| matches!(row.job.state, State::Blocked { on: Block::Order, .. }));
+        assert!(under_way == 1 || !is_free, "seed {seed}, key {key}: the turn is nobody's");
+    }
+}
+
+static NO_KEY: std::sync::LazyLock<Key> = std::sync::LazyLock::new(|| "-".parse().unwrap());
+
+/// Of each line of a limit the first ones are queued, as many as there is room for.
+fn assert_limits_are_kept(rows: &Rows, now: Timestamp, seed: u64) {
+    let mut lines: std::collections::BTreeMap<(Key, QueueName, Kind), Vec<(Place, bool)>> =
+        Default::default();
+    let mut running: std::collections::BTreeMap<Key, u32> = Default::default();
+    let mut needed = std::collections::BTreeSet::new();
+    for row in rows.jobs.values() {
+        let Some(limit) = row.job.terms.limit.as_ref().filter(|_| !row.job.state.is_finished()) else {
+            continue;
+        };
+        let key = limit.key.clone();
+        needed.insert(key.clone());
+        *running.entry(key.clone()).or_default() += u32::from(matches!(row.job.state, State::Running { .. }));
+        let is_queued = matches!(row.job.state, State::Waiting { .. });
+        assert_eq!(row.round.is_some(), row.counted == StateName::Queued || on_limit(row), "seed {seed}");
+        if let Some(place) = row.place_in_line() {
+            lines
+                .entry((key, row.job.queue.clone(), row.job.kind.clone()))
+                .or_default()
+                .push((place, is_queued));
+        }
+    }
+    let known = rows.limits.page(None, 1_000).limits;
+    for info in &known {
+        assert!(info.set || needed.contains(&info.key), "seed {seed}: nobody needs {}", info.key);
+        assert_eq!(info.meter.running, running.get(&info.key).copied().unwrap_or(0), "seed {seed}");
+    }
+    for ((key, ..), mut line) in lines {
+        let info = known.iter().find(|info| info.key == key).expect("a limit in use is there");
+        line.sort();
+        let queued = line.iter().filter(|(_, queued)| *queued).count();
+        assert!(line[..queued].iter().all(|(_, queued)| *queued), "seed {seed}, limit {key}: {line:?}");
+        let room = info.meter.room(now) as usize;
+        assert!(queued <= room, "seed {seed}, limit {key}");
+        assert!(
+            info.meter.limit.rate.is_some() || queued == room.min(line.len()),
+            "seed {seed}, limit {key}"
+        );
+    }
+}
+
+fn on_limit(row: &Row) -> bool {
+    matches!(row.job.state, State::Blocked { on: Block::Limit, .. })
 }
 
 #[tokio::test]
