@@ -334,6 +334,19 @@ impl Row {
 }
 
 impl What {
+    /// A job that is new, and its terms. Of one that was there already others count.
+    pub(crate) fn newly_stored(&self) -> Option<(u64, &Terms)> {
+        match self {
+            Self::Stored {
+                seq: Some(seq),
+                terms,
+                accepted: Accepted::New(_) | Accepted::Replaced { .. },
+                ..
+            } => Some((*seq, terms)),
+            _ => None,
+        }
+    }
+
     /// The jobs that were looked at.
     pub(crate) fn rows(&self) -> &[Row] {
         match self {

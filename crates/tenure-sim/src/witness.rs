@@ -57,9 +57,12 @@ impl Witness {
                     let found = self.store.job(accepted.id()).await?;
                     let (seq, accepted) = (found.map(|job| job.seq), *accepted);
                     self.note(What::Stored { ask, seq, terms, accepted });
+                }
+                // A later job of the batch may have ended an earlier one.
+                for accepted in accepted {
                     self.look(accepted.id()).await?;
                     if let Accepted::Replaced { old, .. } = accepted {
-                        self.look(old).await?;
+                        self.look(*old).await?;
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{AfterJobs, Cause, End, IfFailed, JobId};
+use tenure_core::{AfterJobs, End, IfFailed, JobId};
 use tenure_store::{Accepted, ChangeOutcome};
 
 use super::Check;
@@ -13,11 +13,15 @@ use crate::history::{Changing, Entry, Row, What};
 #[derive(Default)]
 pub(super) struct Afters {
     waits: BTreeMap<u64, AfterJobs>,
+    places: BTreeMap<JobId, u64>,
     succeeded: BTreeSet<JobId>,
     ended_badly: BTreeSet<JobId>,
     gone: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
     granted: Vec<u64>,
+    unexplained: Vec<(JobId, u64)>,
+    /// Jobs that were done again.
+    again: BTreeSet<u64>,
 }
 
 impl Check for Afters {
@@ -26,17 +30,18 @@ impl Check for Afters {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Stored { seq: Some(seq), terms, accepted, .. } = &entry.what {
-            self.waits.extend(terms.after.clone().map(|after| (*seq, after)));
-            if let Accepted::Replaced { old, .. } = accepted {
-                self.cancelled.insert(*old);
-            }
+        if let Some((seq, terms)) = entry.what.newly_stored() {
+            self.waits.extend(terms.after.clone().map(|after| (seq, after)));
+        }
+        if let What::Stored { accepted: Accepted::Replaced { old, .. }, .. } = &entry.what {
+            self.cancelled.insert(*old);
         }
         if let What::Changed { id, change, outcome } = &entry.what {
             self.changed(*id, *change, *outcome);
         }
         for row in entry.what.rows() {
-            self.look(row)?;
+            self.places.insert(row.id, row.seq);
+            self.look(row);
         }
         if let What::Granted(grant) = &entry.what {
             self.granted.push(grant.seq);
@@ -46,12 +51,23 @@ impl Check for Afters {
             let granted = std::mem::take(&mut self.granted);
             return granted.into_iter().try_for_each(|seq| self.may_start(seq));
         }
+        if let What::Audit { .. } = &entry.what {
+            // Now every end has been looked at, also of what ended by time alone.
+            let unexplained = std::mem::take(&mut self.unexplained);
+            return unexplained.into_iter().try_for_each(|(id, seq)| self.may_be_cancelled(id, seq));
+        }
         Ok(())
     }
 }
 
 impl Afters {
     fn changed(&mut self, id: JobId, change: Changing, outcome: ChangeOutcome) {
+        if (change, outcome) == (Changing::Redo, ChangeOutcome::Done) {
+            // A job that is done again does not wait again.
+            self.again.extend(self.places.get(&id));
+            // It had ended, and nobody may have looked at how.
+            self.ended_badly.insert(id);
+        }
         let set = match (change, outcome) {
             (Changing::Cancel(_), ChangeOutcome::Done | ChangeOutcome::Asked) => &mut self.cancelled,
             (Changing::Delete, ChangeOutcome::Done) => &mut self.gone,
@@ -61,7 +77,7 @@ impl Afters {
     }
 
     fn may_start(&self, seq: u64) -> Result<(), String> {
-        let Some(after) = self.waits.get(&seq) else { return Ok(()) };
+        let Some(after) = self.waits.get(&seq).filter(|_| !self.again.contains(&seq)) else { return Ok(()) };
         let has_ended = |id: &JobId| {
             let badly = self.ended_badly.contains(id) || self.gone.contains(id);
             self.succeeded.contains(id) || (badly && after.if_failed == IfFailed::Run)
@@ -72,24 +88,27 @@ impl Afters {
         }
     }
 
-    fn look(&mut self, row: &Row) -> Result<(), String> {
-        let Some((_, end)) = row.end() else { return Ok(()) };
+    fn look(&mut self, row: &Row) {
+        let Some((_, end)) = row.end() else { return };
         let is_new = match end {
             End::Succeeded => self.succeeded.insert(row.id),
             End::Failed | End::Cancelled => self.ended_badly.insert(row.id),
         };
-        if !is_new || end != End::Cancelled || row.cause == Some(Cause::Deaf) {
-            return Ok(());
+        if is_new && end == End::Cancelled {
+            self.unexplained.push((row.id, row.seq));
         }
+    }
+
+    fn may_be_cancelled(&self, id: JobId, seq: u64) -> Result<(), String> {
         let is_bad = |id: &JobId| self.ended_badly.contains(id) || self.gone.contains(id);
         let spoilt = self
             .waits
-            .get(&row.seq)
+            .get(&seq)
             .is_some_and(|after| after.if_failed == IfFailed::Cancel && after.jobs.iter().any(is_bad));
-        if spoilt || self.cancelled.contains(&row.id) {
+        if spoilt || self.cancelled.contains(&id) {
             return Ok(());
         }
-        Err(format!("#{} was cancelled, which nobody wanted", row.seq))
+        Err(format!("#{seq} was cancelled, which nobody wanted"))
     }
 }
 
@@ -100,12 +119,13 @@ mod tests {
     use tenure_core::{State, Terms};
 
     use super::super::made::{
-        H0, at, grant_of, id, row, running, second, stored_as, succeeded, verdict, waiting,
+        H0, at, audit, grant_of, id, row, running, second, stored_as, succeeded, verdict, waiting,
     };
     use super::*;
 
     fn says(history: impl IntoIterator<Item = Entry>) -> Result<(), String> {
-        verdict(Afters::default(), history)
+        let audit = at(99, H0, audit(Vec::new()));
+        verdict(Afters::default(), history.into_iter().chain([audit]))
     }
 
     /// Job 3 waits for jobs 1 and 2.
@@ -167,21 +187,7 @@ mod tests {
     #[test]
     fn a_start_of_one_that_does_not_mind_is_accepted() {
         let history = [waits(IfFailed::Run)].into_iter();
-        assert_eq!(
-            says(history.chain(starts([ended(End::Failed), ended(End::Cancelled)])).skip(0).map(wanted)),
-            Ok(())
-        );
-    }
-
-    /// Whatever is cancelled in these histories, somebody wanted.
-    fn wanted(entry: Entry) -> Entry {
-        match entry.what {
-            What::Beside(mut rows) => {
-                rows.iter_mut().for_each(|row| row.cause = Some(Cause::Deaf));
-                Entry { what: What::Beside(rows), ..entry }
-            }
-            what => Entry { what, ..entry },
-        }
+        assert_eq!(says(history.chain(starts([ended(End::Failed), succeeded(3)]))), Ok(()));
     }
 
     #[test]

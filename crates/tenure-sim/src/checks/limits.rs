@@ -50,10 +50,10 @@ impl Check for Limits {
         if let What::QueueLimitSet { queue, limit } = &entry.what {
             self.set(Bound::Queue(queue.clone()), Some(*limit));
         }
-        if let What::Stored { seq: Some(seq), terms, .. } = &entry.what
+        if let Some((seq, terms)) = entry.what.newly_stored()
             && let Some(limit) = &terms.limit
         {
-            self.keys.insert(*seq, limit.key.clone());
+            self.keys.insert(seq, limit.key.clone());
             let bounds = self.limits.entry(Bound::Key(limit.key.clone())).or_default();
             bounds.said = limit.most.or(bounds.said);
         }

@@ -24,11 +24,19 @@ pub(super) struct Lines {
     unknown: BTreeMap<LeaseName, Timestamp>,
 }
 
-/// A place in line: those that were taken first come first.
+/// A place in line: those that were taken first come first. One that is asked for again lasts for two
+/// thirds of the time that was named last, and perhaps for all of it.
 #[derive(Debug, Clone, Copy)]
 struct Seat {
     id: LeaseId,
-    until: Timestamp,
+    sure: Timestamp,
+    perhaps: Timestamp,
+}
+
+impl Seat {
+    fn is_doubtful(&self, now: Timestamp) -> bool {
+        self.sure <= now
+    }
 }
 
 impl Check for Lines {
@@ -48,10 +56,17 @@ impl Check for Lines {
         self.owners.see(entry);
         let seats = self.seats.entry(leased.name.clone()).or_default();
         if let LeaseAct::Acquire { .. } | LeaseAct::Leave { .. } = leased.act {
-            seats.retain(|seat| seat.until > now);
+            seats.retain(|seat| seat.perhaps > now);
         }
-        let is_known = self.unknown.get(&leased.name).is_none_or(|until| *until <= now);
+        let is_known = self.unknown.get(&leased.name).is_none_or(|until| *until <= now)
+            && !seats.iter().any(|seat| seat.is_doubtful(now));
         let judged = if is_known { judge(leased, &owned, seats, now) } else { Ok(()) };
+        if !is_known && let LeaseAct::Acquire { .. } = leased.act {
+            // Whoever comes back may have a place or get another one: nobody knows until all are over.
+            let last = seats.iter().map(|seat| seat.perhaps).max();
+            let known = self.unknown.get(&leased.name).copied();
+            self.unknown.extend(last.max(known).map(|last| (leased.name.clone(), last)));
+        }
         sit(leased, seats, now);
         judged.map_err(|how| format!("{}: {how}", leased.name))
     }
@@ -61,7 +76,7 @@ impl Lines {
     fn lose_count(&mut self) {
         for (name, seats) in &self.seats {
             let known = self.unknown.get(name).copied();
-            let last = seats.iter().map(|seat| seat.until).max().max(known);
+            let last = seats.iter().map(|seat| seat.perhaps).max().max(known);
             self.unknown.extend(last.map(|last| (name.clone(), last)));
         }
     }
@@ -101,8 +116,8 @@ fn sit(leased: &Leased, seats: &mut Vec<Seat>, now: Timestamp) {
         (LeaseAct::Acquire { id, wait: Some(wait), .. }, LeaseOutcome::Refused(_)) => {
             let until = now.after(*wait);
             match seats.iter_mut().find(|seat| seat.id == *id) {
-                Some(seat) => seat.until = until,
-                None => seats.push(Seat { id: *id, until }),
+                Some(seat) => (seat.sure, seat.perhaps) = (now.after(*wait * 2 / 3), until.after(*wait / 3)),
+                None => seats.push(Seat { id: *id, sure: until, perhaps: until }),
             }
         }
         (LeaseAct::Acquire { id, .. }, LeaseOutcome::Granted { .. }) | (LeaseAct::Leave { id }, _) => {

@@ -27,8 +27,8 @@ impl Check for Meters {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Stored { seq: Some(seq), terms, .. } = &entry.what {
-            self.keys.extend(terms.limit.as_ref().map(|limit| (*seq, limit.key.clone())));
+        if let Some((seq, terms)) = entry.what.newly_stored() {
+            self.keys.extend(terms.limit.as_ref().map(|limit| (seq, limit.key.clone())));
         }
         let What::Audit { rows, limits, .. } = &entry.what else { return Ok(()) };
         let mut recount = self.recount(rows);

@@ -1,7 +1,6 @@
 //! Jobs with one ordering key run one at a time, in their order.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tenure_core::{Block, Head, JobId, Key, State, Terms};
 use tenure_store::ChangeOutcome;
@@ -47,8 +46,8 @@ impl Check for Orders {
                 .filter(|job| job.head == Head::StepAside)
                 .for_each(|job| job.wants_since = None);
         }
-        if let What::Stored { seq: Some(seq), terms, .. } = &entry.what {
-            self.stored(*seq, terms);
+        if let Some((seq, terms)) = entry.what.newly_stored() {
+            self.stored(seq, terms);
         }
         if let What::Changed { id, change: Changing::Redo, outcome: ChangeOutcome::Done } = &entry.what {
             let seq = self.places.get(id).copied();
@@ -68,7 +67,7 @@ impl Check for Orders {
 }
 
 impl Orders {
-    fn stored(&mut self, seq: u64, terms: &Arc<Terms>) {
+    fn stored(&mut self, seq: u64, terms: &Terms) {
         let Some(ordering) = &terms.ordering else { return };
         let (key, head, seen) = (ordering.key.clone(), ordering.head, self.seen);
         self.jobs.entry(seq).or_insert_with(|| {
@@ -92,7 +91,8 @@ impl Orders {
             }
             let others = same.iter().filter(|row| row.seq < seq && row.end().is_none());
             for other in others {
-                let wants = self.jobs.get(&other.seq).and_then(|other| other.wants_since);
+                let known = self.jobs.get(&other.seq).filter(|known| known.still_wants(other.state));
+                let wants = known.and_then(|known| known.wants_since);
                 if wants.is_some_and(|since| since < job.without_turn) {
                     return Err(format!(
                         "#{seq} of {} was granted before #{}, {:?}",
@@ -124,7 +124,7 @@ impl Orders {
                     job.without_turn = seen;
                 }
             }
-            (State::Finished { .. }, _) => job.wants_since = None,
+            (State::Finished { .. }, _) | (State::Running { .. }, Head::StepAside) => job.wants_since = None,
             _ => {}
         });
         // While this one runs no other of its key has the turn.
@@ -142,6 +142,13 @@ impl Orders {
 }
 
 impl Ordered {
+    fn still_wants(&self, state: State) -> bool {
+        match self.head {
+            Head::Block => true,
+            Head::StepAside => matches!(state, State::Blocked { on: Block::Order, .. }),
+        }
+    }
+
     /// It is one of those that wait for their turn.
     fn join(&mut self, seen: u64) {
         self.without_turn = seen;

@@ -40,10 +40,10 @@ impl Check for Shares {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Stored { seq: Some(seq), terms, .. } = &entry.what
+        if let Some((seq, terms)) = entry.what.newly_stored()
             && let Some(share) = &terms.share
         {
-            self.keys.entry(*seq).or_insert_with(|| share.clone());
+            self.keys.entry(seq).or_insert_with(|| share.clone());
         }
         if let What::Changed { change: Changing::Place | Changing::Redo, .. } | What::StoreStepped(_) =
             &entry.what

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{Unique, UniqueKey, Window};
-use tenure_store::Accepted;
 
 use super::Check;
 use crate::history::{Entry, What};
@@ -20,11 +19,10 @@ impl Check for UniqueKeys {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Stored { seq: Some(seq), terms, accepted, .. } = &entry.what
+        if let Some((seq, terms)) = entry.what.newly_stored()
             && let Some(Unique { key, window: Window::WhileUnfinished, .. }) = terms.unique
-            && matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. })
         {
-            self.asked.insert(*seq, key);
+            self.asked.insert(seq, key);
         }
         let What::Audit { rows, .. } = &entry.what else { return Ok(()) };
         let mut holders = BTreeMap::new();
