@@ -185,6 +185,22 @@ pub enum What {
         /// The ownership.
         fence: Fence,
     },
+    /// A handler at work knows that it has lost its job.
+    KnowsLost {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+    },
+    /// Work under a lease that the library holds.
+    Work {
+        /// The lease.
+        name: LeaseName,
+        /// The ownership.
+        fence: Fence,
+        /// How it stands.
+        stands: Stands,
+    },
     /// A handler ended or was dropped.
     Left {
         /// The job.
@@ -221,11 +237,28 @@ pub enum What {
     },
     /// No more faults from here on.
     Healed,
-    /// Everything should be done by now; these jobs have not ended.
+    /// Everything should be done by now; this is not.
     Over {
         /// Jobs that have not ended, with the reason that the library gives.
         unfinished: Vec<(u64, String)>,
+        /// Leases that somebody still waits for.
+        waited: Vec<LeaseName>,
+        /// Leases that are still held, though all who could hold one have gone.
+        held: Vec<LeaseName>,
     },
+}
+
+/// How work under a lease stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// It begins.
+    Begins,
+    /// It goes on, and believes that the lease is held.
+    Believes,
+    /// It knows that the lease is lost.
+    KnowsLost,
+    /// It has ended, or was dropped.
+    Ends,
 }
 
 /// Why a host cannot be expected to hold what it was granted.
@@ -362,6 +395,7 @@ impl What {
             self,
             Self::Called(_)
                 | Self::Believes { .. }
+                | Self::Work { stands: Stands::Believes, .. }
                 | Self::Audit { .. }
                 | Self::Row(_)
                 | Self::Beside(_)

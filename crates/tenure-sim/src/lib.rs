@@ -32,6 +32,7 @@ mod companions;
 mod gate;
 mod handlers;
 mod history;
+mod holders;
 mod host;
 mod operator;
 mod plan;

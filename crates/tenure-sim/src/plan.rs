@@ -55,6 +55,8 @@ pub(crate) struct LimitPlan {
 #[derive(Debug, Clone)]
 pub(crate) struct LeasePlan {
     pub(crate) names: u64,
+    /// Parts of each host's program that take leases by the library.
+    pub(crate) holders: usize,
     /// Whether there are programs on the hosts that ask the store themselves, and do not behave.
     pub(crate) rivals: bool,
 }
@@ -126,7 +128,9 @@ impl Plan {
 impl LeasePlan {
     fn draw(seed: u64) -> Self {
         let chance = Chance::seeded(stream(seed, 7));
-        Self { names: 1 + chance.below(4), rivals: chance.below(2) == 0 }
+        let holders = if chance.below(3) == 0 { 0 } else { 1 + chance.below(2) };
+        let holders = usize::try_from(holders).unwrap_or(0);
+        Self { names: 1 + chance.below(4), holders, rivals: chance.below(2) == 0 }
     }
 }
 

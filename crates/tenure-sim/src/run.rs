@@ -111,8 +111,9 @@ async fn live(world: Arc<World>) -> Result<(), Fault> {
     if !world.book.is_closed() {
         cluster.heal();
         world.resume_all().await?;
-        world.break_endless().await?;
+        world.break_endless(&cluster.alive()).await?;
         recover(&world, &mut cluster).await?;
+        serve_all(&world, &mut cluster).await?;
         finish(&world, &mut cluster).await?;
     }
     relays.iter().for_each(tokio::task::JoinHandle::abort);
@@ -151,10 +152,26 @@ async fn recover(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
         }
         if world.book.now() > healed + PATIENCE {
             let unfinished = reasons(world, &unfinished).await?;
-            world.book.note(Who::World, What::Over { unfinished });
+            world.book.note(Who::World, What::Over { unfinished, waited: Vec::new(), held: Vec::new() });
             return Ok(());
         }
     }
+}
+
+/// Whoever waits for a lease gets it, now that nobody begins to.
+async fn serve_all(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
+    let begun = world.book.now();
+    world.note_enough();
+    while !world.waited().is_empty() && !world.book.is_closed() {
+        world.time.sleep(BETWEEN_AUDITS).await;
+        cluster.turn_calmly();
+        world.audit().await?;
+        if world.book.now() > begun + PATIENCE {
+            let waited = world.waited();
+            world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited, held: Vec::new() });
+        }
+    }
+    Ok(())
 }
 
 /// The reason that the library gives for each job that has not ended.
@@ -179,7 +196,8 @@ async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     }
     world.tend().await?;
     world.audit().await?;
-    world.book.note(Who::World, What::Over { unfinished: Vec::new() });
+    let held = world.held().await?;
+    world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited: Vec::new(), held });
     Ok(())
 }
 

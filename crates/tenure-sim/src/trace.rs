@@ -103,6 +103,10 @@ impl fmt::Display for What {
             Self::Believes { seq, fence } => {
                 write!(f, "handler of #{seq} fence {fence} believes that it holds it")
             }
+            Self::KnowsLost { seq, fence } => {
+                write!(f, "handler of #{seq} fence {fence} knows that it lost it")
+            }
+            Self::Work { name, fence, stands } => write!(f, "work under {name} fence {fence}: {stands:?}"),
             Self::Left { seq, fence, done, .. } => {
                 write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })
             }
@@ -115,7 +119,9 @@ impl fmt::Display for What {
             Self::StopAsked { within } => write!(f, "is told to stop within {within:?}"),
             Self::Stopped { well } => write!(f, "worker ended{}", if *well { "" } else { " with an error" }),
             Self::Healed => f.write_str("all is healed"),
-            Self::Over { unfinished } => write!(f, "over; not finished: {unfinished:?}"),
+            Self::Over { unfinished, waited, held } => {
+                write!(f, "over; not finished: {unfinished:?}, waited for: {waited:?}, held: {held:?}")
+            }
         }
     }
 }

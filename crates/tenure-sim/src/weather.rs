@@ -62,6 +62,11 @@ impl Cluster {
         self.slots.iter().filter_map(|slot| slot.host.as_ref())
     }
 
+    /// The hosts that there are now, each in its life.
+    pub(crate) fn alive(&self) -> Vec<Who> {
+        self.hosts().map(|host| host.who).collect()
+    }
+
     /// Ends what is over, and now and then strikes.
     pub(crate) fn turn(&mut self) {
         let now = self.world.book.now();

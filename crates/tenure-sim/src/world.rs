@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) store_clock: Arc<SimClock>,
     pub(crate) book: Arc<Book>,
     healed: AtomicBool,
+    enough: AtomicBool,
+    wanted: Mutex<BTreeMap<u64, LeaseName>>,
     asks: Mutex<Asks>,
     wires: Mutex<BTreeMap<usize, Arc<Wire>>>,
 }
@@ -52,8 +54,9 @@ impl World {
         store_clock: Arc<SimClock>,
         book: Arc<Book>,
     ) -> Self {
-        let (healed, asks, wires) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Self { seed, plan, time, store, store_clock, book, healed, asks, wires }
+        let (healed, enough) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (wanted, asks, wires) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { seed, plan, time, store, store_clock, book, healed, enough, wanted, asks, wires }
     }
 
     pub(crate) fn note_healed(&self) {
@@ -62,6 +65,39 @@ impl World {
 
     pub(crate) fn is_healed(&self) -> bool {
         self.healed.load(Ordering::Relaxed)
+    }
+
+    /// From now on nobody begins to wait for a lease.
+    pub(crate) fn note_enough(&self) {
+        self.enough.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_enough(&self) -> bool {
+        self.enough.load(Ordering::Relaxed)
+    }
+
+    /// Somebody waits for a lease as long as this is there, and will not be put off.
+    pub(crate) fn wants(self: &Arc<Self>, name: &LeaseName) -> Want {
+        let mut wanted = self.wanted();
+        let number = wanted.last_key_value().map_or(0, |(number, _)| number + 1);
+        wanted.insert(number, name.clone());
+        Want { world: Arc::clone(self), number }
+    }
+
+    /// Leases that somebody waits for and will not be put off.
+    pub(crate) fn waited(&self) -> Vec<LeaseName> {
+        self.wanted().values().cloned().collect()
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, BTreeMap<u64, LeaseName>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leases that somebody holds.
+    pub(crate) async fn held(&self) -> Result<Vec<LeaseName>, Fault> {
+        let leases = self.store.leases(LeasesAsk::default()).await?.leases;
+        let held = leases.into_iter().filter(|info| info.state.is_locked());
+        Ok(held.map(|info| info.lease.name).collect())
     }
 
     /// What the store's clock shows.
@@ -132,9 +168,12 @@ impl World {
     }
 
     /// Breaks what somebody took for ever and may not be there any more to give back.
-    pub(crate) async fn break_endless(&self) -> Result<(), Fault> {
+    pub(crate) async fn break_endless(&self, alive: &[Who]) -> Result<(), Fault> {
         let held = self.store.leases(LeasesAsk::default()).await?.leases;
-        let is_endless = |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless;
+        let alive: Vec<String> = alive.iter().map(Who::to_string).collect();
+        // What somebody took by the library and is there, it gives back itself.
+        let is_kept = |by: &Holder| by.host.is_some() && alive.contains(&by.who);
+        let is_endless = |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless && !is_kept(&owner.by);
         let endless = held.into_iter().filter(|info| info.lease.held.as_ref().is_some_and(is_endless));
         let by = Holder::named("the world");
         let (within, reason) = (Some(Duration::ZERO), "nobody waits for ever".to_owned());
@@ -159,6 +198,18 @@ impl World {
         let store = self.store_seen();
         while store.tend().await?.more {}
         Ok(())
+    }
+}
+
+/// Somebody waits.
+pub(crate) struct Want {
+    world: Arc<World>,
+    number: u64,
+}
+
+impl Drop for Want {
+    fn drop(&mut self) {
+        self.world.wanted().remove(&self.number);
     }
 }
 

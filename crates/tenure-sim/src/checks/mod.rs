@@ -5,11 +5,13 @@
 
 mod afters;
 mod attempts;
+mod belief;
 mod counters;
 mod effects;
 mod ends;
 mod fences;
 mod holders;
+mod joined;
 mod kept;
 mod ledger;
 mod limits;
@@ -92,6 +94,8 @@ impl Checks {
                 Box::new(lines::Lines::default()),
                 Box::new(effects::Effects::default()),
                 Box::new(ledger::Ledger::default()),
+                Box::new(belief::Belief::default()),
+                Box::new(joined::Joined::default()),
                 Box::new(liveness::Liveness),
             ],
         }
