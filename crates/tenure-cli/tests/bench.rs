@@ -42,6 +42,7 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
         "latency",
         "backlog",
         "idle",
+        "leases",
     ];
     assert_eq!(names(&figures), expected);
     for figure in &figures {

@@ -373,21 +373,35 @@ impl fmt::Display for Reason {
             Self::Spoiled { job } => {
                 write!(f, "job {job}, for which it waited, did not succeed; the next turn cancels it")
             }
+            Self::NotItsTurn { key, turn: Some(turn), ahead: 0 | 1 } => {
+                write!(f, "job {turn} of its ordering key {key} comes first")
+            }
             Self::NotItsTurn { key, turn: Some(turn), ahead } => {
-                write!(f, "job {turn} of its ordering key {key} comes first; {ahead} in all come before it")
+                let many = counted(*ahead);
+                write!(f, "job {turn} of its ordering key {key} comes first; {many} in all come before it")
+            }
+            Self::NotItsTurn { key, turn: None, ahead: 1 } => {
+                write!(f, "1 job of its ordering key {key} comes before it")
             }
             Self::NotItsTurn { key, turn: None, ahead } => {
-                write!(f, "{ahead} jobs of its ordering key {key} come before it")
+                write!(f, "{} jobs of its ordering key {key} come before it", counted(*ahead))
+            }
+            Self::LimitFull { key, most: 1, running } => {
+                write!(f, "{} lets one run at once, and one does", limit_words(key.as_ref()))?;
+                f.write_str(&told(running))
             }
             Self::LimitFull { key, most, running } => {
                 write!(f, "{} lets {most} run at once, and they do", limit_words(key.as_ref()))?;
-                if running.is_empty() { Ok(()) } else { write!(f, ": {}", list(running)) }
+                f.write_str(&told(running))
             }
             Self::RateReached { key, next } => {
                 write!(f, "{} lets the next start at {next}", limit_words(key.as_ref()))
             }
+            Self::BehindInLimit { key, ahead: 1 } => {
+                write!(f, "{} has room, but 1 comes before it", limit_words(Some(key)))
+            }
             Self::BehindInLimit { key, ahead } => {
-                write!(f, "{} has room, but {ahead} come before it", limit_words(Some(key)))
+                write!(f, "{} has room, but {} come before it", limit_words(Some(key)), counted(*ahead))
             }
             Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
             Self::KindNotServed { kind, served } => {
@@ -424,7 +438,7 @@ impl fmt::Display for Reason {
             Self::Next { ahead: 0 } => f.write_str("it is next in line"),
             Self::Next { ahead: 1 } => f.write_str("it waits in line behind 1 job"),
             Self::Next { ahead } => {
-                let or_more = if *ahead as usize >= limits::PAGE_JOBS { " or more" } else { "" };
+                let or_more = if is_page(*ahead) { " or more" } else { "" };
                 write!(f, "it waits in line behind {ahead} jobs{or_more}")
             }
         }
@@ -445,6 +459,21 @@ fn list(names: &[impl fmt::Display]) -> String {
     let more = names.len() - shown.len();
     let shown = shown.join(", ");
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// What follows a sentence that can do without it.
+fn told(jobs: &[JobId]) -> String {
+    if jobs.is_empty() { String::new() } else { format!(": {}", list(jobs)) }
+}
+
+/// A number that was counted up to a page.
+fn counted(number: u32) -> String {
+    let or_more = if is_page(number) { " or more" } else { "" };
+    format!("{number}{or_more}")
+}
+
+fn is_page(number: u32) -> bool {
+    number as usize >= limits::PAGE_JOBS
 }
 
 fn limit_words(key: Option<&Key>) -> String {

@@ -50,7 +50,7 @@ impl Fence {
 
     /// The fence that was stored or printed as this number.
     #[must_use]
-    pub fn from_number(number: u64) -> Self {
+    pub const fn from_number(number: u64) -> Self {
         Self(number)
     }
 

@@ -149,17 +149,22 @@ impl Writing<'_> {
         if let State::Waiting { due, .. } = state {
             self.place(&stored, due)?;
         }
-        self.tell_became(stored.lane, stored.job.id, state.name(self.now), None)?;
+        self.settle_keys()?;
+        let name = self.name_now(&stored)?;
+        self.tell_became(stored.lane, stored.job.id, name, None)?;
         Ok(ChangeOutcome::Done)
     }
 
     /// Changes where a waiting job waits, but not until when.
     fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<ChangeOutcome> {
-        let State::Waiting { due, .. } = stored.job.state else { return Ok(ChangeOutcome::RefusedFinished) };
-        let place = self.unplace(&stored, due)?;
+        let (State::Waiting { due, .. } | State::Blocked { due, .. }) = stored.job.state else {
+            return Ok(ChangeOutcome::RefusedFinished);
+        };
+        let kept = self.unplace(&stored, due)?;
         edit(&mut stored);
         self.rewrite(&stored)?;
-        self.place_in(place, &stored, due)?;
+        self.place_again(kept, &stored, due)?;
+        self.settle_keys()?;
         Ok(ChangeOutcome::Done)
     }
 

@@ -30,6 +30,7 @@
 //! and explains ([`Tenure::explain`]). A [`Worker`] runs jobs. [`testing`] runs them in tests without
 //! waiting.
 
+pub mod app;
 mod draft;
 mod enqueue;
 mod error;
@@ -39,14 +40,17 @@ mod job;
 mod jobs;
 mod open;
 mod queues;
+mod reserving;
 mod run;
 mod signal;
+mod singleton;
 mod tender;
 mod tenure;
 pub mod testing;
 mod unique;
 mod wait;
 mod worker;
+mod writer;
 
 pub use draft::Draft;
 pub use enqueue::Enqueue;
@@ -57,17 +61,20 @@ pub use job::Job;
 pub use jobs::{Jobs, Tally};
 pub use open::OpenOptions;
 pub use queues::Queues;
+pub use reserving::{Reservation, Reservations, Roster};
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
+pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
+pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, Holder, Holding, HostId, Invalid,
-    Job as JobRecord, JobId, Keep, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry,
+    AppId, AppUse, Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, Holder, Holding, HostId,
+    Invalid, Job as JobRecord, JobId, Keep, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry,
     LedgerNote, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
     StateName, Terms, Timestamp, Ttl, Verdict, What, Why, limits, seconds,
 };

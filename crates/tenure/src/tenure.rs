@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
@@ -23,6 +23,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Tenure {
     inner: Arc<Inner>,
+    claimed: Option<Arc<AppUse>>,
 }
 
 struct Inner {
@@ -57,17 +58,17 @@ impl Tenure {
 
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
-        Self {
-            inner: Arc::new(Inner {
-                store,
-                clock,
-                chance,
-                ids: Mutex::default(),
-                host: OnceLock::new(),
-                leases: Keeping::default(),
-                _tender: tender,
-            }),
-        }
+        let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
+        let inner = Inner { store, clock, chance, ids, host, leases, _tender: tender };
+        Self { inner: Arc::new(inner), claimed: None }
+    }
+
+    pub(crate) fn with_app(self, claimed: AppUse) -> Self {
+        Self { claimed: Some(Arc::new(claimed)), ..self }
+    }
+
+    pub(crate) fn claimed(&self) -> Option<&Arc<AppUse>> {
+        self.claimed.as_ref()
     }
 
     /// Enqueues a job. Say more about it, then await it:
@@ -97,11 +98,11 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, || self.next_id())?).await
+        self.insist(finish_all(drafts, self.app(), || self.next_id())?).await
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
-        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        let accepted = self.insist(vec![draft.finish(self.next_id(), self.app())?]).await?;
         Ok(accepted[0])
     }
 

@@ -30,7 +30,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Failure, JobId, Kind, Reserved, StateName, Timestamp};
+use tenure_core::{AppId, AppUse, Failure, HostId, JobId, Kind, Reserved, StateName, Timestamp};
 use tenure_store::{
     Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
     SystemClock, Want,
@@ -87,7 +87,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     pub fn seeded(seed: u64, build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
         let clock = ManualClock::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
-        let tenure = Tenure::on(store, Chance::seeded(seed));
+        let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime().with_app(lab(clock.now()));
         let parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
         Self { tenure, clock, parts, reports: Arc::default() }
     }
@@ -249,6 +249,12 @@ impl<App: Send + Sync + 'static> Lab<App> {
         }
         panic!("a handler waits for something that does not come; in a lab it can wait with Run::sleep");
     }
+}
+
+/// The app id of every lab.
+fn lab(now: Timestamp) -> AppUse {
+    let app = AppId::new("lab").expect("three letters are an app id");
+    AppUse { app, program: "lab".to_owned(), host: HostId::new(now, 0), since: now, seen: now }
 }
 
 async fn rest(wait: Option<Duration>) {

@@ -11,6 +11,7 @@ mod floor;
 mod ground;
 mod idle;
 mod latency;
+mod leases;
 mod life;
 mod meter;
 mod noop;
@@ -28,6 +29,7 @@ use crate::exit::Failure;
 use crate::screen::{print, tell};
 
 pub(crate) use self::idle::{BenchIdle, child as idle_child};
+pub(crate) use self::leases::{BenchLeases, child as leases_child};
 
 /// What can be said to `tenure bench`.
 #[derive(Debug, Args)]
@@ -68,6 +70,7 @@ enum Name {
     Latency,
     Backlog,
     Idle,
+    Leases,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -128,5 +131,6 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Latency => latency::measure(ground, sizes).await,
         Name::Backlog => backlog::measure(ground, sizes).await,
         Name::Idle => idle::measure(ground, sizes).await,
+        Name::Leases => leases::measure(ground, sizes).await,
     }
 }

@@ -23,6 +23,10 @@ pub(crate) struct Sizes {
     pub(crate) claims: usize,
     /// How long an idle worker is watched.
     pub(crate) idle: Duration,
+    /// Leases that are held at once.
+    pub(crate) leases: usize,
+    /// For how long each is taken.
+    pub(crate) lease_ttl: Duration,
     /// How long the disk's own pace is watched.
     pub(crate) disk: Duration,
     /// Slots of the worker that drains.
@@ -45,6 +49,8 @@ impl Sizes {
                 backlog: jobs,
                 claims: jobs / 2,
                 idle: millis(200),
+                leases: 100,
+                lease_ttl: millis(1_000),
                 disk: millis(20),
                 slots,
             };
@@ -59,6 +65,8 @@ impl Sizes {
             backlog: jobs.saturating_mul(10),
             claims: (jobs / 10).max(100),
             idle: millis(10_000),
+            leases: 10_000,
+            lease_ttl: millis(15_000),
             disk: millis(300),
             slots,
         }

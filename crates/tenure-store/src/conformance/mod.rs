@@ -96,8 +96,8 @@ pub fn run(maker: impl Maker + 'static) -> ExitCode {
 
 fn all() -> Vec<Test> {
     [
-        after::tests(),
         apps::tests(),
+        after::tests(),
         attempts::tests(),
         breaks::tests(),
         change::tests(),

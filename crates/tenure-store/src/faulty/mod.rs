@@ -42,6 +42,7 @@ use fate::{Fate, Trouble};
 /// ```
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     mood: Mutex<Mood>,
 }
 
@@ -75,7 +76,14 @@ impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>, faults: Faults) -> Self {
         let chance = Chance::seeded(faults.seed);
         let mood = Mood { faults, chance, down: false, tally: Tally::default() };
-        Self { inner, mood: Mutex::new(mood) }
+        Self { clock: inner.clock(), inner, mood: Mutex::new(mood) }
+    }
+
+    /// Shows this clock to whoever uses it: a host whose time of day is not the store's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Misbehaves like this from the next call on; the seed begins anew.
@@ -126,7 +134,7 @@ impl FaultyStore {
 
     async fn wait(&self, span: Duration) {
         if !span.is_zero() {
-            self.inner.clock().sleep(span).await;
+            self.clock.sleep(span).await;
         }
     }
 }
@@ -326,7 +334,7 @@ impl Hints for FaultyStore {
 
 impl Store for FaultyStore {
     fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
+        Arc::clone(&self.clock)
     }
 
     fn describe(&self) -> String {

@@ -106,7 +106,8 @@ impl<'a> Hold<'a> {
         self.by.check()?;
         let within = self.within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
         let started = self.tenure.clock().moment();
-        let until = if waits { within } else { Some(within.unwrap_or(ANSWER_WITHIN)) };
+        let until =
+            if waits { within } else { Some(within.filter(|span| !span.is_zero()).unwrap_or(ANSWER_WITHIN)) };
         let ask = Ask {
             name: name.clone(),
             id: self.id.unwrap_or_else(|| self.tenure.draw_lease_id()),

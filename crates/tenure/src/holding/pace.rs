@@ -25,6 +25,11 @@ impl Pace {
         (spent > room).then(|| now.after(spent - room))
     }
 
+    /// What went was worth it: as many as may go at once may go again.
+    pub(super) fn refill(&mut self) {
+        self.full = None;
+    }
+
     /// Lets one go, if it may.
     pub(super) fn take(&mut self, now: Moment) -> bool {
         if self.next(now).is_some() {
@@ -49,5 +54,7 @@ mod tests {
         assert_eq!(went, [0, 100, 200, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000]);
         assert_eq!(pace.next(at(9_900)), Some(at(10_000)));
         assert_eq!(pace.next(at(30_000)), None);
+        pace.refill();
+        assert_eq!((0..10).filter(|_| pace.take(at(9_900))).count(), 3);
     }
 }

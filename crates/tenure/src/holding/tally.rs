@@ -7,7 +7,7 @@ use serde::Serialize;
 /// What the leases of one handle come to. Numbers since it took its first one, unless it says "now".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LeaseTally {
-    /// Held now, what is lost and not given back included.
+    /// Held now.
     pub held: usize,
     /// Waited for now.
     pub waiting: usize,

@@ -2,7 +2,10 @@
 
 #![allow(dead_code, missing_docs, reason = "each test file uses a part of this")]
 
+pub mod fleet;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -115,24 +118,38 @@ pub async fn try_reserve(tenure: &Tenure) -> Vec<Reserved> {
     tenure.store().reserve(ask).await.unwrap().jobs
 }
 
-/// A handle that takes leases on a store that can be told to misbehave, on a clock that is moved by hand.
+/// A program that takes leases on a store that can be told to misbehave towards it, on a clock that is moved
+/// by hand.
 pub struct Leased {
     pub tenure: Tenure,
-    pub store: Arc<FaultyStore>,
+    pub network: Arc<FaultyStore>,
+    /// The store as others have it.
+    pub store: Arc<dyn Store>,
     pub clock: ManualClock,
 }
 
 pub fn leased() -> Leased {
     let rig = memory();
-    let store = Arc::new(FaultyStore::new(Arc::clone(&rig.store), Faults::none(1)));
-    let tenure = Tenure::on(Arc::clone(&store) as _, Chance::seeded(1)).leases_on_runtime();
-    Leased { tenure, store, clock: rig.clock }
+    let network = Arc::new(FaultyStore::new(Arc::clone(&rig.store), Faults::none(1)));
+    let tenure = Tenure::on(Arc::clone(&network) as _, Chance::seeded(1)).leases_on_runtime();
+    Leased { tenure, network, store: rig.store, clock: rig.clock }
 }
 
 impl Leased {
-    /// Another program on the same store.
+    /// Another program, whose way to the store is good.
     pub fn another(&self) -> Tenure {
-        Tenure::on(Arc::clone(&self.store) as _, Chance::seeded(2)).leases_on_runtime()
+        static SEEDS: AtomicU64 = AtomicU64::new(100);
+        let seed = SEEDS.fetch_add(1, Ordering::Relaxed);
+        Tenure::on(Arc::clone(&self.store), Chance::seeded(seed)).leases_on_runtime()
+    }
+
+    pub async fn pass(&self, span: Duration) {
+        pass(&self.clock, span).await;
+    }
+
+    /// Calls that the program has made.
+    pub fn calls(&self) -> u64 {
+        self.network.tally().calls
     }
 }
 

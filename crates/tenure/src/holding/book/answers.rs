@@ -89,6 +89,10 @@ impl Book {
             Ttl::For(span) => until.map_or(now.time, |until| until.before(span)),
             Ttl::Endless => now.time,
         };
+        if entry.is_look() {
+            // Looks that bring something may go on: a lease that changes hands often is not held up.
+            self.looks.refill();
+        }
         let renew = sent.after(entry.beat.renew_after(chance));
         entry.stage = Stage::Had(Had { fence, since, until, sent, deadline, renew, doubtful: false });
         self.tally.held += 1;

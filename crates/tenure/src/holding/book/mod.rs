@@ -36,7 +36,7 @@ pub(super) const SEAT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(5);
 /// Who only keeps a place behind others of this program asks at least so often.
 const STAY: Duration = Duration::from_secs(10);
-/// Looks go out once in so long, but for a few.
+/// Looks go out once in so long, but for a few; while they bring something, sooner.
 const LOOKS_APART: Duration = Duration::from_secs(1);
 const LOOKS_AT_ONCE: u32 = 4;
 /// Hints that somebody broke a lease are answered by renewing all at most so often.
@@ -154,7 +154,10 @@ pub(super) struct Book {
     requests: BTreeMap<u64, Request>,
     last_request: u64,
     looks: Pace,
+    /// Whether a lease may have become free since the last look at all.
+    freed: bool,
     hints: Pace,
+    /// Whether one may have been broken since all were renewed.
     hinted: bool,
     closed: bool,
     /// What the store's clock showed, when it was asked and when it answered.
@@ -181,6 +184,7 @@ impl Book {
             requests: BTreeMap::new(),
             last_request: 0,
             looks: Pace::new(LOOKS_APART, LOOKS_AT_ONCE),
+            freed: false,
             hints: Pace::new(HINTS_APART, 1),
             hinted: false,
             closed: false,
@@ -199,7 +203,7 @@ impl Book {
             Input::LetGo(number) => self.let_go(now, number),
             Input::Answered(request, answer) => self.answered(now, request, answer),
             Input::Lost(number, loss) => self.lose(number, loss),
-            Input::Freed => self.look_all(),
+            Input::Freed => self.freed = true,
             Input::Broken => self.hinted = true,
             Input::Close => self.close(now),
             Input::Alone => self.alone(now),
@@ -320,7 +324,7 @@ impl Book {
             }
             Stage::Wanted(_) | Stage::Leaving(_) => return,
         };
-        self.tally.held -= 1;
+        self.tally.held -= usize::from(matches!(entry.stage, Stage::Had(_)));
         let leaving = Leaving { fence: Some(fence), next: now.moment, give_up, unknown: false, fault: None };
         self.leave(number, leaving);
     }
@@ -332,6 +336,7 @@ impl Book {
         let Stage::Had(had) = &entry.stage else { return };
         entry.stage = Stage::Lost { fence: had.fence, loss };
         entry.asked = None;
+        self.tally.held -= 1;
         self.tally.lost += u64::from(loss != Loss::Closed);
         self.out.push(Output::Lost { number, loss });
         self.ready.remove(&number);
@@ -365,8 +370,9 @@ impl Book {
         }
     }
 
-    /// Everybody who is first in a line of this program looks again, as soon as that may be.
+    /// Everybody who is first in a line of this program looks again.
     fn look_all(&mut self) {
+        self.freed = false;
         let firsts: Vec<Number> = self.lines.values().filter_map(|line| line.first().copied()).collect();
         firsts.into_iter().for_each(|number| self.look(number));
     }
@@ -382,8 +388,8 @@ impl Book {
     }
 
     fn has_looks(&self) -> bool {
-        // The ready ones are few: what may go out does so at once.
-        self.ready.iter().any(|number| self.entries.get(number).is_some_and(Entry::is_look))
+        (self.freed && self.has_waiters())
+            || self.ready.iter().any(|number| self.entries.get(number).is_some_and(Entry::is_look))
     }
 
     fn tick(&mut self, now: Now) {
@@ -453,9 +459,6 @@ impl Book {
         let Some(entry) = self.entries.remove(&number) else { return };
         if let Some(wake) = entry.wake {
             self.agenda.remove(&(wake, number));
-        }
-        if matches!(entry.stage, Stage::Had(_) | Stage::Lost { .. }) {
-            self.tally.held -= 1;
         }
         let key = (entry.name, entry.id);
         let Some(users) = self.ids.get_mut(&key) else { return };

@@ -34,6 +34,9 @@ impl Book {
     fn going(&mut self, now: Moment) -> BTreeSet<Number> {
         let has_room = self.requests.len() < UNDER_WAY;
         let looks = self.has_looks() && has_room && self.looks.take(now);
+        if looks && self.freed {
+            self.look_all();
+        }
         let (mut going, mut renews) = (BTreeSet::new(), false);
         for number in &self.ready {
             let Some(entry) = self.entries.get(number) else { continue };
