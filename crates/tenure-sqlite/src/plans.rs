@@ -4,7 +4,10 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, StatementStatus, params_from_iter};
 use tenure_store::Order;
 
-use crate::{aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, listing, open, place, reserve, settle, shares, sweep, tend, views};
+use crate::{
+    aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, listing,
+    open, place, reserve, settle, shares, sweep, tend, views,
+};
 
 /// The plan in SQLite's words, a line a step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
