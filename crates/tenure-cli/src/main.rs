@@ -30,6 +30,9 @@ enum Command {
     /// An idle worker that measures itself; `bench` starts it as a process of its own
     #[command(hide = true)]
     BenchIdle(bench::BenchIdle),
+    /// A holder of leases that measures itself; `bench` starts it as a process of its own
+    #[command(hide = true)]
+    BenchLeases(bench::BenchLeases),
     /// Prints the version
     Version {
         /// As a JSON object
@@ -62,6 +65,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Dev(dev) => dev::run(dev),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
+        Command::BenchLeases(leases) => bench::leases_child(leases),
         Command::Version { json } => {
             let version = env!("CARGO_PKG_VERSION");
             screen::print(&match json {

@@ -50,6 +50,12 @@ impl Limit {
         Self { most: Some(most), rate: None }
     }
 
+    /// The same, of which only so many start in a time.
+    #[must_use]
+    pub fn at_rate(self, rate: Rate) -> Self {
+        Self { rate: Some(rate), ..self }
+    }
+
     /// Accepts a limit within the limits.
     ///
     /// # Errors
@@ -57,6 +63,13 @@ impl Limit {
     pub fn check(&self) -> Result<(), Invalid> {
         self.most.map_or(Ok(()), check_most)?;
         self.rate.map_or(Ok(()), |rate| rate.check())
+    }
+}
+
+impl From<Rate> for Limit {
+    /// So many starts in a time, however many run at once.
+    fn from(rate: Rate) -> Self {
+        Self::default().at_rate(rate)
     }
 }
 
@@ -76,7 +89,7 @@ impl Rate {
     /// Accepts a rate within the limits.
     ///
     /// # Errors
-    /// Refuses no times, no time, and more than the limits.
+    /// Refuses no times, no time, more than the limits, and a burst that a hundred years do not fill.
     pub fn check(&self) -> Result<(), Invalid> {
         let most = limits::RATE_TIMES;
         for (field, value) in [("rate.times", self.times), ("rate.burst", self.burst)] {
@@ -90,6 +103,14 @@ impl Rate {
                 "rate.per",
                 format_args!("{:?} seconds", self.per.as_secs_f64()),
                 format_args!("{:?} to {} seconds", allowed.start().as_secs_f64(), allowed.end().as_secs()),
+            ));
+        }
+        // A bucket is kept as the instant at which it is full again: that has to be one.
+        if self.whole() > limits::LONGEST {
+            return Err(Invalid::new(
+                "rate.burst",
+                format_args!("{}, which take {} seconds to come", self.burst, self.whole().as_secs()),
+                format_args!("as many as come within {} seconds", limits::LONGEST.as_secs()),
             ));
         }
         Ok(())

@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{DUE, NOW, at, host, running, waiting};
+
 use tenure_core::{
-    AtWork, CancelRequest, Cause, End, Failure, Hindrance, HostId, Job, JobId, Kind, Limit, Meter, QueueName,
-    Reason, Room, Serves, Serving, Standing, State, Why, claimable, explain, limits,
+    AfterJobs, AtWork, Block, CancelRequest, Cause, End, Failure, Head, Hindrance, HostId, IfFailed, Job,
+    JobId, Key, Kind, Limit, LimitKey, Limited, Meter, Ordered, OrderingKey, QueueName, Rate, Reason, Room,
+    Serves, Serving, Standing, State, Terms, Why, claimable, explain, limits,
 };
 
 fn kind(name: &str) -> Kind {
@@ -335,5 +339,134 @@ fn a_lapsed_job_that_may_not_be_tried_again_is_about_to_end() {
             format!("host {host} was asked to stop it and never said that it did; the next turn ends it");
         assert_eq!(of(asked(NOW, 500)), deaf, "silent");
         assert_eq!(of(asked(NOW + 1, 100)), deaf, "its time to stop is over");
+    }
+}
+
+fn key(text: &str) -> Key {
+    Key::new("key", text).expect("a key")
+}
+
+/// A job with all keys that is blocked on this, though nothing stands against it any more.
+fn blocked(on: Block) -> Standing {
+    let terms = Terms {
+        ordering: Some(OrderingKey { key: key("cart-7"), head: Head::Block }),
+        limit: Some(LimitKey { key: key("smtp"), most: None }),
+        after: Some(AfterJobs { jobs: ids(2), if_failed: IfFailed::Cancel }),
+        ..common::terms()
+    };
+    let state = State::Blocked { on, due: at(DUE), why: Why::Enqueued };
+    Standing {
+        turn: Some(Ordered { of: Some(waiting().id), ahead: 0 }),
+        limit: Some(Limited { meter: Meter::new(Limit::default()), running: vec![], ahead: 0 }),
+        ..standing(Job { state, terms: Arc::new(terms), ..waiting() })
+    }
+}
+
+fn limited(meter: Meter, ahead: u32, running: u8) -> Option<Limited> {
+    Some(Limited { meter, running: ids(running), ahead })
+}
+
+fn second() -> std::time::Duration {
+    common::seconds(1)
+}
+
+/// Whatever blocked it may have gone since; the next turn finds out, and so does whoever asks.
+#[test]
+fn a_blocked_job_that_nothing_blocks_any_more_is_next() {
+    for on in [Block::Jobs, Block::Order, Block::Limit] {
+        assert_eq!(explain(&blocked(on), at(NOW)), Reason::Next { ahead: 0 }, "{on:?}");
+    }
+}
+
+/// The gates stand one behind the other: whatever a job was blocked on when it was last looked at, the
+/// first that is closed now is named.
+#[test]
+fn of_several_closed_gates_the_first_is_named() {
+    for on in [Block::Jobs, Block::Order, Block::Limit] {
+        let mut stands = blocked(on);
+        stands.limit = limited(Meter::new(Limit::of(1)).started(1, at(NOW)), 0, 1);
+        let full = Reason::LimitFull { key: Some(key("smtp")), most: 1, running: ids(1) };
+        assert_eq!(explain(&stands, at(NOW)), full);
+        stands.turn = Some(Ordered { of: Some(JobId::from_bytes([9; 16])), ahead: 1 });
+        let turn = Some(JobId::from_bytes([9; 16]));
+        assert_eq!(explain(&stands, at(NOW)), Reason::NotItsTurn { key: key("cart-7"), turn, ahead: 1 });
+        stands.after = ids(1);
+        assert_eq!(explain(&stands, at(NOW)), Reason::AfterJobs { jobs: ids(1) });
+        stands.spoiled_by = Some(JobId::from_bytes([1; 16]));
+        assert_eq!(explain(&stands, at(NOW)), Reason::Spoiled { job: JobId::from_bytes([1; 16]) });
+    }
+}
+
+/// A pause is what a person would forget; but a job that is blocked would not run without it either.
+#[test]
+fn a_blocked_job_in_a_paused_queue_names_what_blocks_it() {
+    let stands = Standing { paused: true, after: ids(1), ..blocked(Block::Jobs) };
+    assert_eq!(explain(&stands, at(NOW)), Reason::AfterJobs { jobs: ids(1) });
+    let stands = Standing { after: vec![], ..stands };
+    assert_eq!(explain(&stands, at(NOW)), Reason::QueuePaused { queue: queue("out") });
+}
+
+#[test]
+fn what_blocks_a_job_is_told_in_a_sentence() {
+    let [one, two, nine] = [1, 2, 9].map(|n| JobId::from_bytes([n; 16]));
+    let turn = |of, ahead| told(&Standing { turn: Some(Ordered { of, ahead }), ..blocked(Block::Order) });
+    let limit = |limit| told(&Standing { limit, ..blocked(Block::Limit) });
+    let queue = |queue, running| told(&Standing { queue, running, ..standing(waiting()) });
+    let full = |most| Meter::new(Limit::of(most)).started(most, at(NOW));
+    let rate = Limit { most: None, rate: Some(Rate::new(2, second())) };
+    let spent = Meter::new(rate).started(2, at(NOW));
+    let next = at(NOW).after(second() / 2);
+    let page = u32::try_from(limits::PAGE_JOBS).expect("a page is small");
+    let of_key = "of its ordering key cart-7";
+    #[rustfmt::skip]
+    let rows = [
+        (told(&Standing { after: ids(1), ..blocked(Block::Jobs) }), format!("it waits for {one} to end")),
+        (told(&Standing { after: ids(7), ..blocked(Block::Jobs) }),
+            format!("it waits for {} and 2 more to end", ids(5).iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
+        (told(&Standing { spoiled_by: Some(one), ..blocked(Block::Jobs) }),
+            format!("job {one}, for which it waited, did not succeed; the next turn cancels it")),
+        (turn(Some(nine), 1),    format!("job {nine} {of_key} comes first")),
+        // It stepped aside, and another has the turn that came after it.
+        (turn(Some(nine), 0),    format!("job {nine} {of_key} comes first")),
+        (turn(Some(nine), 3),    format!("job {nine} {of_key} comes first; 3 in all come before it")),
+        (turn(Some(nine), page), format!("job {nine} {of_key} comes first; 1000 or more in all come before it")),
+        (turn(None, 1),          format!("1 job {of_key} comes before it")),
+        (turn(None, 2),          format!("2 jobs {of_key} come before it")),
+        (limit(limited(full(1), 0, 1)), format!("its limit smtp lets one run at once, and one does: {one}")),
+        (limit(limited(full(1), 0, 0)), "its limit smtp lets one run at once, and one does".to_owned()),
+        (limit(limited(full(2), 0, 2)), format!("its limit smtp lets 2 run at once, and they do: {one}, {two}")),
+        (limit(limited(spent, 0, 0)),   format!("its limit smtp lets the next start at {next}")),
+        (limit(limited(Meter::new(Limit::of(2)), 4, 0)), "its limit smtp has room, but 4 come before it".to_owned()),
+        (limit(limited(Meter::new(Limit::of(2)), page, 0)), "its limit smtp has room, but 1000 or more come before it".to_owned()),
+        (queue(full(1), at_work(1, false, &[1])), format!("the limit of its queue lets one run at once, and one does: {one}")),
+        // Jobs of other queues do not use it up.
+        (queue(full(2), at_work(1, true, &[1])), "the limit of its queue lets 2 run at once, and they do".to_owned()),
+        (queue(spent, vec![]), format!("the limit of its queue lets the next start at {next}")),
+    ];
+    for (told, sentence) in rows {
+        assert_eq!(told, sentence);
+    }
+}
+
+/// A limit without room may have none for two reasons. What runs has to end first, whatever time brings.
+#[test]
+fn a_limit_whose_slots_are_taken_says_so_before_it_speaks_of_its_rate() {
+    let both = Limit { most: Some(1), rate: Some(Rate::new(1, second())) };
+    let stands =
+        Standing { limit: limited(Meter::new(both).started(1, at(NOW)), 0, 1), ..blocked(Block::Limit) };
+    let full = Reason::LimitFull { key: Some(key("smtp")), most: 1, running: ids(1) };
+    assert_eq!(explain(&stands, at(NOW)), full);
+}
+
+/// The claim does not take a blocked job, whatever blocks it, and its queue need not be paused for that.
+#[test]
+fn the_claim_takes_no_blocked_job() {
+    for on in [Block::Jobs, Block::Order, Block::Limit] {
+        for due in [DUE, NOW + 1] {
+            let state = State::Blocked { on, due: at(due), why: Why::Enqueued };
+            for paused in [false, true] {
+                assert_eq!(claimable(&state, paused, at(NOW)), Err(Hindrance::Blocked { on }));
+            }
+        }
     }
 }

@@ -60,7 +60,7 @@ fn the_first_closed_gate_keeps_a_job() {
     let stands = |gates: Gates, head, due| match gates.state(&terms(head), at(due), Why::Enqueued, at(NOW)) {
         State::Blocked { on, .. } => Some(on),
         State::Waiting { .. } => None,
-        other => panic!("{other:?}"),
+        state @ (State::Running { .. } | State::Finished { .. }) => panic!("{state:?}"),
     };
     for head in [Head::Block, Head::StepAside] {
         assert_eq!(stands(gates(false, false, false), head, NOW), Some(Block::Jobs));
@@ -123,7 +123,7 @@ fn a_job_in_a_full_queue_says_that_it_is_the_queue() {
     let queue = Meter::new(Limit::of(1)).started(1, at(NOW));
     let job = Job { state: State::Waiting { due: at(NOW), why: Why::Enqueued }, ..waiting() };
     let standing = Standing { queue, job, ..blocked(Block::Limit) };
-    assert_eq!(told(&standing), "the limit of its queue lets 1 run at once, and they do");
+    assert_eq!(told(&standing), "the limit of its queue lets one run at once, and one does");
 }
 
 #[test]

@@ -6,11 +6,12 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::{new_job, policy, terms};
+use common::{at, new_job, policy, terms};
 use tenure_core::{
-    Args, Backoff, CancelRequest, Cause, Due, Failure, HostId, Invalid, JobId, Keep, Kind, LogLine, Name,
-    NewJob, OnConflict, Output, Priority, Progress, QueueName, Retention, RetryPolicy, StateName, Terms,
-    Timestamp, Unique, UniqueKey, Window, delay_of, limits, seconds,
+    AfterJobs, Args, Backoff, CancelRequest, Cause, Due, Failure, HostId, IfFailed, Invalid, JobId, Keep,
+    Key, Kind, Limit, LimitKey, LogLine, Meter, Name, NewJob, OnConflict, Output, Priority, Progress,
+    QueueName, Rate, Retention, RetryPolicy, StateName, Terms, Timestamp, Unique, UniqueKey, Window,
+    delay_of, limits, seconds,
 };
 
 /// Who refuses, how, in which words.
@@ -300,4 +301,98 @@ fn what_a_handler_says_is_cut_and_freed_of_nul_but_never_refused() {
         assert!(text.ends_with("… (cut)") && !text.contains('\0'));
     }
     assert_eq!(Failure::new(Cause::Error, "as it is").message, "as it is");
+}
+
+/// Ordering, limit and share keys.
+#[test]
+fn keys_that_are_empty_huge_or_hold_control_characters_are_refused() {
+    let of = |text: &str| refused(Key::new("ordering_key", text));
+    let allowed = "1 to 256 bytes without control characters";
+    check([
+        (of(""), "ordering_key", "empty text", allowed),
+        (of(&"x".repeat(257)), "ordering_key", "text of 257 bytes", allowed),
+        (of(&"ø".repeat(129)), "ordering_key", "text of 258 bytes", allowed),
+        (of("a\0b"), "ordering_key", "text with the character '\\0'", allowed),
+        (of("a\nb"), "ordering_key", "text with the character '\\n'", allowed),
+        (of("\u{9b}"), "ordering_key", "text with the character '\\u{9b}'", allowed),
+        (refused("".parse::<Key>()), "key", "empty text", allowed),
+    ]);
+    assert!(serde_json::from_str::<Key>("\"\"").is_err(), "text from outside is checked as well");
+    let texts =
+        ["cart-7", "Cart-7", "cart-7 ", "caf\u{e9}", "cafe\u{301}", "🦀", "\u{202e}7", "/", "..", "%"];
+    let keys: std::collections::BTreeSet<Key> =
+        texts.iter().map(|text| Key::new("key", text).expect("a key")).collect();
+    assert_eq!(keys.len(), texts.len(), "what looks alike is different all the same");
+    assert!(Key::new("key", &"x".repeat(256)).is_ok());
+}
+
+#[test]
+fn limits_and_rates_that_are_none_or_without_a_bound_are_refused() {
+    let of = |limit: Limit| refused(limit.check());
+    let rate = |rate: Rate| of(Limit { most: None, rate: Some(rate) });
+    let (second, month) = (Duration::from_secs(1), Duration::from_secs(31 * 24 * 3600));
+    let per = "0.001 to 2678400 seconds";
+    check([
+        (of(Limit::of(0)), "limit", "0", "1 to 1000000"),
+        (of(Limit::of(1_000_001)), "limit", "1000001", "1 to 1000000"),
+        (rate(Rate::new(0, second)), "rate.times", "0", "1 to 1000000"),
+        (rate(Rate::new(u32::MAX, second)), "rate.times", "4294967295", "1 to 1000000"),
+        (rate(Rate::new(1, second).burst(0)), "rate.burst", "0", "1 to 1000000"),
+        (rate(Rate::new(1, second).burst(1_000_001)), "rate.burst", "1000001", "1 to 1000000"),
+        (rate(Rate::new(1, Duration::ZERO)), "rate.per", "0.0 seconds", per),
+        (rate(Rate::new(1, Duration::from_micros(999))), "rate.per", "0.000999 seconds", per),
+        (rate(Rate::new(1, month + second)), "rate.per", "2678401.0 seconds", per),
+        (rate(Rate::new(1, Duration::MAX)), "rate.per", "1.8446744073709552e19 seconds", per),
+        (
+            rate(Rate::new(1, month).burst(1_000_000)),
+            "rate.burst",
+            "1000000, which take 2678400000000 seconds to come",
+            "as many as come within 3162240000 seconds",
+        ),
+    ]);
+    let most = Rate { times: 1_000_000, per: Duration::from_millis(1), burst: 1_000_000 };
+    for rate in [most, Rate::new(1, month).burst(1_180), Rate::new(1_000_000, month)] {
+        assert_eq!(Limit { most: Some(1_000_000), rate: Some(rate) }.check(), Ok(()));
+    }
+    assert_eq!(Limit::default().check(), Ok(()), "no limit is one, too");
+}
+
+/// Whatever a rate within the limits is asked, it stays within what a number can hold.
+#[test]
+fn no_rate_within_the_limits_leads_out_of_the_range_of_instants() {
+    let month = Duration::from_secs(31 * 24 * 3600);
+    for rate in [Rate::new(1, month).burst(1_180), Rate::new(1_000_000, Duration::from_millis(1))] {
+        assert_eq!(rate.check(), Ok(()));
+        for now in [Timestamp::EPOCH, at(1), Timestamp::LAST.before(limits::LONGEST)] {
+            let meter = Meter::new(Limit { most: None, rate: Some(rate) });
+            assert_eq!(meter.room(now), rate.burst);
+            let spent = meter.started(rate.burst, now);
+            assert_eq!(spent.room(now), 0, "{rate:?} at {now}");
+            assert!(spent.next_room(now).is_some_and(|next| next > now && next <= Timestamp::LAST));
+            assert_eq!(spent.started(u32::MAX, now).room(now), 0, "more than there were");
+        }
+    }
+}
+
+#[test]
+fn terms_of_jobs_that_share_keys_or_wait_for_others_are_checked() {
+    let of = |terms: Terms| refused(terms.check());
+    let limit = |most| {
+        let key = Key::new("limit_key", "smtp").expect("a key");
+        Terms { limit: Some(LimitKey { key, most: Some(most) }), ..terms() }
+    };
+    let after = |number: usize| {
+        let jobs = vec![JobId::from_bytes([1; 16]); number];
+        Terms { after: Some(AfterJobs { jobs, if_failed: IfFailed::Cancel }), ..terms() }
+    };
+    check([
+        (of(limit(0)), "limit", "0", "1 to 1000000"),
+        (of(limit(1_000_001)), "limit", "1000001", "1 to 1000000"),
+        (of(after(0)), "after_jobs", "0 jobs", "1 to 1000 jobs"),
+        (of(after(1_001)), "after_jobs", "1001 jobs", "1 to 1000 jobs"),
+        (refused(new_job(after(0)).check()).in_item(3), "jobs[3].after_jobs", "0 jobs", "1 to 1000 jobs"),
+    ]);
+    for fine in [limit(1), limit(1_000_000), after(1), after(1_000)] {
+        assert_eq!(fine.check(), Ok(()));
+    }
 }

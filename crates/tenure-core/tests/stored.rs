@@ -12,9 +12,9 @@ use proptest::sample::select;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tenure_core::{
-    Backoff, CancelRequest, Cause, End, Failure, HostId, JobId, Keep, Kind, Name, OnConflict, Priority,
-    Progress, QueueName, Reason, Retention, RetryPolicy, State, Terms, Timestamp, Unique, UniqueKey, Why,
-    Window, limits,
+    AfterJobs, Backoff, Block, CancelRequest, Cause, End, Failure, Head, HostId, IfFailed, JobId, Keep, Key,
+    Kind, Limit, LimitKey, Name, OnConflict, OrderingKey, Priority, Progress, QueueName, Rate, Reason,
+    Retention, RetryPolicy, State, Terms, Timestamp, Unique, UniqueKey, Why, Window, limits,
 };
 
 fn reads_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
@@ -77,6 +77,47 @@ fn uniques() -> impl Strategy<Value = Unique> {
     })
 }
 
+/// Any text that may be a key, among it what looks like another.
+fn keys() -> impl Strategy<Value = Key> {
+    "[^\\p{Cc}]{1,60}".prop_map(|text| Key::new("key", &text).expect("a key"))
+}
+
+fn jobs() -> impl Strategy<Value = JobId> {
+    any::<[u8; 16]>().prop_map(JobId::from_bytes)
+}
+
+fn orderings() -> impl Strategy<Value = OrderingKey> {
+    let heads = select(vec![Head::Block, Head::StepAside]);
+    (keys(), heads).prop_map(|(key, head)| OrderingKey { key, head })
+}
+
+fn limit_keys() -> impl Strategy<Value = LimitKey> {
+    (keys(), option::of(1..=limits::LIMIT_MOST)).prop_map(|(key, most)| LimitKey { key, most })
+}
+
+fn afters() -> impl Strategy<Value = AfterJobs> {
+    let if_failed = select(vec![IfFailed::Cancel, IfFailed::Run]);
+    (vec(jobs(), 1..5), if_failed).prop_map(|(jobs, if_failed)| AfterJobs { jobs, if_failed })
+}
+
+/// What a job shares with others, over its other terms.
+fn gated(terms: impl Strategy<Value = Terms>) -> impl Strategy<Value = Terms> {
+    let keys = (option::of(orderings()), option::of(limit_keys()), option::of(keys()), option::of(afters()));
+    (terms, keys).prop_map(|(terms, (ordering, limit, share, after))| Terms {
+        ordering,
+        limit,
+        share,
+        after,
+        ..terms
+    })
+}
+
+fn limits_of_jobs() -> impl Strategy<Value = Limit> {
+    let times = || 1..=limits::RATE_TIMES;
+    let rate = (times(), spans(), times()).prop_map(|(times, per, burst)| Rate { times, per, burst });
+    (option::of(1..=limits::LIMIT_MOST), option::of(rate)).prop_map(|(most, rate)| Limit { most, rate })
+}
+
 fn terms() -> impl Strategy<Value = Terms> {
     let keep = || prop_oneof![spans().prop_map(Keep::For), Just(Keep::Forever)];
     let retention = (keep(), keep()).prop_map(|(succeeded, failed)| Retention { succeeded, failed });
@@ -97,6 +138,8 @@ fn terms() -> impl Strategy<Value = Terms> {
 fn states() -> impl Strategy<Value = State> {
     prop_oneof![
         (instants(), whys()).prop_map(|(due, why)| State::Waiting { due, why }),
+        (select(vec![Block::Jobs, Block::Order, Block::Limit]), instants(), whys())
+            .prop_map(|(on, due, why)| State::Blocked { on, due, why }),
         (hosts(), instants(), instants()).prop_map(|(holder, until, due)| State::Running {
             holder,
             until,
@@ -123,7 +166,21 @@ fn failures() -> impl Strategy<Value = Failure> {
 }
 
 fn reasons() -> impl Strategy<Value = Reason> {
-    let running = || vec(any::<[u8; 16]>().prop_map(JobId::from_bytes), 0..4);
+    let running = || vec(jobs(), 0..4);
+    let shared =
+        prop_oneof![
+            running().prop_map(|jobs| Reason::AfterJobs { jobs }),
+            jobs().prop_map(|job| Reason::Spoiled { job }),
+            (keys(), option::of(jobs()), any::<u32>()).prop_map(|(key, turn, ahead)| Reason::NotItsTurn {
+                key,
+                turn,
+                ahead
+            }),
+            (option::of(keys()), any::<u32>(), running())
+                .prop_map(|(key, most, running)| Reason::LimitFull { key, most, running }),
+            (option::of(keys()), instants()).prop_map(|(key, next)| Reason::RateReached { key, next }),
+            (keys(), any::<u32>()).prop_map(|(key, ahead)| Reason::BehindInLimit { key, ahead }),
+        ];
     prop_oneof![
         (ends(), instants()).prop_map(|(end, at)| Reason::Finished { end, at }),
         (hosts(), instants(), any::<bool>()).prop_map(|(holder, until, cancelling)| Reason::Running {
@@ -144,14 +201,20 @@ fn reasons() -> impl Strategy<Value = Reason> {
             running
         }),
         any::<u32>().prop_map(|ahead| Reason::Next { ahead }),
+        shared,
     ]
 }
 
 proptest! {
     #[test]
-    fn terms_and_policies_read_back_as_they_were(terms in terms(), policy in policies()) {
+    fn terms_and_policies_read_back_as_they_were(
+        terms in gated(terms()),
+        policy in policies(),
+        limit in limits_of_jobs(),
+    ) {
         reads_back(&terms);
         reads_back(&policy);
+        reads_back(&limit);
     }
 
     #[test]
@@ -207,6 +270,10 @@ fn the_words_of_stored_values_are_these() {
         json!({"state": "waiting", "due": instant, "why": "retry"}),
     );
     same(
+        serde_json::to_value(State::Blocked { on: Block::Limit, due: at, why: Why::Enqueued }),
+        json!({"state": "blocked", "on": "limit", "due": instant, "why": "enqueued"}),
+    );
+    same(
         serde_json::to_value(State::Running { holder, until: at, due: at }),
         json!({"state": "running", "holder": holder.to_string(), "until": instant, "due": instant}),
     );
@@ -227,6 +294,40 @@ fn the_words_of_stored_values_are_these() {
                 "failed": {"for": {"secs": 600, "nanos": 0}},
             },
         }),
+    );
+    let key = |text: &str| Key::new("key", text).expect("a key");
+    let job = JobId::from_bytes([7; 16]);
+    let gated = |head, most, if_failed| Terms {
+        ordering: Some(OrderingKey { key: key("cart 7/ø"), head }),
+        limit: Some(LimitKey { key: key("smtp"), most }),
+        share: Some(key("tenant-7")),
+        after: Some(AfterJobs { jobs: vec![job], if_failed }),
+        ..Terms::default()
+    };
+    same(
+        serde_json::to_value(gated(Head::Block, None, IfFailed::Cancel)),
+        json!({
+            "ordering": {"key": "cart 7/ø"},
+            "limit": {"key": "smtp"},
+            "share": "tenant-7",
+            "after": {"jobs": [job.to_string()]},
+        }),
+    );
+    same(
+        serde_json::to_value(gated(Head::StepAside, Some(2), IfFailed::Run)),
+        json!({
+            "ordering": {"key": "cart 7/ø", "head": "step_aside"},
+            "limit": {"key": "smtp", "most": 2},
+            "share": "tenant-7",
+            "after": {"jobs": [job.to_string()], "if_failed": "run"},
+        }),
+    );
+    same(
+        serde_json::to_value(Limit {
+            most: Some(2),
+            rate: Some(Rate::new(10, Duration::from_secs(60)).burst(3)),
+        }),
+        json!({"most": 2, "rate": {"times": 10, "per": {"secs": 60, "nanos": 0}, "burst": 3}}),
     );
     same(
         serde_json::to_value(Failure::new(Cause::TimedOut, "after 5 s")),

@@ -14,8 +14,8 @@ use crate::writing::Writing;
 /// How long such a row is left alone.
 const SET_ASIDE: Duration = Duration::from_secs(60);
 
-pub(crate) const OUT_OF_PLACE: &str =
-    "DELETE FROM ready WHERE lane = ?1 AND (priority, due, seq) = (?2, ?3, ?4) RETURNING begun";
+pub(crate) const OUT_OF_PLACE: &str = "DELETE FROM ready
+     WHERE lane = ?1 AND (priority, round, due, seq) = (?2, ?3, ?4, ?5) RETURNING begun, limit_id";
 
 impl Writing<'_> {
     /// Leaves a running job to its holder for longer.
@@ -30,23 +30,41 @@ impl Writing<'_> {
 
     /// Takes a waiting job out of its line and lets it come due later.
     pub(crate) fn set_waiting_aside(&mut self, lane: i64, place: Place, error: &Error) -> Result<()> {
-        let (priority, due, seq) = place;
-        let begun: i64 = self
+        let (priority, round, due, seq) = place;
+        let (begun, limit): (bool, Option<i64>) = self
             .conn
             .prepare_cached(OUT_OF_PLACE)?
-            .query_row([lane, priority, due, seq], |row| row.get(0))?;
+            .query_row([lane, priority, round, due, seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.memory.lanes.count(lane, StateName::Queued, -1)?;
+        if let Some(limit) = limit {
+            self.left_line_of_limit(limit, lane)?;
+        }
+        self.conn.prepare_cached("DELETE FROM fair_place WHERE seq = ?1")?.execute([seq])?;
+        self.put_in_diary_aside(lane, priority, seq, begun, error)?;
+        self.settle_keys()
+    }
+
+    /// Lets a waiting job that has no place come due later.
+    pub(crate) fn put_in_diary_aside(
+        &mut self,
+        lane: i64,
+        priority: i64,
+        seq: i64,
+        begun: bool,
+        error: &Error,
+    ) -> Result<()> {
         let again = self.now.after(SET_ASIDE).as_micros();
         self.conn
             .prepare_cached(
-                "INSERT INTO later (due, seq, lane, priority, begun) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO later (due, seq, lane, priority, begun, singly)
+                 SELECT ?1, ?2, ?3, ?4, ?5, singly FROM job WHERE seq = ?2",
             )?
             .execute(params![again, seq, lane, priority, begun])?;
-        self.memory.lanes.count(lane, StateName::Queued, -1)?;
         self.memory.lanes.count(lane, StateName::Scheduled, 1)?;
         // Who looks for its place goes by the due that its row tells.
         let sql = match begun {
-            0 => "UPDATE job SET due = ?2 WHERE seq = ?1",
-            _ => "UPDATE standing SET due = ?2 WHERE seq = ?1",
+            false => "UPDATE job SET due = ?2 WHERE seq = ?1",
+            true => "UPDATE standing SET due = ?2 WHERE seq = ?1",
         };
         self.put_off(sql, seq, error)
     }

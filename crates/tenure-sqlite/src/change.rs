@@ -40,7 +40,13 @@ impl Writing<'_> {
         let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
         for stored in walk.found {
-            outcomes.push((stored.job.id, self.change_one(change, stored)?));
+            let id = stored.job.id;
+            // A change of a job before it may have let it go on.
+            let is_gated = stored.job.terms.are_gated();
+            let stored = if is_gated { find(self.conn, id)? } else { Some(stored) };
+            let outcome =
+                stored.map_or(Ok(ChangeOutcome::NotFound), |stored| self.change_one(change, stored))?;
+            outcomes.push((id, outcome));
         }
         Ok(Changed { outcomes, next: walk.next })
     }
@@ -149,17 +155,22 @@ impl Writing<'_> {
         if let State::Waiting { due, .. } = state {
             self.place(&stored, due)?;
         }
-        self.tell_became(stored.lane, stored.job.id, state.name(self.now), None)?;
+        self.settle_keys()?;
+        let name = self.name_now(&stored)?;
+        self.tell_became(stored.lane, stored.job.id, name, None)?;
         Ok(ChangeOutcome::Done)
     }
 
     /// Changes where a waiting job waits, but not until when.
     fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<ChangeOutcome> {
-        let State::Waiting { due, .. } = stored.job.state else { return Ok(ChangeOutcome::RefusedFinished) };
-        let place = self.unplace(&stored, due)?;
+        let (State::Waiting { due, .. } | State::Blocked { due, .. }) = stored.job.state else {
+            return Ok(ChangeOutcome::RefusedFinished);
+        };
+        let kept = self.unplace(&stored, due)?;
         edit(&mut stored);
         self.rewrite(&stored)?;
-        self.place_in(place, &stored, due)?;
+        self.place_again(kept, &stored, due)?;
+        self.settle_keys()?;
         Ok(ChangeOutcome::Done)
     }
 

@@ -15,9 +15,25 @@ pub(crate) fn of_state(state: &State) -> i64 {
     match state {
         State::Waiting { .. } | State::Blocked { .. } => WAITING,
         State::Running { .. } => RUNNING,
-        State::Finished { end: End::Succeeded, .. } => SUCCEEDED,
-        State::Finished { end: End::Failed, .. } => FAILED,
-        State::Finished { end: End::Cancelled, .. } => CANCELLED,
+        State::Finished { end, .. } => of_end(*end),
+    }
+}
+
+/// How a state has ended; `None` if it has not.
+pub(crate) fn end(code: i64) -> Option<End> {
+    match code {
+        SUCCEEDED => Some(End::Succeeded),
+        FAILED => Some(End::Failed),
+        CANCELLED => Some(End::Cancelled),
+        _ => None,
+    }
+}
+
+pub(crate) fn of_end(end: End) -> i64 {
+    match end {
+        End::Succeeded => SUCCEEDED,
+        End::Failed => FAILED,
+        End::Cancelled => CANCELLED,
     }
 }
 

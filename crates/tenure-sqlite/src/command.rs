@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use rusqlite::Result;
-use tenure_core::{AppId, HostId, LeaseOutcome, NewJob, QueueName, Serves, Settlement, Timestamp, limits};
+use tenure_core::{
+    AppId, HostId, Key, LeaseOutcome, Limit, NewJob, QueueName, Serves, Settlement, Timestamp, limits,
+};
 use tenure_store::{
     Change, Changed, Enqueued, Fault, LeaseWish, Pruned, Renew, Renewal, Report, Reported, Reservation,
     Reserve, Selection, Tended, Turn,
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Change(Change, Selection, Reply<Changed>),
     Tend(Reply<Tended>),
     SetPaused(QueueName, bool, Reply<bool>),
+    SetQueueLimit(QueueName, Limit, Reply<bool>),
+    SetLimit(Key, Option<Limit>, Reply<()>),
     Announce {
         id: HostId,
         name: String,
@@ -81,10 +85,11 @@ impl Command {
                 settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most.min(limits::RESERVE_JOBS))
             }
             Self::Report(reports, _) => reports.iter().map(|report| 1 + report.lines.len()).sum(),
-            Self::Change(..) | Self::Tend(_) => limits::CHANGE_JOBS,
+            Self::Change(..) | Self::Tend(_) | Self::SetLimit(..) => limits::CHANGE_JOBS,
             Self::Lease(wishes, _) => wishes.len(),
             Self::PruneLedger(..) => limits::PRUNE_LEDGER,
             Self::SetPaused(..)
+            | Self::SetQueueLimit(..)
             | Self::Announce { .. }
             | Self::Retire(..)
             | Self::ClaimApp(..)
@@ -104,6 +109,8 @@ impl Command {
             Self::Change(change, selection, reply) => reply.keep(writing.change(change, selection)),
             Self::Tend(reply) => reply.keep(writing.tend()),
             Self::SetPaused(queue, paused, reply) => reply.keep(writing.set_paused(queue, *paused)),
+            Self::SetQueueLimit(queue, limit, reply) => reply.keep(writing.set_queue_limit(queue, *limit)),
+            Self::SetLimit(key, limit, reply) => reply.keep(writing.set_limit(key, *limit)),
             Self::Announce { id, name, slots, serves, ttl, reply } => {
                 reply.keep(writing.announce(*id, name, *slots, serves, *ttl))
             }
@@ -126,8 +133,11 @@ impl Command {
             Self::Report(_, reply) => reply.tell(fate),
             Self::Change(_, _, reply) => reply.tell(fate),
             Self::Tend(reply) => reply.tell(fate),
-            Self::SetPaused(_, _, reply) => reply.tell(fate),
-            Self::Announce { reply, .. } | Self::Retire(_, reply) | Self::Close(reply) => reply.tell(fate),
+            Self::SetPaused(_, _, reply) | Self::SetQueueLimit(_, _, reply) => reply.tell(fate),
+            Self::Announce { reply, .. }
+            | Self::SetLimit(_, _, reply)
+            | Self::Retire(_, reply)
+            | Self::Close(reply) => reply.tell(fate),
             Self::Lease(_, reply) => reply.tell(fate),
             Self::PruneLedger(_, reply) => reply.tell(fate),
             Self::ClaimApp(_, _, _, reply) => reply.tell(fate),

@@ -4,18 +4,20 @@ use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Unique};
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
-use crate::rows::{find, seq_of};
+use crate::dependencies::Waits;
+use crate::rows::{Stored, find, seq_of};
 use crate::value;
 use crate::writing::Writing;
 
-const INSERT: &str = "INSERT INTO job (seq, id, lane, priority, due, created, terms, args)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING";
+const INSERT: &str = "INSERT INTO job (seq, id, lane, priority, due, created, singly, terms, args)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
 
-// Jobs of a batch are given their places together; a job of it that was cancelled at once has none.
-const IN_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun)
-     SELECT lane, priority, due, seq, 0 FROM job WHERE seq >= ?1 AND due <= ?2";
-const IN_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun)
-     SELECT lane, priority, due, seq, 0 FROM job WHERE seq >= ?1 AND due > ?2";
+// Jobs of a batch are given their places together, but for those that were given theirs singly; a job of it
+// that was cancelled at once has none.
+pub(crate) const IN_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun)
+     SELECT lane, priority, 0, due, seq, 0 FROM job WHERE seq >= ?1 AND due <= ?2 AND singly = 0";
+pub(crate) const IN_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, singly)
+     SELECT lane, priority, due, seq, 0, 0 FROM job WHERE seq >= ?1 AND due > ?2 AND singly = 0";
 
 /// Jobs of a batch that are stored and have no place yet.
 #[derive(Debug, Default)]
@@ -23,6 +25,16 @@ struct Unplaced {
     first_seq: Option<i64>,
     in_line: bool,
     in_diary: bool,
+}
+
+/// What came of storing one job.
+enum Inserted {
+    /// It is stored.
+    Yes,
+    /// Its id is taken.
+    IdTaken,
+    /// It waits for a job that is not there.
+    NoSuchJob(JobId),
 }
 
 impl Writing<'_> {
@@ -52,23 +64,29 @@ impl Writing<'_> {
         insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
     ) -> Result<std::result::Result<Accepted, Refusal>> {
-        let Some(unique) = &new.terms.unique else {
-            if self.insert(new, insert, unplaced)? {
-                return Ok(Ok(Accepted::New(new.id)));
-            }
-            return self.meet_same_id(new);
-        };
-        if find(self.conn, new.id)?.is_some() {
+        // Only its terms may stand against a job before it is stored, and most have none.
+        let has_terms_to_ask = new.terms.unique.is_some() || new.terms.after.is_some();
+        if has_terms_to_ask && find(self.conn, new.id)?.is_some() {
             return self.meet_same_id(new);
         }
-        let Some(holder) = self.holder_of(unique.key)? else {
-            self.insert(new, insert, unplaced)?;
-            return Ok(Ok(Accepted::New(new.id)));
+        let holder = match &new.terms.unique {
+            Some(unique) => self.holder_of(unique.key)?.map(|holder| (holder, unique.on_conflict)),
+            None => None,
         };
-        match unique.on_conflict {
-            OnConflict::Return => Ok(Ok(Accepted::Existing(holder))),
-            OnConflict::Reject => Ok(Err(Refusal::KeyHeld(holder))),
-            OnConflict::Replace => self.replace(holder, new, insert, unplaced).map(Ok),
+        let replaced = match holder {
+            None => None,
+            Some((holder, OnConflict::Return)) => return Ok(Ok(Accepted::Existing(holder))),
+            Some((holder, OnConflict::Reject)) => return Ok(Err(Refusal::KeyHeld(holder))),
+            Some((holder, OnConflict::Replace)) => match self.replace(holder, new, unplaced)? {
+                true => Some(holder),
+                false => return Ok(Ok(Accepted::Existing(holder))),
+            },
+        };
+        match (self.insert(new, insert, unplaced)?, replaced) {
+            (Inserted::Yes, None) => Ok(Ok(Accepted::New(new.id))),
+            (Inserted::Yes, Some(old)) => Ok(Ok(Accepted::Replaced { id: new.id, old })),
+            (Inserted::IdTaken, _) => self.meet_same_id(new),
+            (Inserted::NoSuchJob(other), _) => Ok(Err(Refusal::NoSuchJob(other))),
         }
     }
 
@@ -77,44 +95,42 @@ impl Writing<'_> {
         Ok(if repeats { Ok(Accepted::Repeated(new.id)) } else { Err(Refusal::IdTaken(new.id)) })
     }
 
-    /// Ends the holder of the key in favour of the new job, if it still waits.
-    fn replace(
-        &mut self,
-        old: JobId,
-        new: &NewJob,
-        insert: &mut CachedStatement<'_>,
-        unplaced: &mut Unplaced,
-    ) -> Result<Accepted> {
+    /// Ends the holder of the key in favour of the new job; `false` if it does not wait any more.
+    fn replace(&mut self, old: JobId, new: &NewJob, unplaced: &mut Unplaced) -> Result<bool> {
         // The holder may be of this very batch: only a job with a place can be taken out of it.
         self.place_new(unplaced)?;
-        let Some(holder) = find(self.conn, old)? else { return Ok(Accepted::Existing(old)) };
+        let Some(holder) = find(self.conn, old)? else { return Ok(false) };
         let reason = format!("replaced by job {}", new.id);
         let request = CancelRequest::new(self.now, std::time::Duration::ZERO, &reason);
         match Cancel::decide(&holder.job, request) {
-            Cancel::Ends(transition) => {
-                self.enter(holder, *transition)?;
-                self.insert(new, insert, unplaced)?;
-                Ok(Accepted::Replaced { id: new.id, old })
-            }
-            Cancel::Asks(_) | Cancel::AlreadyAsked | Cancel::AlreadyEnded(_) => Ok(Accepted::Existing(old)),
+            Cancel::Ends(transition) => self.enter(holder, *transition).map(|_| true),
+            Cancel::Asks(_) | Cancel::AlreadyAsked | Cancel::AlreadyEnded(_) => Ok(false),
         }
     }
 
-    /// Stores one job, without a place; `false` if its id is taken.
+    /// Stores one job; one that has no place is given it with the others of its batch.
     fn insert(
         &mut self,
         new: &NewJob,
         insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
-    ) -> Result<bool> {
+    ) -> Result<Inserted> {
+        let waits = match &new.terms.after {
+            Some(after) => match self.waits_of(after)? {
+                Ok(waits) => Some(waits),
+                Err(other) => return Ok(Inserted::NoSuchJob(other)),
+            },
+            None => None,
+        };
         let lane = match self.memory.lanes.find(&new.queue, &new.kind) {
             Some(lane) => lane,
             // A repetition names no new queue: its job may have been moved since.
-            None if seq_of(self.conn, new.id)?.is_some() => return Ok(false),
+            None if seq_of(self.conn, new.id)?.is_some() => return Ok(Inserted::IdTaken),
             None => self.memory.lanes.of(self.conn, &new.queue, &new.kind)?,
         };
         let due = new.due.at(self.now);
         let terms = if new.terms.are_default() { None } else { Some(value::to_json(&*new.terms)?) };
+        let singly = new.terms.are_gated() || self.memory.lanes.is_fair_queue(&new.queue);
         let before = self.last_seq();
         let seq = self.next_seq()?;
         let stored = insert.execute(params![
@@ -124,24 +140,40 @@ impl Writing<'_> {
             new.priority.number(),
             due.as_micros(),
             self.now.as_micros(),
+            singly,
             terms,
             new.args.as_bytes(),
         ])?;
         if stored == 0 {
             self.give_back_seq(before);
-            return Ok(false);
+            return Ok(Inserted::IdTaken);
         }
-        let is_due = due <= self.now;
-        unplaced.first_seq.get_or_insert(seq);
-        unplaced.in_line |= is_due;
-        unplaced.in_diary |= !is_due;
-        let state = if is_due { StateName::Queued } else { StateName::Scheduled };
-        self.memory.lanes.count(lane, state, 1)?;
         if terms.is_some() {
             self.keep_terms(new, seq)?;
         }
+        if singly {
+            let job = new.accepted(value::seq(seq)?, self.now);
+            self.place_singly(Stored { job, lane, begun: false }, waits.unwrap_or_default())?;
+        } else {
+            let is_due = due <= self.now;
+            unplaced.first_seq.get_or_insert(seq);
+            unplaced.in_line |= is_due;
+            unplaced.in_diary |= !is_due;
+            let state = if is_due { StateName::Queued } else { StateName::Scheduled };
+            self.memory.lanes.count(lane, state, 1)?;
+        }
         self.tell(lane, new.id, || Happening::Enqueued)?;
-        Ok(true)
+        Ok(Inserted::Yes)
+    }
+
+    /// Gives a job with keys, or of a fair queue, its place at once: it depends on those before it.
+    fn place_singly(&mut self, stored: Stored, waits: Waits) -> Result<()> {
+        self.let_wait(value::signed(stored.job.seq), &waits)?;
+        if let Some(limit) = &stored.job.terms.limit {
+            self.name_limit(limit)?;
+        }
+        self.place_gated(&stored, stored.job.state.due().unwrap_or(self.now))?;
+        self.settle_keys()
     }
 
     /// What makes a job findable by its terms.

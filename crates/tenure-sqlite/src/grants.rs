@@ -2,13 +2,17 @@
 
 use tenure_core::{Fence, JobId};
 
-/// One ownership that this program granted.
+/// One ownership that this program granted, of a job that holds no unique key.
 #[derive(Debug, Clone, Copy)]
-struct Grant {
-    seq: u64,
-    fence: Fence,
-    id: JobId,
-    lane: i64,
+pub(crate) struct Grant {
+    pub seq: u64,
+    pub fence: Fence,
+    pub id: JobId,
+    pub lane: i64,
+    /// Its limit, in which it leaves room when it ends.
+    pub limit: Option<i64>,
+    /// Its ordering key, of which it has the turn.
+    pub chain: Option<i64>,
 }
 
 /// A bounded memory, a slot by the last bits of `seq`. Whoever is not in it is looked up in the file.
@@ -26,15 +30,15 @@ impl Default for Grants {
 }
 
 impl Grants {
-    /// Remembers the grant of a job that holds no unique key.
-    pub(crate) fn remember(&mut self, seq: u64, fence: Fence, id: JobId, lane: i64) {
-        self.slots[slot(seq)] = Some(Grant { seq, fence, id, lane });
+    /// Remembers a grant.
+    pub(crate) fn remember(&mut self, grant: Grant) {
+        self.slots[slot(grant.seq)] = Some(grant);
     }
 
-    /// The lane of the job, if this very ownership is remembered.
-    pub(crate) fn lane(&self, seq: u64, fence: Fence, id: JobId) -> Option<i64> {
+    /// This very ownership, if it is remembered.
+    pub(crate) fn of(&self, seq: u64, fence: Fence, id: JobId) -> Option<Grant> {
         let grant = self.slots[slot(seq)]?;
-        (grant.seq == seq && grant.fence == fence && grant.id == id).then_some(grant.lane)
+        (grant.seq == seq && grant.fence == fence && grant.id == id).then_some(grant)
     }
 
     /// Forgets all: grants may have been rolled back.

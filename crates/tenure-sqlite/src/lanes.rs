@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Result, params};
-use tenure_core::{Kind, QueueName, StateName};
+use tenure_core::{Bucket, Kind, Limit, Meter, QueueName, StateName};
 
 use crate::fault::unreadable;
 use crate::value;
@@ -24,10 +24,29 @@ pub(crate) struct Lane {
     added: [i64; STATES],
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     paused: bool,
+    limit: Limit,
+    bucket: Bucket,
+    /// Whether the bucket has to be written.
+    is_bucket_changed: bool,
+    /// Whether its jobs are served in rounds.
+    fair: bool,
     lanes: HashMap<Kind, i64>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            paused: false,
+            limit: Limit::default(),
+            bucket: Bucket::FULL,
+            is_bucket_changed: false,
+            fair: false,
+            lanes: HashMap::new(),
+        }
+    }
 }
 
 /// All lanes, by rising id, and all queues.
@@ -37,6 +56,9 @@ pub(crate) struct Lanes {
     queues: HashMap<QueueName, Queue>,
     /// The queues in the order in which they were met.
     met: Vec<QueueName>,
+    /// Those of them that have a limit, and those that are fair: most programs have neither.
+    limited: Vec<QueueName>,
+    fair: Vec<QueueName>,
     /// The lane asked for last: most batches are of one kind in one queue.
     last: usize,
     revision: Option<i64>,
@@ -47,6 +69,7 @@ pub(crate) struct Lanes {
 pub(crate) struct LanesMark {
     added: Vec<[i64; STATES]>,
     queues: usize,
+    fair: usize,
 }
 
 impl Lanes {
@@ -56,18 +79,39 @@ impl Lanes {
             .prepare_cached("SELECT value FROM meta WHERE name = 'lanes'")?
             .query_row([], |row| row.get::<_, i64>(0))?;
         if self.revision == Some(revision) {
-            return Ok(());
+            return self.refresh_buckets(conn);
         }
         *self = Self { revision: Some(revision), ..Self::default() };
-        let mut queues = conn.prepare_cached("SELECT name, paused FROM queue")?;
+        let mut queues = conn.prepare_cached("SELECT name, paused, limit_to, bucket, fair FROM queue")?;
         let mut rows = queues.query([])?;
         while let Some(row) = rows.next()? {
-            self.meet(value::queue(row, 0)?).paused = row.get(1)?;
+            let name = value::queue(row, 0)?;
+            let queue = self.meet(name.clone());
+            queue.paused = row.get(1)?;
+            queue.limit = value::maybe_json(row, 2)?.unwrap_or_default();
+            queue.bucket = Bucket(value::instant(row, 3)?);
+            queue.fair = row.get(4)?;
+            let (limited, fair) = (queue.limit != Limit::default(), queue.fair);
+            self.limited.extend(limited.then(|| name.clone()));
+            self.fair.extend(fair.then_some(name));
         }
         let mut lanes = conn.prepare_cached("SELECT id, queue, kind FROM lane ORDER BY id")?;
         let mut rows = lanes.query([])?;
         while let Some(row) = rows.next()? {
             self.remember(row.get(0)?, value::queue(row, 1)?, value::kind(row, 2)?);
+        }
+        Ok(())
+    }
+
+    /// What other programs have taken from buckets is no change of a queue.
+    fn refresh_buckets(&mut self, conn: &Connection) -> Result<()> {
+        if self.limited.is_empty() {
+            return Ok(());
+        }
+        let mut buckets = conn.prepare_cached("SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL")?;
+        let mut rows = buckets.query([])?;
+        while let Some(row) = rows.next()? {
+            self.meet(value::queue(row, 0)?).bucket = Bucket(value::instant(row, 1)?);
         }
         Ok(())
     }
@@ -129,6 +173,93 @@ impl Lanes {
         Ok(true)
     }
 
+    /// Bounds the jobs of a queue; answers whether that changed anything.
+    pub(crate) fn set_limit(
+        &mut self,
+        conn: &Connection,
+        name: &QueueName,
+        limit: Limit,
+        bucket: Bucket,
+    ) -> Result<bool> {
+        self.ensure_queue(conn, name)?;
+        let queue = self.meet(name.clone());
+        if queue.limit == limit {
+            return Ok(false);
+        }
+        (queue.limit, queue.bucket) = (limit, bucket);
+        self.limited.retain(|limited| limited != name);
+        let is_none = limit == Limit::default();
+        self.limited.extend((!is_none).then(|| name.clone()));
+        let text = if is_none { None } else { Some(value::to_json(&limit)?) };
+        conn.prepare_cached("UPDATE queue SET limit_to = ?2, bucket = ?3 WHERE name = ?1")?
+            .execute(params![name.as_str(), text, bucket.0.as_micros()])?;
+        self.revise(conn)?;
+        Ok(true)
+    }
+
+    /// The limit of a queue, and how many of its jobs run; `None` if it has no limit.
+    pub(crate) fn meter(&self, conn: &Connection, name: &QueueName) -> Result<Option<Meter>> {
+        let Some(queue) = self.queues.get(name).filter(|queue| queue.limit != Limit::default()) else {
+            return Ok(None);
+        };
+        let sql = "SELECT ifnull(sum(running), 0) FROM lane WHERE queue = ?1";
+        let running = self.count_in(conn, name, StateName::Running, sql)?;
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        Ok(Some(Meter { limit: queue.limit, running, bucket: queue.bucket }))
+    }
+
+    /// How many jobs of a queue are queued.
+    pub(crate) fn queued_in(&self, conn: &Connection, name: &QueueName) -> Result<u64> {
+        let sql = "SELECT ifnull(sum(queued), 0) FROM lane WHERE queue = ?1";
+        self.count_in(conn, name, StateName::Queued, sql)
+    }
+
+    /// What the file says, and what the transaction has counted since.
+    fn count_in(&self, conn: &Connection, name: &QueueName, state: StateName, sql: &str) -> Result<u64> {
+        let written: i64 = conn.prepare_cached(sql)?.query_row([name.as_str()], |row| row.get(0))?;
+        let of_queue = self.lanes.iter().filter(|lane| lane.queue == *name);
+        let added: i64 = of_queue.map(|lane| lane.added[column(state)]).sum();
+        Ok(u64::try_from(written + added).unwrap_or(0))
+    }
+
+    /// Notes what was taken from the bucket of a queue.
+    pub(crate) fn set_bucket(&mut self, name: &QueueName, bucket: Bucket) {
+        let queue = self.meet(name.clone());
+        queue.is_bucket_changed |= queue.bucket != bucket;
+        queue.bucket = bucket;
+    }
+
+    /// The queues that have a limit.
+    pub(crate) fn limited(&self) -> &[QueueName] {
+        &self.limited
+    }
+
+    /// Whether the jobs of a lane's queue are served in rounds.
+    pub(crate) fn is_fair(&self, lane: i64) -> Result<bool> {
+        Ok(!self.fair.is_empty() && self.is_fair_queue(&self.get(lane)?.queue))
+    }
+
+    /// Whether the jobs of a queue are served in rounds.
+    pub(crate) fn is_fair_queue(&self, name: &QueueName) -> bool {
+        !self.fair.is_empty() && self.queues.get(name).is_some_and(|queue| queue.fair)
+    }
+
+    /// Whether the jobs of any queue are served in rounds.
+    pub(crate) fn has_fair(&self) -> bool {
+        !self.fair.is_empty()
+    }
+
+    /// From now on the jobs of a queue are served in rounds.
+    pub(crate) fn make_fair(&mut self, conn: &Connection, name: &QueueName) -> Result<()> {
+        if self.is_fair_queue(name) {
+            return Ok(());
+        }
+        conn.prepare_cached("UPDATE queue SET fair = 1 WHERE name = ?1")?.execute([name.as_str()])?;
+        self.meet(name.clone()).fair = true;
+        self.fair.push(name.clone());
+        self.revise(conn)
+    }
+
     pub(crate) fn is_paused(&self, queue: &QueueName) -> bool {
         self.queues.get(queue).is_some_and(|known| known.paused)
     }
@@ -164,11 +295,20 @@ impl Lanes {
             .execute([lane.id, scheduled, queued, blocked, running, succeeded, failed, cancelled])?;
             lane.added = [0; STATES];
         }
+        for name in &self.limited {
+            let Some(queue) = self.queues.get_mut(name).filter(|queue| queue.is_bucket_changed) else {
+                continue;
+            };
+            conn.prepare_cached("UPDATE queue SET bucket = ?2 WHERE name = ?1")?
+                .execute(params![name.as_str(), queue.bucket.0.as_micros()])?;
+            queue.is_bucket_changed = false;
+        }
         Ok(())
     }
 
     pub(crate) fn mark(&self) -> LanesMark {
-        LanesMark { added: self.lanes.iter().map(|lane| lane.added).collect(), queues: self.met.len() }
+        let added = self.lanes.iter().map(|lane| lane.added).collect();
+        LanesMark { added, queues: self.met.len(), fair: self.fair.len() }
     }
 
     /// Back to the mark, after what was written since has been undone in the file.
@@ -180,6 +320,11 @@ impl Lanes {
         }
         for (lane, added) in self.lanes.iter_mut().zip(mark.added) {
             lane.added = added;
+        }
+        for name in self.fair.drain(mark.fair..) {
+            if let Some(queue) = self.queues.get_mut(&name) {
+                queue.fair = false;
+            }
         }
         for queue in self.met.drain(mark.queues..) {
             self.queues.remove(&queue);

@@ -24,6 +24,11 @@ pub(crate) const BY_TROUBLE: &str = "SELECT seq FROM standing
 pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ? + 0";
 pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ? + 0";
 pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ? + 0";
+pub(crate) const BLOCKED: [&str; 3] = [
+    "SELECT DISTINCT seq FROM dependency INDEXED BY dependency_seq LIMIT ? + 0",
+    "SELECT seq FROM chained LIMIT ? + 0",
+    "SELECT seq FROM limit_line LIMIT ? + 0",
+];
 
 /// A lane with as much of its counters as chooses a source.
 struct Lane {
@@ -31,6 +36,7 @@ struct Lane {
     wanted: bool,
     scheduled: u64,
     queued: u64,
+    blocked: u64,
     running: u64,
 }
 
@@ -82,7 +88,7 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
             break;
         }
         let Some(seq) = source.next(conn)? else { return Ok(Walk { found, next: None }) };
-        let candidate = job.query_row([seq], stored)?;
+        let candidate = job.query_row([seq], stored)?.seen(conn)?;
         last = Some(candidate.job.seq);
         if ask.filter.means(&candidate.job, ask.now) {
             found.push(candidate);
@@ -181,7 +187,7 @@ pub(crate) fn directed(sql: &str, order: Order) -> String {
 
 fn lanes(conn: &Connection, filter: &Filter) -> Result<Vec<Lane>> {
     let mut statement =
-        conn.prepare_cached("SELECT id, queue, kind, scheduled, queued, running FROM lane")?;
+        conn.prepare_cached("SELECT id, queue, kind, scheduled, queued, blocked, running FROM lane")?;
     let rows = statement.query_map([], |row| {
         let (queue, kind) = (value::queue(row, 1)?, value::kind(row, 2)?);
         Ok(Lane {
@@ -190,13 +196,14 @@ fn lanes(conn: &Connection, filter: &Filter) -> Result<Vec<Lane>> {
                 && (filter.kinds.is_empty() || filter.kinds.contains(&kind)),
             scheduled: row.get::<_, i64>(3)?.try_into().unwrap_or(0),
             queued: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
-            running: row.get::<_, i64>(5)?.try_into().unwrap_or(0),
+            blocked: row.get::<_, i64>(5)?.try_into().unwrap_or(0),
+            running: row.get::<_, i64>(6)?.try_into().unwrap_or(0),
         })
     })?;
     rows.collect()
 }
 
-/// All waiting or running jobs that may be meant, if only such are and the counters say that they are few.
+/// All waiting, blocked or running jobs that may be meant, if only such are and the counters say that they are few.
 fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Option<Vec<i64>>> {
     let is_wanted = |state| filter.states.contains(&state);
     let ended = [StateName::Succeeded, StateName::Failed, StateName::Cancelled];
@@ -204,13 +211,15 @@ fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Opti
         return Ok(None);
     }
     let waiting = is_wanted(StateName::Scheduled) || is_wanted(StateName::Queued);
+    let blocked = is_wanted(StateName::Blocked);
     let running = is_wanted(StateName::Running);
     let wanted = || lanes.iter().filter(|lane| lane.wanted);
-    // The line is read by lane; the diary and what runs can only be read whole.
+    // The line is read by lane; the diary, what is blocked and what runs can only be read whole.
     let in_line: u64 = if waiting { wanted().map(|lane| lane.queued).sum() } else { 0 };
     let in_diary: u64 = if waiting { lanes.iter().map(|lane| lane.scheduled).sum() } else { 0 };
+    let held_up: u64 = if blocked { lanes.iter().map(|lane| lane.blocked).sum() } else { 0 };
     let at_work: u64 = if running { lanes.iter().map(|lane| lane.running).sum() } else { 0 };
-    if in_line + in_diary + at_work > limits::PAGE_EXAMINED as u64 {
+    if in_line + in_diary + held_up + at_work > limits::PAGE_EXAMINED as u64 {
         return Ok(None);
     }
     let most = value::bound(limits::PAGE_EXAMINED);
@@ -225,9 +234,15 @@ fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Opti
         wanted().filter(|lane| lane.queued > 0).try_for_each(|lane| read(IN_LINE, &[lane.id]))?;
         read(IN_DIARY, &[])?;
     }
+    if blocked {
+        BLOCKED.into_iter().try_for_each(|sql| read(sql, &[]))?;
+    }
     if running {
         read(RUNNING, &[])?;
     }
+    // A job that waits for others may also stand in the way of those behind it.
+    seqs.sort_unstable();
+    seqs.dedup();
     Ok(Some(seqs))
 }
 

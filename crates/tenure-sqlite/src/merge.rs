@@ -14,12 +14,13 @@ struct Line<P> {
     taken: usize,
 }
 
-/// How many of the first `at_most` places of all lines are in each lane. `read(lane, behind, most)`
-/// answers the next places of a lane, in order.
+/// How many of the first `at_most` admitted places of all lines are in each lane. `read(lane, behind, most)`
+/// answers the next places of a lane, in order; one that is not admitted is passed over.
 pub(crate) fn merge<P: Ord + Copy, E>(
     lanes: &[i64],
     at_most: usize,
     mut read: impl FnMut(i64, Option<P>, usize) -> Result<Vec<P>, E>,
+    mut admit: impl FnMut(i64, P) -> Result<bool, E>,
 ) -> Result<Vec<(i64, usize)>, E> {
     let chunk = (at_most / lanes.len().max(1) + 1).max(CHUNK);
     let mut lines: Vec<Line<P>> = lanes
@@ -30,9 +31,13 @@ pub(crate) fn merge<P: Ord + Copy, E>(
     for (index, line) in lines.iter_mut().enumerate() {
         heads.extend(line.next(chunk, &mut read)?.map(|place| Reverse((place, index))));
     }
-    for _ in 0..at_most {
-        let Some(Reverse((_, index))) = heads.pop() else { break };
-        lines[index].taken += 1;
+    let mut taken = 0;
+    while taken < at_most {
+        let Some(Reverse((place, index))) = heads.pop() else { break };
+        if admit(lines[index].lane, place)? {
+            lines[index].taken += 1;
+            taken += 1;
+        }
         heads.extend(lines[index].next(chunk, &mut read)?.map(|place| Reverse((place, index))));
     }
     Ok(lines.into_iter().filter(|line| line.taken > 0).map(|line| (line.lane, line.taken)).collect())
@@ -59,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_places_of_all_lines_are_found_chunk_by_chunk() {
+    fn the_first_admitted_places_of_all_lines_are_found_chunk_by_chunk() {
         let lines: Vec<Vec<i64>> =
             vec![(0..100).map(|n| n * 2).collect(), (0..100).map(|n| n * 3 + 1).collect(), vec![]];
         let mut all: Vec<(i64, i64)> = vec![];
@@ -68,14 +73,15 @@ mod tests {
         }
         all.sort_unstable();
         for at_most in [0, 1, 7, 30, 150, 1000] {
-            let taken = merge(&[0, 1, 2], at_most, |lane, behind: Option<i64>, most| {
+            let read = |lane, behind: Option<i64>, most| {
                 let line = &lines[usize::try_from(lane).unwrap()];
                 let rest = line.iter().copied().filter(|place| behind.is_none_or(|behind| *place > behind));
                 Ok::<_, ()>(rest.take(most).collect())
-            })
-            .unwrap();
+            };
+            let taken = merge(&[0, 1, 2], at_most, read, |_, place| Ok(place % 5 != 0)).unwrap();
             for lane in 0..3 {
-                let wanted = all.iter().take(at_most).filter(|(_, of)| *of == lane).count();
+                let admitted = all.iter().filter(|(place, _)| place % 5 != 0);
+                let wanted = admitted.take(at_most).filter(|(_, of)| *of == lane).count();
                 let found = taken.iter().find(|(of, _)| *of == lane).map_or(0, |(_, taken)| *taken);
                 assert_eq!(found, wanted, "lane {lane} of the first {at_most}");
             }

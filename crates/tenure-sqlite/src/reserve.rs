@@ -9,31 +9,34 @@ use tenure_core::{Args, Fence, Job, Reserved, State, StateName, Timestamp, Why, 
 use tenure_store::{Happening, Kinds, Reservation, Reserve, Want};
 
 use crate::fault::is_unreadable;
+use crate::grants::Grant;
 use crate::merge::merge;
+use crate::taken::Taken;
 use crate::value;
 use crate::writing::Writing;
 
 // Here and elsewhere, a bound is `LIMIT ?1 + 0`: after a bare parameter SQLite looks at its value when it
 // prepares a statement, and prepares it anew at each use.
 
-/// A place in a lane's line: priority, due, seq.
-pub(crate) type Place = (i64, i64, i64);
+/// A place in a lane's line: priority, round, due, seq.
+pub(crate) type Place = (i64, i64, i64, i64);
 
-pub(crate) const LINE: &str = "SELECT r.priority, r.due, r.seq, r.begun, j.id, j.created, j.terms, j.args
+pub(crate) const LINE: &str =
+    "SELECT r.priority, r.due, r.seq, r.begun, j.id, j.created, j.terms, j.args, r.round, r.limit_id
      FROM ready r CROSS JOIN job j ON j.seq = r.seq
-     WHERE r.lane = ?1 AND r.due <= ?2 ORDER BY r.priority, r.due, r.seq LIMIT ?3 + 0";
-pub(crate) const PLACES: &str = "SELECT priority, due, seq FROM ready
-     WHERE lane = ?1 AND due <= ?2 AND (priority, due, seq) > (?3, ?4, ?5)
-     ORDER BY priority, due, seq LIMIT ?6 + 0";
+     WHERE r.lane = ?1 AND r.due <= ?2 ORDER BY r.priority, r.round, r.due, r.seq LIMIT ?3 + 0";
+pub(crate) const PLACES: &str = "SELECT priority, round, due, seq, limit_id FROM ready
+     WHERE lane = ?1 AND due <= ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
+     ORDER BY priority, round, due, seq LIMIT ?7 + 0";
 pub(crate) const BEGIN: &str = "INSERT INTO standing
-         (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder)
-     SELECT seq, lane, 1, ?6 + 1, 1, 1, due, ?7, ?7, ?5, ?8 FROM ready
-     WHERE lane = ?1 AND (priority, due, seq) <= (?2, ?3, ?4) AND due <= ?5
-     ON CONFLICT (seq) DO UPDATE SET state = 1, fence = max(fence, ?6) + 1, attempt = attempt + 1,
+         (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder, limit_id)
+     SELECT seq, lane, 1, ?7 + 1, 1, 1, due, ?8, ?8, ?6, ?9, limit_id FROM ready
+     WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6
+     ON CONFLICT (seq) DO UPDATE SET state = 1, fence = max(fence, ?7) + 1, attempt = attempt + 1,
          delivery = delivery + 1, why = NULL, due = excluded.due, until = excluded.until, lapse = excluded.lapse,
-         started = excluded.started, holder = excluded.holder, progress = NULL";
-pub(crate) const CUT: &str =
-    "DELETE FROM ready WHERE lane = ?1 AND (priority, due, seq) <= (?2, ?3, ?4) AND due <= ?5";
+         started = excluded.started, holder = excluded.holder, progress = NULL, limit_id = excluded.limit_id";
+pub(crate) const CUT: &str = "DELETE FROM ready
+     WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6";
 const BEGUN: &str = "SELECT fence, attempt, delivery, failure FROM standing WHERE seq = ?1";
 
 /// What a job that has been claimed before brings along.
@@ -42,6 +45,22 @@ struct Begun {
     attempt: u32,
     delivery: u32,
     failure: Option<tenure_core::Failure>,
+}
+
+/// What has been granted of one want.
+#[derive(Debug, Default)]
+struct Granted {
+    jobs: Vec<Reserved>,
+    /// The place that each of them had.
+    places: Vec<Place>,
+}
+
+/// Why a stretch ended before its length.
+enum Stop {
+    /// The row there cannot be read.
+    Unreadable(Place, Error),
+    /// A limit has no room for the next job: it has to leave the line.
+    NoRoom,
 }
 
 impl Writing<'_> {
@@ -54,124 +73,201 @@ impl Writing<'_> {
             if left == 0 {
                 break;
             }
-            let before = jobs.len();
-            self.grant_wanted(ask, want, left.min(want.at_most), &mut jobs)?;
-            left -= jobs.len() - before;
+            let granted = self.grant_wanted(ask, want, left.min(want.at_most))?;
+            left -= granted.len();
+            jobs.extend(granted);
         }
         Ok(Reservation { jobs, next_due: self.next_due()? })
     }
 
-    fn grant_wanted(
-        &mut self,
-        ask: &Reserve,
-        want: &Want,
-        at_most: usize,
-        jobs: &mut Vec<Reserved>,
-    ) -> Result<()> {
+    fn grant_wanted(&mut self, ask: &Reserve, want: &Want, at_most: usize) -> Result<Vec<Reserved>> {
         if at_most == 0 || self.memory.lanes.is_paused(&want.queue) {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let at_most = self.room_in_queue(&want.queue, at_most)?;
         let lanes = match &want.kinds {
             Kinds::All => self.memory.lanes.of_queue(&want.queue, |_| true),
             Kinds::Only(_) => self.memory.lanes.of_queue(&want.queue, |kind| want.kinds.take(kind)),
         };
-        if let [lane] = lanes[..] {
-            return self.grant_stretch(ask, lane, at_most, jobs);
+        let mut granted = Granted { jobs: Vec::with_capacity(at_most), places: Vec::new() };
+        // Each time but the last something was in the way and has been taken out of it.
+        for _ in 0..limits::RESERVE_JOBS {
+            let left = at_most - granted.jobs.len();
+            if left == 0 || !self.grant_first(ask, &lanes, left, &mut granted)? {
+                break;
+            }
         }
-        let before = jobs.len();
-        let (conn, now) = (self.conn, self.now.as_micros());
-        let stretches = merge(&lanes, at_most, |lane, behind: Option<Place>, most| {
-            // No priority is as small as this: a line is read from its head.
-            let (priority, due, seq) = behind.unwrap_or((i64::MIN, 0, 0));
-            conn.prepare_cached(PLACES)?
-                .query_map(params![lane, now, priority, due, seq, value::bound(most)], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                })?
-                .collect()
-        })?;
-        for (lane, length) in stretches {
-            self.grant_stretch(ask, lane, length, jobs)?;
+        self.granted_in_queue(&want.queue, granted.jobs.len())?;
+        if lanes.len() > 1 {
+            return Ok(granted.in_order());
         }
-        jobs[before..].sort_by_key(|granted| {
-            let job = granted.job();
-            (job.priority, job.state.due(), job.seq)
-        });
-        Ok(())
+        Ok(granted.jobs)
     }
 
-    /// Grants the first jobs of one lane, past those that cannot be read.
+    /// Grants the first jobs of these lanes; answers whether there may be more of them than were granted.
+    fn grant_first(
+        &mut self,
+        ask: &Reserve,
+        lanes: &[i64],
+        at_most: usize,
+        granted: &mut Granted,
+    ) -> Result<bool> {
+        let stretches = match lanes {
+            [lane] => vec![(*lane, at_most)],
+            _ => self.first_of(lanes, at_most)?,
+        };
+        let mut is_cut_short = false;
+        for (lane, length) in stretches {
+            let stop = self.grant_stretch(ask, lane, length, granted)?;
+            is_cut_short |= stop.is_some();
+            if let Some(Stop::Unreadable(place, error)) = stop {
+                self.set_waiting_aside(lane, place, &error)?;
+            }
+        }
+        // A limit of which jobs were granted has less room in all other lanes.
+        self.settle_keys()?;
+        Ok(is_cut_short)
+    }
+
+    /// How long the stretches are that hold the first jobs of several lanes. Each lane shows as many jobs of a
+    /// limit as there is room for; those beyond what all lanes together may have leave their lines.
+    fn first_of(&mut self, lanes: &[i64], at_most: usize) -> Result<Vec<(i64, usize)>> {
+        let (conn, now) = (self.conn, self.now.as_micros());
+        let mut taken = Taken::default();
+        let read = |lane, behind: Option<(Place, Option<i64>)>, most| {
+            // No priority is as small as this: a line is read from its head.
+            let (priority, round, due, seq) = behind.map_or((i64::MIN, 0, 0, 0), |(place, _)| place);
+            conn.prepare_cached(PLACES)?
+                .query_map(params![lane, now, priority, round, due, seq, value::bound(most)], |row| {
+                    Ok(((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?), row.get(4)?))
+                })?
+                .collect()
+        };
+        let admit = |lane, (_, limit): (Place, Option<i64>)| match limit {
+            Some(limit) => {
+                let room = self.limit(limit)?.meter().room(self.now);
+                Ok(taken.take(limit, lane, room))
+            }
+            None => Ok(true),
+        };
+        let stretches = merge(lanes, at_most, read, admit)?;
+        for limit in &taken.surplus {
+            for (lane, queued) in self.limit(*limit)?.queued() {
+                let surplus = queued - i64::from(taken.of(*limit, lane));
+                if surplus > 0 {
+                    self.push_out(*limit, lane, surplus)?;
+                }
+            }
+        }
+        Ok(stretches)
+    }
+
+    /// Grants the first jobs of one lane, up to one that is in the way.
     fn grant_stretch(
         &mut self,
         ask: &Reserve,
         lane: i64,
         at_most: usize,
-        jobs: &mut Vec<Reserved>,
-    ) -> Result<()> {
-        let before = jobs.len();
-        for _ in 0..limits::RESERVE_JOBS {
-            let left = at_most - (jobs.len() - before);
-            let Some((place, error)) = self.grant_readable(ask, lane, left, jobs)? else { return Ok(()) };
-            self.set_waiting_aside(lane, place, &error)?;
-        }
-        Ok(())
-    }
-
-    /// Grants the first jobs of one lane, up to one that cannot be read; answers where that is.
-    fn grant_readable(
-        &mut self,
-        ask: &Reserve,
-        lane: i64,
-        at_most: usize,
-        jobs: &mut Vec<Reserved>,
-    ) -> Result<Option<(Place, Error)>> {
+        granted: &mut Granted,
+    ) -> Result<Option<Stop>> {
         let (now, until) = (self.now, self.now.after(ask.ttl));
-        let (before, mut last, mut unread) = (jobs.len(), None, None);
+        let (before, mut last, mut stop) = (granted.jobs.len(), None, None);
+        let mut taken = Taken::default();
         {
             let mut line = self.conn.prepare_cached(LINE)?;
             let mut begun = self.conn.prepare_cached(BEGUN)?;
             let mut rows = line.query(params![lane, now.as_micros(), value::bound(at_most)])?;
-            let place = self.memory.lanes.get(lane)?;
             while let Some(row) = rows.next()? {
-                let here = (row.get(0)?, row.get(1)?, row.get(2)?);
-                let job = match waiting(row, place, &mut begun) {
+                let here = (row.get(0)?, row.get(8)?, row.get(1)?, row.get(2)?);
+                let job = match waiting(row, self.memory.lanes.get(lane)?, &mut begun) {
                     Ok(job) => job.granted(ask.holder, self.memory.epoch, now, until),
                     Err(error) if is_unreadable(&error) => {
-                        unread = Some((here, error));
+                        stop = Some(Stop::Unreadable(here, error));
                         break;
                     }
                     Err(error) => return Err(error),
                 };
-                if job.terms.unique.is_none() {
-                    self.memory.grants.remember(job.seq, job.fence, job.id, lane);
+                let limit: Option<i64> = row.get(9)?;
+                if let Some(limit) = limit {
+                    let room = self.limit(limit)?.meter().room(now);
+                    if !taken.take(limit, lane, room) {
+                        self.touch_limit(limit)?;
+                        stop = Some(Stop::NoRoom);
+                        break;
+                    }
                 }
+                self.remember(&job, lane, limit)?;
                 last = Some(here);
-                jobs.push(Reserved::granted(job));
+                granted.places.push(here);
+                granted.jobs.push(Reserved::granted(job));
             }
         }
-        let Some((priority, due, seq)) = last else { return Ok(unread) };
-        let floor = self.fence_floor();
-        let (now, until) = (now.as_micros(), until.as_micros());
+        if let Some(last) = last {
+            self.cut(ask, lane, last, until)?;
+            self.count_granted(lane, &granted.jobs[before..])?;
+        }
+        for (limit, lane, jobs) in taken.all() {
+            self.granted_in_limit(limit, lane, jobs)?;
+        }
+        Ok(stop)
+    }
+
+    /// Keeps in mind what makes the end of a granted job cheap.
+    fn remember(&mut self, job: &Job, lane: i64, limit: Option<i64>) -> Result<()> {
+        if job.terms.unique.is_some() {
+            return Ok(());
+        }
+        let chain = match &job.terms.ordering {
+            Some(ordering) => self.chain_of(&ordering.key)?,
+            None => None,
+        };
+        let Job { seq, fence, id, .. } = *job;
+        self.memory.grants.remember(Grant { seq, fence, id, lane, limit, chain });
+        Ok(())
+    }
+
+    /// Begins the standings of all jobs of a line up to this place, and takes them out of it.
+    fn cut(&self, ask: &Reserve, lane: i64, last: Place, until: Timestamp) -> Result<()> {
+        let (priority, round, due, seq) = last;
+        let (now, floor) = (self.now.as_micros(), self.fence_floor());
         self.conn.prepare_cached(BEGIN)?.execute(params![
             lane,
             priority,
+            round,
             due,
             seq,
             now,
             floor,
-            until,
+            until.as_micros(),
             ask.holder.as_bytes()
         ])?;
-        self.conn.prepare_cached(CUT)?.execute([lane, priority, due, seq, now])?;
-        let granted = jobs.len() - before;
-        self.memory.lanes.count(lane, StateName::Queued, -value::bound(granted))?;
-        self.memory.lanes.count(lane, StateName::Running, value::bound(granted))?;
+        self.conn.prepare_cached(CUT)?.execute([lane, priority, round, due, seq, now])?;
+        Ok(())
+    }
+
+    fn count_granted(&mut self, lane: i64, granted: &[Reserved]) -> Result<()> {
+        let jobs = value::bound(granted.len());
+        self.memory.lanes.count(lane, StateName::Queued, -jobs)?;
+        self.memory.lanes.count(lane, StateName::Running, jobs)?;
+        if self.memory.lanes.is_fair(lane)? {
+            self.granted_in_rounds(granted.iter().map(Reserved::job))?;
+        }
         if self.news.is_heard {
-            for granted in &jobs[before..] {
+            for granted in granted {
                 let (id, attempt) = (granted.job().id, granted.job().attempt);
                 self.tell(lane, id, || Happening::Started { attempt })?;
             }
         }
-        Ok(unread)
+        Ok(())
+    }
+}
+
+impl Granted {
+    /// The jobs of several lanes, in the order in which they stood.
+    fn in_order(self) -> Vec<Reserved> {
+        let mut placed: Vec<(Place, Reserved)> = self.places.into_iter().zip(self.jobs).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        placed.into_iter().map(|(_, job)| job).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
 
 use crate::fault::{of_job, unreadable};
+use crate::gates::block_of;
 use crate::{code, value};
 
 /// A job with what only this store knows of it.
@@ -30,7 +31,7 @@ pub(crate) fn by_seq(conn: &Connection) -> Result<CachedStatement<'_>> {
 
 /// The job with this place in the order of acceptance.
 pub(crate) fn find_by_seq(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
-    by_seq(conn)?.query_row([seq], stored).optional()
+    by_seq(conn)?.query_row([seq], stored).optional()?.map(|stored| stored.seen(conn)).transpose()
 }
 
 /// The job with this id.
@@ -48,7 +49,20 @@ pub(crate) fn seq_of(conn: &Connection, id: JobId) -> Result<Option<i64>> {
         .optional()
 }
 
-/// Reads a row of [`COLUMNS`].
+impl Stored {
+    /// The job as it is seen: what blocks it is told by other tables than its own.
+    pub(crate) fn seen(mut self, conn: &Connection) -> Result<Self> {
+        let State::Waiting { due, why } = self.job.state else { return Ok(self) };
+        if self.job.terms.are_gated()
+            && let Some(on) = block_of(conn, &self.job, self.lane)?
+        {
+            self.job.state = State::Blocked { on, due, why };
+        }
+        Ok(self)
+    }
+}
+
+/// Reads a row of [`COLUMNS`]; [`Stored::seen`] tells the rest.
 pub(crate) fn stored(row: &Row<'_>) -> Result<Stored> {
     let id = value::job_id(row, 1)?;
     read(row, id).map_err(|error| of_job(id, error))

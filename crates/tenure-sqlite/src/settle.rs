@@ -4,9 +4,10 @@ use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Next, Settlement, State, StateName};
 use tenure_store::Settled;
 
+use crate::grants::Grant;
 use crate::rows::find_by_seq;
-use crate::value;
 use crate::writing::Writing;
+use crate::{code, value};
 
 pub(crate) const SUCCEED: &str =
     "UPDATE standing SET state = 2, due = NULL, until = NULL, lapse = NULL, ended = ?3,
@@ -19,12 +20,19 @@ impl Writing<'_> {
         let conn = self.conn;
         let mut succeed = conn.prepare_cached(SUCCEED)?;
         let mut settled = Vec::with_capacity(settlements.len());
+        let mut wait_gated = Vec::new();
         for settlement in settlements {
             let answer = match self.succeed(settlement, &mut succeed)? {
                 Some(answer) => answer,
-                None => self.settle_one(settlement)?,
+                None => self.settle_one(settlement, settled.len(), &mut wait_gated)?,
             };
             settled.push(answer);
+        }
+        for (index, seq) in wait_gated {
+            // What was settled after it may have moved it: its state now is told.
+            if let Some(stored) = find_by_seq(conn, seq)? {
+                settled[index] = Settled::Done(stored.job.state.name(self.now));
+            }
         }
         Ok(settled)
     }
@@ -40,7 +48,7 @@ impl Writing<'_> {
             Next::Fail | Next::Cancel | Next::Wait { .. } => return Ok(None),
         }
         let (seq, fence, id) = (settlement.seq(), settlement.fence(), settlement.id());
-        let Some(lane) = self.memory.grants.lane(seq, fence, id) else { return Ok(None) };
+        let Some(grant) = self.memory.grants.of(seq, fence, id) else { return Ok(None) };
         let transition = settlement.resolve(self.now, None);
         let written = statement.execute(params![
             value::signed(seq),
@@ -53,14 +61,35 @@ impl Writing<'_> {
         if written == 0 {
             return Ok(None);
         }
-        self.memory.lanes.count(lane, StateName::Running, -1)?;
-        self.memory.lanes.count(lane, StateName::Succeeded, 1)?;
-        self.tell_became(lane, id, StateName::Succeeded, None)?;
+        self.memory.lanes.count(grant.lane, StateName::Running, -1)?;
+        self.memory.lanes.count(grant.lane, StateName::Succeeded, 1)?;
+        self.note_end(seq, id, Some(code::SUCCEEDED))?;
+        if grant.limit.is_some() || grant.chain.is_some() {
+            self.end_keyed(&grant)?;
+        }
+        self.tell_became(grant.lane, id, StateName::Succeeded, None)?;
         Ok(Some(Settled::Done(StateName::Succeeded)))
     }
 
-    /// Every other end, by the whole job.
-    fn settle_one(&mut self, settlement: &Settlement) -> Result<Settled> {
+    /// What the end of a granted job means to those that share its keys.
+    fn end_keyed(&mut self, grant: &Grant) -> Result<()> {
+        if let Some(limit) = grant.limit {
+            self.stopped_in_limit(limit)?;
+            self.unname_limit(limit)?;
+        }
+        if let Some(chain) = grant.chain {
+            self.end_in_chain(chain, value::signed(grant.seq))?;
+        }
+        self.settle_keys()
+    }
+
+    /// Every other end, by the whole job. One that waits again behind gates is noted.
+    fn settle_one(
+        &mut self,
+        settlement: &Settlement,
+        index: usize,
+        wait_gated: &mut Vec<(usize, i64)>,
+    ) -> Result<Settled> {
         // Places are never used again: another job there means that this one is gone.
         let stored = find_by_seq(self.conn, value::signed(settlement.seq()))?;
         let Some(stored) = stored.filter(|stored| stored.job.id == settlement.id()) else {
@@ -74,6 +103,9 @@ impl Writing<'_> {
             State::Running { .. } => {
                 let asked = stored.job.cancel.as_ref().map(|request| request.reason.as_str());
                 let transition = settlement.resolve(self.now, asked);
+                if stored.job.terms.are_gated() && !transition.state.is_finished() {
+                    wait_gated.push((index, value::signed(settlement.seq())));
+                }
                 self.enter(stored, transition).map(Settled::Done)
             }
         }

@@ -26,7 +26,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, hosts, leases, ledger, open, views};
+use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -274,15 +274,17 @@ impl Views for SqliteStore {
     }
 
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        let queue = queue.clone();
+        Box::pin(self.write(move |reply| Command::SetQueueLimit(queue, limit, reply)))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        Box::pin(self.read(move |conn, _| key_views::limits(conn, behind.as_ref(), at_most)))
     }
 
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        Box::pin(async { Err(Fault::Broken("not there yet".to_owned())) })
+        let key = key.clone();
+        Box::pin(self.write(move |reply| Command::SetLimit(key, limit, reply)))
     }
 }
 

@@ -1,7 +1,9 @@
 //! What time alone brings, in bounded steps: leases that lapse, jobs that come due.
 
+use std::time::Duration;
+
 use rusqlite::{OptionalExtension, Result, params};
-use tenure_core::{StateName, lapse, limits};
+use tenure_core::{StateName, Timestamp, lapse, limits};
 
 use crate::fault::is_unreadable;
 use crate::rows::find_by_seq;
@@ -15,39 +17,59 @@ pub(crate) const FIRST_LATER: &str = "SELECT due FROM later ORDER BY due LIMIT 1
 pub(crate) const LAST_DUE: &str = "SELECT due, seq FROM
      (SELECT due, seq FROM later WHERE due <= ?1 ORDER BY due, seq LIMIT ?2 + 0) ORDER BY due DESC, seq DESC LIMIT 1";
 pub(crate) const COUNT_DUE: &str =
-    "SELECT lane, count(*) FROM later WHERE (due, seq) <= (?1, ?2) GROUP BY lane";
-pub(crate) const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun)
-     SELECT lane, priority, due, seq, begun FROM later WHERE (due, seq) <= (?1, ?2)";
+    "SELECT lane, singly, count(*) FROM later WHERE (due, seq) <= (?1, ?2) GROUP BY lane, singly";
+pub(crate) const INTO_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun)
+     SELECT lane, priority, 0, due, seq, begun FROM later WHERE (due, seq) <= (?1, ?2) AND singly = 0";
+/// Those that are given their places one by one, in the order in which they came due. With any fair queue
+/// there is, all are.
+pub(crate) const SINGLY: &str = "SELECT seq, lane, priority, begun FROM later
+     WHERE (due, seq) <= (?1, ?2) AND (singly OR ?3) ORDER BY due, seq";
 pub(crate) const OUT_OF_DIARY: &str = "DELETE FROM later WHERE (due, seq) <= (?1, ?2)";
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Swept {
     pub lapsed: usize,
+    /// Jobs that came due, and jobs for which others have ended.
     pub due: usize,
     /// Whether a bound stopped it.
     pub more: bool,
 }
 
+/// A job that came due and is given its place by itself.
+struct CameDue {
+    seq: i64,
+    lane: i64,
+    priority: i64,
+    begun: bool,
+}
+
 impl Writing<'_> {
-    /// Takes lapsed jobs from their holders and gives jobs that came due their place in line.
+    /// Notices what has ended, takes lapsed jobs from their holders, gives jobs that came due their places,
+    /// and notices where time has made room.
     pub(crate) fn sweep(&mut self) -> Result<Swept> {
+        let freed = self.notice_ended()?;
         let (lapsed, due) = (self.take_lapsed()?, self.line_up()?);
-        let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS;
+        self.notice_room()?;
+        let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || self.has_unnoticed()?;
         if lapsed + due > 0 {
             self.news.due = true;
         }
-        Ok(Swept { lapsed, due, more })
+        Ok(Swept { lapsed, due: due + freed, more })
     }
 
-    /// The next instant at which something comes due or lapses.
-    pub(crate) fn next_due(&self) -> Result<Option<tenure_core::Timestamp>> {
-        let first = |sql| -> Result<Option<i64>> {
-            self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
+    /// The next instant at which something comes due or lapses, or time makes room.
+    pub(crate) fn next_due(&mut self) -> Result<Option<Timestamp>> {
+        if self.has_unnoticed()? {
+            return Ok(Some(self.now));
+        }
+        let first = |sql| -> Result<Option<Timestamp>> {
+            self.conn.prepare_cached(sql)?.query_row([], |row| value::instant(row, 0)).optional()
         };
-        let next = first(FIRST_LAPSE)?.into_iter().chain(first(FIRST_LATER)?).min();
+        let next = first(FIRST_LAPSE)?.into_iter().chain(first(FIRST_LATER)?);
+        let room = self.memory.keyed.first_grows(self.conn)?.into_iter().chain(self.first_room_in_queues()?);
         // What a bounded sweep left behind is due already: whoever asks again gets it at once.
-        next.map(|at| value::timestamp(at.max(self.now.as_micros() + 1))).transpose()
+        Ok(next.chain(room).min().map(|at| at.max(self.now.after(Duration::from_micros(1)))))
     }
 
     fn take_lapsed(&mut self) -> Result<usize> {
@@ -84,14 +106,52 @@ impl Writing<'_> {
         let counts = self
             .conn
             .prepare_cached(COUNT_DUE)?
-            .query_map(last, |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<Vec<(i64, i64)>>>()?;
-        for (lane, jobs) in counts {
-            self.memory.lanes.count(lane, StateName::Scheduled, -jobs)?;
-            self.memory.lanes.count(lane, StateName::Queued, jobs)?;
+            .query_map(last, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<Result<Vec<(i64, bool, i64)>>>()?;
+        let all_singly = self.memory.lanes.has_fair();
+        let mut moved = 0;
+        for (lane, singly, jobs) in &counts {
+            moved += usize::try_from(*jobs).unwrap_or(0);
+            self.memory.lanes.count(*lane, StateName::Scheduled, -jobs)?;
+            if !singly && !all_singly {
+                self.memory.lanes.count(*lane, StateName::Queued, *jobs)?;
+            }
         }
-        let moved = self.conn.prepare_cached(INTO_LINE)?.execute(last)?;
+        let some_singly = all_singly || counts.iter().any(|(_, singly, _)| *singly);
+        let singly = if some_singly { self.came_due_singly(last, all_singly)? } else { Vec::new() };
+        if !all_singly {
+            self.conn.prepare_cached(INTO_LINE)?.execute(last)?;
+        }
         self.conn.prepare_cached(OUT_OF_DIARY)?.execute(last)?;
+        for job in singly {
+            self.line_up_singly(&job)?;
+        }
         Ok(moved)
+    }
+
+    fn came_due_singly(&self, (due, seq): (i64, i64), all: bool) -> Result<Vec<CameDue>> {
+        self.conn
+            .prepare_cached(SINGLY)?
+            .query_map(params![due, seq, all], |row| {
+                let (seq, lane) = (row.get(0)?, row.get(1)?);
+                Ok(CameDue { seq, lane, priority: row.get(2)?, begun: row.get(3)? })
+            })?
+            .collect()
+    }
+
+    /// Gives a job, which has been taken out of the diary, the place that its keys allow.
+    fn line_up_singly(&mut self, job: &CameDue) -> Result<()> {
+        match find_by_seq(self.conn, job.seq) {
+            Ok(Some(stored)) => {
+                self.leave_stand(&stored)?;
+                self.place(&stored, stored.job.state.due().unwrap_or(self.now))?;
+                self.settle_keys()
+            }
+            Ok(None) => Ok(()),
+            Err(error) if is_unreadable(&error) => {
+                self.put_in_diary_aside(job.lane, job.priority, job.seq, job.begun, &error)
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -22,6 +22,7 @@ impl Writing<'_> {
         let now = self.now.as_micros();
         self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
         self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
+        self.prune_shares()?;
         let gone = self.clear_line(limits::SWEEP_ROWS)?;
         let lapses_left = self.notice_lapses()?;
         let more = swept.more || pruned >= limits::PRUNE_JOBS || gone >= limits::SWEEP_ROWS || lapses_left;

@@ -5,11 +5,12 @@ use tenure_core::{State, StateName, Transition};
 
 use crate::rows::{Stored, write_standing};
 use crate::writing::Writing;
-use crate::{attempts, value};
+use crate::{attempts, code, value};
 
 impl Writing<'_> {
     /// Writes what a job becomes; answers the name of its state then.
     pub(crate) fn enter(&mut self, stored: Stored, transition: Transition) -> Result<StateName> {
+        let was_finished = stored.job.state.is_finished();
         self.uncount(&stored)?;
         let Stored { job, lane, .. } = stored;
         match transition.ended {
@@ -20,29 +21,55 @@ impl Writing<'_> {
         let failure = transition.failure.clone();
         let stored = Stored { job: job.after(transition), lane, begun: true };
         write_standing(self.conn, &stored)?;
-        let state = match stored.job.state {
-            State::Waiting { due, .. } => self.place(&stored, due)?,
-            State::Blocked { .. } => {
-                self.memory.lanes.count(lane, StateName::Blocked, 1)?;
-                StateName::Blocked
+        match stored.job.state {
+            State::Waiting { due, .. } | State::Blocked { due, .. } => {
+                if was_finished {
+                    self.begin_again(&stored)?;
+                }
+                self.place(&stored, due)?;
             }
-            State::Running { .. } => {
-                self.memory.lanes.count(lane, StateName::Running, 1)?;
-                StateName::Running
-            }
+            State::Running { .. } => self.memory.lanes.count(lane, StateName::Running, 1)?,
             State::Finished { end, .. } => {
                 self.free_key_at_end(&stored.job)?;
                 self.memory.lanes.count(lane, end.name(), 1)?;
-                end.name()
+                self.let_others_go_on(&stored.job, Some(code::of_end(end)))?;
             }
-        };
+        }
+        self.settle_keys()?;
+        let state = self.name_now(&stored)?;
         self.tell_became(lane, stored.job.id, state, failure.as_ref())?;
         Ok(state)
+    }
+
+    /// A finished job is to be done again: its keys count again.
+    fn begin_again(&mut self, stored: &Stored) -> Result<()> {
+        self.goes_on(stored.job.seq)?;
+        match &stored.job.terms.limit {
+            Some(limit) => self.name_limit_again(limit),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of a job's state as this step has left it.
+    pub(crate) fn name_now(&self, stored: &Stored) -> Result<StateName> {
+        match stored.job.state {
+            State::Waiting { .. } | State::Blocked { .. } if stored.job.terms.are_gated() => {
+                self.name_of_waiting(stored)
+            }
+            State::Waiting { .. }
+            | State::Blocked { .. }
+            | State::Running { .. }
+            | State::Finished { .. } => Ok(stored.job.state.name(self.now)),
+        }
     }
 
     /// Removes a job and all that is kept of it, but for a unique key.
     pub(crate) fn remove(&mut self, stored: &Stored) -> Result<()> {
         self.uncount(stored)?;
+        if !stored.job.state.is_finished() {
+            self.let_others_go_on(&stored.job, None)?;
+            self.settle_keys()?;
+        }
         let seq = value::signed(stored.job.seq);
         for sql in [
             "DELETE FROM standing WHERE seq = ?1",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Result, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::{Fence, HostId, JobId, Kind, Priority, QueueName, Terms, Timestamp};
+use tenure_core::{Fence, HostId, JobId, Key, Kind, Priority, QueueName, Terms, Timestamp};
 
 use crate::fault::unreadable;
 
@@ -79,4 +79,8 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
 
 pub(crate) fn maybe_to_json<T: Serialize>(value: Option<&T>) -> Result<Option<String>> {
     value.map(to_json).transpose()
+}
+
+pub(crate) fn key(row: &Row<'_>, column: usize) -> Result<Key> {
+    Key::new("key", row.get_ref(column)?.as_str()?).map_err(unreadable)
 }

@@ -2,23 +2,26 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use tenure_core::{
-    AtWork, Attempt, Job, JobId, Limit, LogLine, Meter, Serving, Standing, State, StateName, Timestamp,
-    limits,
+    AtWork, Attempt, Block, Job, JobId, LogLine, Serving, Standing, State, StateName, Timestamp, limits,
 };
 use tenure_store::{Count, Page, PageAsk, QueueInfo};
 
 use crate::fault::unreadable;
+use crate::key_views::{self, Awaited};
 use crate::listing::{self, WalkAsk, walk};
+use crate::place::place_of;
+use crate::reserve::Place;
 use crate::rows::{Stored, find, seq_of};
 use crate::{attempts, hosts, value};
 
-const NEXT_PRIORITY: &str =
-    "SELECT priority, due FROM ready WHERE lane = ?1 AND priority > ?2 ORDER BY priority, due LIMIT 1";
+pub(crate) const NEXT_ROUND: &str = "SELECT priority, round, due FROM ready
+     WHERE lane = ?1 AND (priority, round) > (?2, ?3) ORDER BY priority, round, due LIMIT 1";
+const IS_IN_DIARY: &str = "SELECT 1 FROM later WHERE due = ?1 AND seq = ?2";
 pub(crate) const AHEAD_IN_LINE: &str = "SELECT count(*) FROM (SELECT 1 FROM ready
-     WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4) AND due <= ?5 LIMIT ?6 + 0)";
-/// Due, but not in line yet.
+     WHERE lane = ?1 AND (priority, round, due, seq) < (?2, ?3, ?4, ?5) AND due <= ?6 LIMIT ?7 + 0)";
+/// Due, but not in line yet: those count with the round that is served now (?8).
 pub(crate) const AHEAD_IN_DIARY: &str = "SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later
-     WHERE due <= ?5 ORDER BY due LIMIT ?6 + 0) WHERE lane = ?1 AND (priority, due, seq) < (?2, ?3, ?4)";
+     WHERE due <= ?6 ORDER BY due LIMIT ?7 + 0) WHERE lane = ?1 AND (priority, ?8, due, seq) < (?2, ?3, ?4, ?5)";
 /// How many jobs each holder runs, of this queue and of others.
 pub(crate) const BUSY: &str = "SELECT s.holder, l.queue <> ?1, count(*)
      FROM standing s INDEXED BY standing_lapse CROSS JOIN lane l ON l.id = s.lane
@@ -32,7 +35,7 @@ pub(crate) const AT_WORK: &str = "SELECT j.id, w.holder, w.elsewhere FROM (
      ) w CROSS JOIN job j ON j.seq = w.seq ORDER BY w.elsewhere, w.seq";
 
 /// Most jobs that are counted or named around another.
-const SURROUNDING: usize = 1000;
+pub(crate) const SURROUNDING: usize = 1000;
 
 pub(crate) fn job(conn: &Connection, id: JobId) -> Result<Option<Job>> {
     Ok(find(conn, id)?.map(|stored| stored.job))
@@ -64,7 +67,8 @@ pub(crate) fn logs(conn: &Connection, id: JobId, behind: (u32, u32), at_most: us
 
 pub(crate) fn counts(conn: &Connection) -> Result<Vec<Count>> {
     let mut statement = conn.prepare_cached(
-        "SELECT queue, kind, scheduled, queued, running, succeeded, failed, cancelled FROM lane ORDER BY queue, kind",
+        "SELECT queue, kind, scheduled, queued, blocked, running, succeeded, failed, cancelled
+         FROM lane ORDER BY queue, kind",
     )?;
     let mut rows = statement.query([])?;
     let mut counts = Vec::new();
@@ -81,7 +85,7 @@ pub(crate) fn counts(conn: &Connection) -> Result<Vec<Count>> {
 }
 
 pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>> {
-    let mut statement = conn.prepare_cached("SELECT name, paused FROM queue ORDER BY name")?;
+    let mut statement = conn.prepare_cached("SELECT name, paused, limit_to FROM queue ORDER BY name")?;
     let mut rows = statement.query([])?;
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
@@ -91,7 +95,8 @@ pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>
             oldest_due = oldest_in(conn, lane)?.into_iter().chain(oldest_due).min();
         }
         let oldest_due = oldest_due.filter(|due| *due <= now);
-        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit: Limit::default() });
+        let limit = value::maybe_json(row, 2)?.unwrap_or_default();
+        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit });
     }
     Ok(queues)
 }
@@ -108,17 +113,21 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
     count_busy(conn, &stored.job, &mut serving, now)?;
     let running = at_work(conn, &stored.job, &serving, now)?;
     let ahead = ahead_of(conn, &stored, now)?;
+    let Awaited { after, spoiled_by } = key_views::awaited(conn, &stored.job, now)?;
+    let turn = key_views::ordered(conn, &stored.job)?;
+    let limit = key_views::limited(conn, &stored, now)?;
+    let meter = key_views::queue_meter(conn, queue, now)?;
     Ok(Some(Standing {
         paused: paused.unwrap_or(false),
         serving,
         running,
         ahead,
         job: stored.job,
-        after: Vec::new(),
-        spoiled_by: None,
-        turn: None,
-        limit: None,
-        queue: Meter::new(Limit::default()),
+        after,
+        spoiled_by,
+        turn,
+        limit,
+        queue: meter,
     }))
 }
 
@@ -161,17 +170,49 @@ fn lanes_of(conn: &Connection, queue: &str) -> Result<Vec<i64>> {
         .collect()
 }
 
-/// The smallest due of a lane's line: its jobs lie by priority first, so it hops from one to the next.
+/// The smallest due of a lane's line: its jobs lie by priority and round first, so it hops from one to the
+/// next. The rounds of a fair queue are looked through up to a bound.
 fn oldest_in(conn: &Connection, lane: i64) -> Result<Option<Timestamp>> {
-    let mut statement = conn.prepare_cached(NEXT_PRIORITY)?;
-    let (mut priority, mut oldest) = (i64::MIN, None);
-    while let Some((next, due)) =
-        statement.query_row([lane, priority], |row| Ok((row.get(0)?, value::instant(row, 1)?))).optional()?
-    {
+    let mut statement = conn.prepare_cached(NEXT_ROUND)?;
+    let (mut place, mut oldest) = ((i64::MIN, 0), None);
+    for _ in 0..limits::PAGE_EXAMINED {
+        let found = statement
+            .query_row([lane, place.0, place.1], |row| {
+                Ok(((row.get(0)?, row.get(1)?), value::instant(row, 2)?))
+            })
+            .optional()?;
+        let Some((next, due)) = found else { break };
         oldest = Some(oldest.map_or(due, |oldest: Timestamp| oldest.min(due)));
-        priority = next;
+        place = next;
     }
     Ok(oldest)
+}
+
+/// The place of a job that stands in line, queued or blocked by its limit; `None` if it does not.
+pub(crate) fn round_of_place(conn: &Connection, stored: &Stored) -> Result<Option<Place>> {
+    let job = &stored.job;
+    let (State::Waiting { due, .. } | State::Blocked { due, on: Block::Limit, .. }) = job.state else {
+        return Ok(None);
+    };
+    let seq = value::signed(job.seq);
+    let is_in_diary = || conn.prepare_cached(IS_IN_DIARY)?.exists([due.as_micros(), seq]);
+    if matches!(job.state, State::Waiting { .. }) && is_in_diary()? {
+        return Ok(None);
+    }
+    let round = conn
+        .prepare_cached("SELECT round FROM fair_place WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))
+        .optional()?;
+    Ok(Some(place_of(stored, due, round.unwrap_or(0))))
+}
+
+/// The round that is served now among the jobs of this one's priority.
+fn present_round(conn: &Connection, job: &Job) -> Result<i64> {
+    let round = conn
+        .prepare_cached("SELECT round FROM present_round WHERE queue = ?1 AND priority = ?2")?
+        .query_row(params![job.queue.as_str(), job.priority.number()], |row| row.get(0))
+        .optional()?;
+    Ok(round.unwrap_or(0))
 }
 
 fn ahead_of(conn: &Connection, stored: &Stored, now: Timestamp) -> Result<u32> {
@@ -179,20 +220,17 @@ fn ahead_of(conn: &Connection, stored: &Stored, now: Timestamp) -> Result<u32> {
     if due > now {
         return Ok(0);
     }
+    let present = present_round(conn, &stored.job)?;
+    let place = round_of_place(conn, stored)?.unwrap_or_else(|| place_of(stored, due, present));
+    let (priority, round, due, seq) = place;
     let most = value::bound(SURROUNDING);
     let mut ahead = 0_i64;
     for lane in lanes_of(conn, stored.job.queue.as_str())? {
-        let key = [
-            lane,
-            stored.job.priority.number(),
-            due.as_micros(),
-            value::signed(stored.job.seq),
-            now.as_micros(),
-            most,
-        ];
-        for sql in [AHEAD_IN_LINE, AHEAD_IN_DIARY] {
-            ahead += conn.prepare_cached(sql)?.query_row(key, |row| row.get::<_, i64>(0))?;
-        }
+        let number = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let before = [lane, priority, round, due, seq, now.as_micros(), most];
+        ahead += conn.prepare_cached(AHEAD_IN_LINE)?.query_row(before, number)?;
+        let before = [lane, priority, round, due, seq, now.as_micros(), most, present];
+        ahead += conn.prepare_cached(AHEAD_IN_DIARY)?.query_row(before, number)?;
     }
     value::number(ahead.min(most))
 }

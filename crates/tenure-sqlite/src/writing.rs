@@ -5,6 +5,7 @@ use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
 use tenure_store::{Bulletin, Event, Happening};
 
 use crate::grants::Grants;
+use crate::keyed::Keyed;
 use crate::lanes::{Lanes, LanesMark};
 use crate::value;
 
@@ -14,6 +15,9 @@ pub(crate) struct Memory {
     pub epoch: Epoch,
     pub lanes: Lanes,
     pub grants: Grants,
+    pub keyed: Keyed,
+    /// Behind which share pruning goes on.
+    pub shares_pruned: i64,
     /// The last `seq` that was given.
     last_seq: Option<i64>,
     /// What `PRAGMA data_version` said last: it changes when another connection commits.
@@ -92,6 +96,7 @@ impl Memory {
     pub(crate) fn forget(&mut self) {
         self.lanes.forget();
         self.grants.forget();
+        self.keyed.forget();
         (self.last_seq, self.asked, self.freed) = (None, None, None);
     }
 }
@@ -108,6 +113,7 @@ impl<'w> Writing<'w> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
             memory.last_seq = None;
+            memory.keyed.forget();
             (news.due, news.others) = (true, true);
             // Not on every write of another: it would be answered by renewals, which are writes, too.
             news.asked = memory.others_have_asked(conn)?;
@@ -120,7 +126,9 @@ impl<'w> Writing<'w> {
     }
 
     /// Writes what is written once a transaction.
-    pub(crate) fn finish(self) -> Result<News> {
+    pub(crate) fn finish(mut self) -> Result<News> {
+        self.flush_keys()?;
+        self.memory.keyed.trim();
         self.memory.lanes.flush(self.conn)?;
         if self.frees {
             let freed = self
@@ -208,7 +216,9 @@ impl<'w> Writing<'w> {
     }
 
     /// Begins something that may have to be undone within the transaction.
-    pub(crate) fn mark(&self) -> Result<Mark> {
+    pub(crate) fn mark(&mut self) -> Result<Mark> {
+        // What is written before it need not be had back from memory.
+        self.flush_keys()?;
         self.conn.prepare_cached("SAVEPOINT batch")?.execute(params![])?;
         let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
         Ok(Mark { lanes, last_seq, events: self.news.events.len() })
@@ -224,6 +234,7 @@ impl<'w> Writing<'w> {
     pub(crate) fn back_to(&mut self, mark: Mark) -> Result<()> {
         self.conn.execute_batch("ROLLBACK TO batch; RELEASE batch")?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
+        self.memory.keyed.forget_changed();
         self.memory.last_seq = mark.last_seq;
         self.news.events.truncate(mark.events);
         Ok(())

@@ -1,14 +1,17 @@
 //! A job on its way to the store.
 
+mod keys;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Args, Due, Invalid, JobId, Kind, Name, NewJob, Priority, QueueName, Retention, RetryPolicy, Terms,
+    AppId, Args, Due, Invalid, JobId, Kind, Name, NewJob, Priority, QueueName, Retention, RetryPolicy, Terms,
     Timestamp, delay_of, limits,
 };
 
-use crate::{Error, Job, Only};
+use crate::singleton::line_of;
+use crate::{Error, Job, Only, Singleton};
 
 /// A job on its way to the store: what it is and all that was said about it.
 ///
@@ -24,13 +27,16 @@ pub struct Draft {
     due: Due,
     terms: Terms,
     only: Option<Only>,
+    singleton: Option<Singleton>,
+    even_if_failed: bool,
     wrong: Option<Invalid>,
 }
 
 impl Draft {
     /// A job of a typed kind.
     pub fn of<J: Job>(job: &J) -> Self {
-        let draft = Self::new(J::KIND, serde_json::to_vec(job)).queue(J::QUEUE).terms(J::terms());
+        let mut draft = Self::new(J::KIND, serde_json::to_vec(job)).queue(J::QUEUE).terms(J::terms());
+        draft.singleton = J::singleton();
         draft.refuse_silent_loss::<J>()
     }
 
@@ -62,6 +68,8 @@ impl Draft {
             due: Due::Now,
             terms: Terms::default(),
             only: None,
+            singleton: None,
+            even_if_failed: false,
             wrong: None,
         }
     }
@@ -147,8 +155,8 @@ impl Draft {
         self
     }
 
-    /// The checked job; `id` counts if its user gave none.
-    pub(crate) fn finish(self, id: JobId) -> Result<NewJob, Error> {
+    /// The checked job, enqueued by this app; `id` counts if its user gave none.
+    pub(crate) fn finish(self, id: JobId, app: Option<&AppId>) -> Result<NewJob, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
@@ -169,6 +177,9 @@ impl Draft {
         if let Some(only) = self.only {
             terms.unique = Some(only.of(&job)?);
         }
+        if let (Some(singleton), Some(app), None) = (&self.singleton, app, &terms.limit) {
+            terms.limit = line_of(singleton, app, &job)?;
+        }
         if !terms.are_default() {
             job.terms = Arc::new(terms);
         }
@@ -180,6 +191,7 @@ impl Draft {
 /// The checked jobs of a batch.
 pub(crate) fn finish_all(
     drafts: impl IntoIterator<Item = Draft>,
+    app: Option<&AppId>,
     mut next_id: impl FnMut() -> JobId,
 ) -> Result<Vec<NewJob>, Error> {
     let mut batch = Vec::new();
@@ -194,7 +206,7 @@ pub(crate) fn finish_all(
             .into());
         }
         let id = next_id();
-        let job = draft.finish(id).map_err(|error| error.in_item(index))?;
+        let job = draft.finish(id, app).map_err(|error| error.in_item(index))?;
         bytes = bytes.saturating_add(job.args.as_bytes().len());
         if bytes > limits::BATCH_BYTES {
             return Err(Invalid::new(

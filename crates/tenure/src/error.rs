@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Failure, Invalid, JobId, LeaseName, LeaseRefusal};
+use tenure_core::{AppUse, Failure, Invalid, JobId, LeaseName, LeaseRefusal};
 use tenure_store::{Fault, Refusal};
 
 use crate::LeaseLost;
@@ -60,6 +60,33 @@ pub enum Error {
     /// The worker's settings cannot work.
     #[error("this worker cannot run: {0}")]
     Settings(String),
+    /// A singleton that is not to come back by itself ended.
+    #[error("singleton {name} does not go on: {why}")]
+    Singleton {
+        /// Its lease.
+        name: LeaseName,
+        /// How it ended.
+        why: String,
+    },
+    /// Something names its locks by the app id, and this program said none.
+    #[error("{what} needs an app id; say one with OpenOptions::new().app(\"…\")")]
+    NoApp {
+        /// What needs it.
+        what: String,
+    },
+    /// Another program uses the app id.
+    #[error(
+        "app id {} is used by program {:?} since {} (last seen {}), so program {program:?} cannot have it: \
+         two programs with one app id share their locks. Give this one an app id of its own; \
+         the other gives its up when it has not been seen for {} days",
+        by.app, by.program, by.since, by.seen, tenure_core::limits::APP_GIVEN_UP.as_secs() / 86_400
+    )]
+    AppTaken {
+        /// This program.
+        program: String,
+        /// The program that uses it.
+        by: Box<AppUse>,
+    },
     /// The URL of the store is not understood.
     #[error("store URL {url:?} is not understood: {why}")]
     Url {

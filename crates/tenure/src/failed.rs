@@ -82,6 +82,19 @@ impl Failed {
     }
 }
 
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.verdict {
+            Verdict::Failed(failure) | Verdict::Cancelled(failure) | Verdict::Retry { failure, .. } => {
+                failure.fmt(f)
+            }
+            Verdict::Snoozed(_) => f.write_str("nothing to do yet"),
+            Verdict::Released => f.write_str("given back"),
+            Verdict::Succeeded(_) => f.write_str("done"),
+        }
+    }
+}
+
 impl<E: std::error::Error> From<E> for Failed {
     fn from(error: E) -> Self {
         Self::retry(Chain(&error))

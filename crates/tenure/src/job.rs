@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Terms;
+use crate::{Singleton, Terms};
 
 /// A type whose values are jobs.
 ///
@@ -34,5 +34,11 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The terms of jobs of this kind, unless an enqueueing says otherwise.
     fn terms() -> Terms {
         Terms::default()
+    }
+
+    /// What makes an attempt of this kind the only one of its scope: it runs only while its host holds a
+    /// lease. Jobs that wait for it spend no attempt. `None` is that any number may run at once.
+    fn singleton() -> Option<Singleton> {
+        None
     }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Invalid, limits};
+use tenure_core::{AppUse, Invalid, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
-use crate::tender::Tender;
+use crate::app::this_program;
+use crate::tender::{Chores, Tender};
 use crate::{Error, Tenure};
 
 const KEEP_LEDGER: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -26,6 +27,8 @@ pub struct OpenOptions {
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
     tended: bool,
+    app: Option<String>,
+    program: Option<String>,
     keep_ledger: Duration,
     leases_on_runtime: bool,
     sqlite: tenure_sqlite::Options,
@@ -37,6 +40,8 @@ impl Default for OpenOptions {
             clock: Arc::new(SystemClock),
             seed: None,
             tended: true,
+            app: None,
+            program: None,
             keep_ledger: KEEP_LEDGER,
             leases_on_runtime: false,
             sqlite: tenure_sqlite::Options::default(),
@@ -68,6 +73,21 @@ impl OpenOptions {
         self
     }
 
+    /// The name that all instances of this program share, in all its versions, and no other program on the
+    /// store: 1 to 32 small letters, digits and single dashes within. Singletons, reservations, rosters and
+    /// writers name their locks by it.
+    pub fn app(mut self, id: &str) -> Self {
+        self.app = Some(id.to_owned());
+        self
+    }
+
+    /// What tells this program from others that claim the same app id: the name of its executable, if it
+    /// is not said. It must not change with a version.
+    pub fn program(mut self, name: &str) -> Self {
+        self.program = Some(name.to_owned());
+        self
+    }
+
     /// Keeps the ledger of leases for so long, 1 hour to 100 years. 90 days by default.
     pub fn keep_ledger(mut self, span: Duration) -> Self {
         self.keep_ledger = span;
@@ -89,7 +109,7 @@ impl OpenOptions {
     /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
     ///
     /// # Errors
-    /// A URL that is not understood, or a store that cannot be used.
+    /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
         let kept = SHORTEST_KEPT_LEDGER..=limits::LONGEST;
         if !kept.contains(&self.keep_ledger) {
@@ -98,9 +118,26 @@ impl OpenOptions {
         }
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
-        let tender = self.tended.then(|| Tender::start(&store, chance(), self.keep_ledger));
-        let tenure = Tenure::assemble(store, chance(), tender);
+        let claimed = self.claim(&store, chance()).await?;
+        let tender = self.tended.then(|| {
+            Tender::start(
+                &store,
+                chance(),
+                Chores { keep_ledger: self.keep_ledger, claimed: claimed.clone() },
+            )
+        });
+        let mut tenure = Tenure::assemble(store, chance(), tender);
+        if let Some(claimed) = claimed {
+            tenure = tenure.with_app(claimed);
+        }
         Ok(if self.leases_on_runtime { tenure.leases_on_runtime() } else { tenure })
+    }
+
+    async fn claim(&self, store: &Arc<dyn Store>, chance: Chance) -> Result<Option<AppUse>, Error> {
+        let Some(app) = &self.app else { return Ok(None) };
+        let program = self.program.clone().map_or_else(this_program, Ok)?;
+        let tenure = Tenure::on(Arc::clone(store), chance).as_app(app, &program).await?;
+        Ok(tenure.claimed().map(|claimed| AppUse::clone(claimed)))
     }
 
     async fn store(&self, url: &str) -> Result<Arc<dyn Store>, Error> {

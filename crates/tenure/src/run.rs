@@ -1,15 +1,15 @@
 //! What a handler knows of its attempt, and can tell about it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_core::{Fence, Invalid, Job as JobRecord, JobId, Output, Progress, Timestamp};
 use tenure_sqlite::rusqlite::Connection;
 use tenure_sqlite::{CheckInError, check_job};
 
-use crate::Tenure;
 use crate::worker::{Control, Reports};
+use crate::{Pass, Tenure};
 
 /// Why an attempt shall stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Stopping {
     Lost,
     /// The host stops; the job is given back.
     HostStops,
+    /// The lease that makes it a singleton is not this host's any more: another attempt may run.
+    SingletonLost,
     /// The attempt has taken longer than its timeout.
     TimedOut,
 }
@@ -40,6 +42,7 @@ struct Inner<App> {
     job: JobRecord,
     control: Arc<Control>,
     reports: Arc<Reports>,
+    singleton: OnceLock<Pass>,
 }
 
 impl<App> Run<App> {
@@ -50,7 +53,19 @@ impl<App> Run<App> {
         control: Arc<Control>,
         reports: Arc<Reports>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { app, tenure, job, control, reports }) }
+        let singleton = OnceLock::new();
+        Self { inner: Arc::new(Inner { app, tenure, job, control, reports, singleton }) }
+    }
+
+    /// It runs under this lease as well.
+    pub(crate) fn under(&self, pass: Pass) {
+        let _ = self.inner.singleton.set(pass);
+    }
+
+    /// The lease that makes it a singleton, if its kind is one.
+    #[must_use]
+    pub fn singleton(&self) -> Option<&Pass> {
+        self.inner.singleton.get()
     }
 
     /// The application's state.
@@ -185,6 +200,7 @@ fn words(why: &Stopping) -> String {
         Stopping::Cancelled { reason, .. } => format!("cancelled: {reason}"),
         Stopping::Lost => "the job was lost to another host".to_owned(),
         Stopping::HostStops => "the host stops".to_owned(),
+        Stopping::SingletonLost => "the lease of the singleton was lost".to_owned(),
         Stopping::TimedOut => "the attempt took too long".to_owned(),
     }
 }

@@ -3,12 +3,17 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tenure_core::AppUse;
 use tenure_store::{Chance, Fault, Store};
 use tokio::task::JoinHandle;
+
+use crate::app::claim_again;
 
 const BETWEEN: Duration = Duration::from_secs(5);
 /// The ledger is pruned once in so many rounds: its age is counted in days.
 const LEDGER_ROUNDS: u32 = 60;
+/// So is the use of the app id said again: what is not seen for a month is given up.
+const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
 /// A task that prunes finished jobs and old notes of the ledger, and takes lapsed jobs. Ends when dropped.
@@ -18,9 +23,18 @@ pub(crate) struct Tender {
 }
 
 impl Tender {
-    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, keep_ledger: Duration) -> Self {
-        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, keep_ledger)) }
+    pub(crate) fn start(store: &Arc<dyn Store>, chance: Chance, chores: Chores) -> Self {
+        Self { task: tokio::spawn(tend(Arc::downgrade(store), chance, chores)) }
     }
+}
+
+/// What there is to do beside the jobs.
+#[derive(Debug)]
+pub(crate) struct Chores {
+    /// How long notes of the ledger are kept.
+    pub(crate) keep_ledger: Duration,
+    /// The app id that is in use.
+    pub(crate) claimed: Option<AppUse>,
 }
 
 impl Drop for Tender {
@@ -30,17 +44,22 @@ impl Drop for Tender {
 }
 
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
-async fn tend(store: Weak<dyn Store>, chance: Chance, keep_ledger: Duration) {
+async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
     let (mut wait, mut told) = (Duration::ZERO, false);
-    let mut until_ledger: u32 = 0;
+    let (mut until_ledger, mut until_claim) = (0_u32, CLAIM_ROUNDS);
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
         let Some(store) = store.upgrade() else { return };
         let spread = BETWEEN.mul_f64(0.8 + 0.4 * chance.fraction());
+        if let (Some(claimed), 0) = (&chores.claimed, until_claim) {
+            claim_again(&*store, claimed).await;
+            until_claim = CLAIM_ROUNDS;
+        }
+        until_claim = until_claim.saturating_sub(1);
         let mut outcome = store.tend().await.map(|step| step.more);
         if until_ledger == 0 && outcome.is_ok() {
-            let pruned = store.prune_ledger(clock.now().before(keep_ledger)).await;
+            let pruned = store.prune_ledger(clock.now().before(chores.keep_ledger)).await;
             until_ledger = if matches!(pruned, Ok(pruned) if pruned.more) { 1 } else { LEDGER_ROUNDS };
             outcome = outcome.and_then(|more| pruned.map(|pruned| more || pruned.more));
         }

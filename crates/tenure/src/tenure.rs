@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, OpenOptions, Queues};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -23,6 +23,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Tenure {
     inner: Arc<Inner>,
+    claimed: Option<Arc<AppUse>>,
 }
 
 struct Inner {
@@ -57,17 +58,17 @@ impl Tenure {
 
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
-        Self {
-            inner: Arc::new(Inner {
-                store,
-                clock,
-                chance,
-                ids: Mutex::default(),
-                host: OnceLock::new(),
-                leases: Keeping::default(),
-                _tender: tender,
-            }),
-        }
+        let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
+        let inner = Inner { store, clock, chance, ids, host, leases, _tender: tender };
+        Self { inner: Arc::new(inner), claimed: None }
+    }
+
+    pub(crate) fn with_app(self, claimed: AppUse) -> Self {
+        Self { claimed: Some(Arc::new(claimed)), ..self }
+    }
+
+    pub(crate) fn claimed(&self) -> Option<&Arc<AppUse>> {
+        self.claimed.as_ref()
     }
 
     /// Enqueues a job. Say more about it, then await it:
@@ -97,11 +98,11 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, || self.next_id())?).await
+        self.insist(finish_all(drafts, self.app(), || self.new_id())?).await
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
-        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        let accepted = self.insist(vec![draft.finish(self.new_id(), self.app())?]).await?;
         Ok(accepted[0])
     }
 
@@ -124,7 +125,7 @@ impl Tenure {
         Jobs::new(self)
     }
 
-    /// Looking at queues, pausing and resuming them.
+    /// Looking at queues, pausing, resuming and limiting them.
     #[must_use]
     pub fn queues(&self) -> Queues<'_> {
         Queues::new(self)
@@ -134,6 +135,12 @@ impl Tenure {
     #[must_use]
     pub fn leases(&self) -> Leases<'_> {
         Leases::new(self)
+    }
+
+    /// Looking at the limits of limit keys, setting and clearing them.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'_> {
+        Limits::new(self)
     }
 
     /// Names the one reason why a job is not running, by the same predicate as the claim.
@@ -212,7 +219,9 @@ impl Tenure {
         self.inner.clock.now()
     }
 
-    pub(crate) fn next_id(&self) -> JobId {
+    /// An id for a job that is yet to be enqueued, so that others of its batch can name it.
+    #[must_use]
+    pub fn new_id(&self) -> JobId {
         let chance = self.inner.chance.bits();
         let now = self.now();
         self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)

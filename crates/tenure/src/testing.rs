@@ -30,7 +30,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Failure, JobId, Kind, Reserved, StateName, Timestamp};
+use tenure_core::{AppId, AppUse, Failure, HostId, JobId, Kind, Reserved, StateName, Timestamp};
 use tenure_store::{
     Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
     SystemClock, Want,
@@ -87,7 +87,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     pub fn seeded(seed: u64, build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
         let clock = ManualClock::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
-        let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime();
+        let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime().with_app(lab(clock.now()));
         let parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
         Self { tenure, clock, parts, reports: Arc::default() }
     }
@@ -121,12 +121,22 @@ impl<App: Send + Sync + 'static> Lab<App> {
     /// # Errors
     /// A fault of the store.
     pub async fn turn(&mut self) -> Result<Vec<Ran>, Error> {
-        self.tenure.store().tend().await?;
+        self.tend().await?;
         let mut ran = Vec::new();
         for reserved in self.reserve().await? {
             ran.push(self.run(reserved).await?);
         }
         Ok(ran)
+    }
+
+    /// Lets time and ends have all their effects, as many steps as that takes.
+    async fn tend(&self) -> Result<(), Error> {
+        for _ in 0..TURNS {
+            if !self.tenure.store().tend().await?.more {
+                return Ok(());
+            }
+        }
+        panic!("after {TURNS} steps there is still something to tend");
     }
 
     /// Takes turns until nothing is due any more. Time does not pass by itself.
@@ -167,7 +177,10 @@ impl<App: Send + Sync + 'static> Lab<App> {
     }
 
     async fn waiting(&self) -> Vec<tenure_core::Job> {
-        let filter = Filter { states: vec![StateName::Queued, StateName::Scheduled], ..Filter::default() };
+        let filter = Filter {
+            states: vec![StateName::Queued, StateName::Scheduled, StateName::Blocked],
+            ..Filter::default()
+        };
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
             let ask = PageAsk { filter: filter.clone(), order: Order::OldestFirst, after, at_most: 1_000 };
@@ -249,6 +262,12 @@ impl<App: Send + Sync + 'static> Lab<App> {
         }
         panic!("a handler waits for something that does not come; in a lab it can wait with Run::sleep");
     }
+}
+
+/// The app id of every lab.
+fn lab(now: Timestamp) -> AppUse {
+    let app = AppId::new("lab").expect("three letters are an app id");
+    AppUse { app, program: "lab".to_owned(), host: HostId::new(now, 0), since: now, seen: now }
 }
 
 async fn rest(wait: Option<Duration>) {

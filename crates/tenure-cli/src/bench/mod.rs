@@ -10,7 +10,9 @@ mod figure;
 mod floor;
 mod ground;
 mod idle;
+mod keys;
 mod latency;
+mod leases;
 mod life;
 mod meter;
 mod noop;
@@ -28,6 +30,7 @@ use crate::exit::Failure;
 use crate::screen::{print, tell};
 
 pub(crate) use self::idle::{BenchIdle, child as idle_child};
+pub(crate) use self::leases::{BenchLeases, child as leases_child};
 
 /// What can be said to `tenure bench`.
 #[derive(Debug, Args)]
@@ -67,7 +70,9 @@ enum Name {
     Life,
     Latency,
     Backlog,
+    Keys,
     Idle,
+    Leases,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -127,6 +132,8 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Life => life::measure(ground, sizes, bench.floor).await,
         Name::Latency => latency::measure(ground, sizes).await,
         Name::Backlog => backlog::measure(ground, sizes).await,
+        Name::Keys => keys::measure(ground, sizes).await,
         Name::Idle => idle::measure(ground, sizes).await,
+        Name::Leases => leases::measure(ground, sizes).await,
     }
 }

@@ -23,8 +23,14 @@ pub(crate) struct Sizes {
     pub(crate) claims: usize,
     /// How long an idle worker is watched.
     pub(crate) idle: Duration,
+    /// Leases that are held at once.
+    pub(crate) leases: usize,
+    /// For how long each is taken.
+    pub(crate) lease_ttl: Duration,
     /// How long the disk's own pace is watched.
     pub(crate) disk: Duration,
+    /// Keys that jobs share where keys are measured.
+    pub(crate) keys: usize,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -45,7 +51,10 @@ impl Sizes {
                 backlog: jobs,
                 claims: jobs / 2,
                 idle: millis(200),
+                leases: 100,
+                lease_ttl: millis(1_000),
                 disk: millis(20),
+                keys: (jobs / 100).max(1),
                 slots,
             };
         }
@@ -59,7 +68,10 @@ impl Sizes {
             backlog: jobs.saturating_mul(10),
             claims: (jobs / 10).max(100),
             idle: millis(10_000),
+            leases: 10_000,
+            lease_ttl: millis(15_000),
             disk: millis(300),
+            keys: (jobs / 100).max(1),
             slots,
         }
     }

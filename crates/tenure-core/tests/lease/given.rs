@@ -130,21 +130,17 @@ impl Row {
 
     /// Acquires what can be had.
     pub fn hold(&mut self, letter: u8) -> Fence {
-        match self.wish(&acquire(letter)) {
-            LeaseOutcome::Granted { fence, .. } => fence,
-            outcome => panic!("it can be had: {outcome:?}"),
-        }
+        let outcome = self.wish(&acquire(letter));
+        let LeaseOutcome::Granted { fence, .. } = outcome else { panic!("it can be had: {outcome:?}") };
+        fence
     }
 
     pub fn refusal(&mut self, act: &LeaseAct) -> LeaseRefusal {
         let before = self.lease.clone();
-        match self.wish(act) {
-            LeaseOutcome::Refused(refusal) => {
-                assert_eq!(self.lease, before, "what is refused changes nothing");
-                refusal
-            }
-            outcome => panic!("{act:?} is refused: {outcome:?}"),
-        }
+        let outcome = self.wish(act);
+        let LeaseOutcome::Refused(refusal) = outcome else { panic!("{act:?} is refused: {outcome:?}") };
+        assert_eq!(self.lease, before, "what is refused changes nothing");
+        refusal
     }
 
     pub fn state(&self) -> LeaseState {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tenure_core::{Cause, Failure, Output, Verdict};
 use tenure_store::Clock;
 
-use super::blocking::{Blocking, Panic};
+use super::blocking::Blocking;
 use super::control::Control;
 use super::handlers::{Done, Handlers, Work};
-use crate::{Run, Stopping};
+use super::panic::{Body, Panic, catching, let_go, words_of};
+use crate::{Held, Run, Stopping};
 
 /// How an attempt ended.
 pub(crate) struct Finish {
@@ -37,6 +38,33 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     grace: Grace,
 ) -> Finish {
     let timeout = run.job().terms.timeout;
+    let held = match handlers.around(&run.job().kind) {
+        None => None,
+        Some(around) => match around.take(&run).await {
+            Ok(held) => Some(held),
+            Err(verdict) => return Finish { verdict, ghost: None },
+        },
+    };
+    if let Some(held) = &held {
+        run.under(held.pass());
+    }
+    let finish = work(&handlers, run, &control, &clock, grace, held.as_ref(), timeout).await;
+    // Not before the work has ended or was dropped. A thread that does not stop has a pass of its own.
+    if let Some(held) = held {
+        give_back(held, &clock).await;
+    }
+    finish
+}
+
+async fn work<App: Send + Sync + 'static>(
+    handlers: &Handlers<App>,
+    run: Run<App>,
+    control: &Control,
+    clock: &Arc<dyn Clock>,
+    grace: Grace,
+    held: Option<&Held>,
+    timeout: Option<Duration>,
+) -> Finish {
     let started = std::panic::catch_unwind(AssertUnwindSafe(|| handlers.start(run)));
     let work = match started {
         Ok(Ok(work)) => work,
@@ -53,47 +81,48 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     };
     let told = tokio::select! {
         biased;
-        done = task.done() => return Finish { verdict: verdict(done, &control, timeout), ghost: None },
-        why = control.stopped() => why,
-        () = sleep_or_never(&clock, timeout) => {
-            control.stop(Stopping::TimedOut);
-            control.stopping().unwrap_or(Stopping::TimedOut)
+        done = task.done() => {
+            let verdict = match held.map(Held::guard) {
+                Some(Err(lost)) if control.stopping().is_none() => unprotected(&lost.to_string()),
+                _ => verdict(done, control, timeout),
+            };
+            return Finish { verdict, ghost: None };
         }
+        why = control.stopped() => why,
+        () = lost_or_never(held) => stop(control, Stopping::SingletonLost),
+        () = sleep_or_never(clock, timeout) => stop(control, Stopping::TimedOut),
     };
     let left = match &told {
         // A little early, so that this host reports it before the store takes the job.
         Stopping::Cancelled { .. } => control.grace().mul_f64(0.9),
-        Stopping::Lost => grace.lost,
+        Stopping::Lost | Stopping::SingletonLost => grace.lost,
         Stopping::HostStops => grace.host_stops,
         Stopping::TimedOut => Duration::ZERO,
     };
     tokio::select! {
         biased;
-        done = task.done() => Finish { verdict: verdict(done, &control, timeout), ghost: None },
+        done = task.done() => Finish { verdict: verdict(done, control, timeout), ghost: None },
         () = clock.sleep(left) => Finish { verdict: deaf(&told, timeout), ghost: task.into_ghost() },
     }
 }
 
 enum Task {
-    Async(std::pin::Pin<Box<dyn Future<Output = Done> + Send>>),
+    Async(Body<Done>),
     Blocking(Blocking),
 }
 
 impl Task {
     async fn done(&mut self) -> Result<Done, Panic> {
         match self {
-            Self::Async(future) => CatchPanic(future.as_mut()).await,
+            Self::Async(body) => catching(body).await,
             Self::Blocking(thread) => thread.done().await,
         }
     }
 
     fn into_ghost(self) -> Option<Blocking> {
         match self {
-            Self::Async(future) => {
-                // What it holds may panic when it goes; what is known of the attempt must not go with it.
-                if std::panic::catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
-                    tracing::warn!("a handler panicked while it was dropped");
-                }
+            Self::Async(body) => {
+                let_go(body, "a handler");
                 None
             }
             Self::Blocking(thread) => Some(thread),
@@ -101,20 +130,25 @@ impl Task {
     }
 }
 
-struct CatchPanic<'a>(std::pin::Pin<&'a mut (dyn Future<Output = Done> + Send)>);
+/// Tells the attempt to stop; the first reason stands.
+fn stop(control: &Control, why: Stopping) -> Stopping {
+    control.stop(why.clone());
+    control.stopping().unwrap_or(why)
+}
 
-impl Future for CatchPanic<'_> {
-    type Output = Result<Done, Panic>;
+async fn lost_or_never(held: Option<&Held>) {
+    match held {
+        Some(held) => drop(held.lost().await),
+        None => std::future::pending().await,
+    }
+}
 
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
-        // The future is not polled again after a panic, so nobody sees it half done.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(panic)),
-        }
+/// The reply is waited for a little; without one the lease lapses by itself.
+async fn give_back(held: Held, clock: &Arc<dyn Clock>) {
+    tokio::select! {
+        biased;
+        _ = held.release() => {}
+        () = clock.sleep(Duration::from_secs(1)) => {}
     }
 }
 
@@ -128,6 +162,7 @@ async fn sleep_or_never(clock: &Arc<dyn Clock>, span: Option<Duration>) {
 /// The verdict on work that came to an end by itself.
 fn verdict(done: Result<Done, Panic>, control: &Control, timeout: Option<Duration>) -> Verdict {
     match done {
+        _ if control.stopping() == Some(Stopping::SingletonLost) => unprotected("its lease was lost"),
         Ok(Ok(value)) => succeeded(value, control.take_place()),
         Ok(Err(verdict)) => stopped_short(verdict, control.stopping(), timeout),
         Err(panic) => panicked(&*panic),
@@ -150,7 +185,10 @@ fn stopped_short(verdict: Verdict, told: Option<Stopping>, timeout: Option<Durat
         }
         (Verdict::Retry { .. }, Some(Stopping::HostStops)) => Verdict::Released,
         (Verdict::Retry { .. }, Some(Stopping::TimedOut)) => timed_out(timeout),
-        (verdict, Some(Stopping::HostStops | Stopping::Lost | Stopping::TimedOut) | None) => verdict,
+        (
+            verdict,
+            Some(Stopping::HostStops | Stopping::Lost | Stopping::SingletonLost | Stopping::TimedOut) | None,
+        ) => verdict,
     }
 }
 
@@ -161,8 +199,26 @@ fn deaf(told: &Stopping, timeout: Option<Duration>) -> Verdict {
         Stopping::Cancelled { reason, .. } => Verdict::Cancelled(Failure::new(Cause::Deaf, reason)),
         Stopping::HostStops => Verdict::Released,
         Stopping::Lost => retry(Cause::Lost, "this host could not reach the store before its lease was over"),
+        Stopping::SingletonLost => unprotected("its lease was lost"),
         Stopping::TimedOut => timed_out(timeout),
     }
+}
+
+/// The verdict on an attempt that was told to stop before it began.
+pub(crate) fn verdict_before_start(why: &Stopping) -> Verdict {
+    match why {
+        Stopping::Cancelled { reason, .. } => Verdict::Cancelled(Failure::new(Cause::Cancelled, reason)),
+        Stopping::Lost | Stopping::SingletonLost | Stopping::HostStops | Stopping::TimedOut => {
+            Verdict::Released
+        }
+    }
+}
+
+/// The verdict on work that was not the only one of its scope for a while. Whatever it answered counts as
+/// nothing: another attempt may have run at the same time.
+fn unprotected(why: &str) -> Verdict {
+    let failure = Failure::new(Cause::Lost, &format!("it was a singleton, and {why}"));
+    Verdict::Retry { failure, due: None }
 }
 
 fn timed_out(timeout: Option<Duration>) -> Verdict {
@@ -176,8 +232,5 @@ fn no_thread(error: &std::io::Error) -> Verdict {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Verdict {
-    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-    let message = message.unwrap_or_else(|| "with a value that is not text".to_owned());
-    Verdict::Retry { failure: Failure::new(Cause::Panic, &message), due: None }
+    Verdict::Retry { failure: Failure::new(Cause::Panic, &words_of(panic)), due: None }
 }

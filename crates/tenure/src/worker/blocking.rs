@@ -3,15 +3,12 @@
 //! Not on the runtime's pool for blocking work: that is bounded, shared with everybody, and waited for
 //! when the runtime ends. A handler that never returns would keep the whole program from stopping.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use tokio::sync::oneshot;
 
 use super::handlers::Done;
-
-/// What a panic leaves.
-pub(crate) type Panic = Box<dyn Any + Send>;
+use super::panic::Panic;
 
 /// A thread that runs a handler to its end. Dropping this does not stop it: nothing can.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{Finish, attempt};
+use super::attempt::{Finish, attempt, verdict_before_start};
 use super::backoff::Backoff;
 use super::blocking::Blocking;
 use super::control::Control;
@@ -83,6 +83,11 @@ enum Woken {
 impl<App: Send + Sync + 'static> Engine<App> {
     /// Works until told to stop or until the store is beyond use.
     pub(crate) async fn work(&mut self, stop: &CancellationToken) -> Result<(), Fault> {
+        if self.settings.queues.is_empty() {
+            // Only what runs beside: there is nothing to look for.
+            stop.cancelled().await;
+            return Ok(());
+        }
         self.running.ahead.resize_with(self.settings.queues.len(), VecDeque::new);
         self.running.busy.resize(self.settings.queues.len(), 0);
         let mut due = self.tenure.store().due();
@@ -147,7 +152,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
             look.expect_next(reservation.next_due, reservation.jobs.len(), self.tenure.now());
         }
-        self.take(reservation.jobs, sent);
+        let late = cfg!(feature = "mutant-deadline-from-receipt");
+        self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });
         Ok(())
     }
 
@@ -336,15 +342,6 @@ impl<App: Send + Sync + 'static> Engine<App> {
         if let Err(fault) = self.turn(None, &mut Look::new(0)).await {
             tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
         }
-    }
-}
-
-fn verdict_before_start(why: &Stopping) -> Verdict {
-    match why {
-        Stopping::Cancelled { reason, .. } => {
-            Verdict::Cancelled(tenure_core::Failure::new(tenure_core::Cause::Cancelled, reason))
-        }
-        Stopping::Lost | Stopping::HostStops | Stopping::TimedOut => Verdict::Released,
     }
 }
 

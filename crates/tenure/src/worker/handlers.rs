@@ -1,12 +1,15 @@
 //! The handlers of a worker, by kind.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure_core::{Cause, Failure, Invalid, Kind, Output, RetryPolicy, Verdict};
+use tenure_core::{Cause, Failure, Invalid, Kind, LeaseName, Output, RetryPolicy, Verdict};
 
-use crate::{Failed, Job, Run};
+use super::beside::Ground;
+use super::panic::Body;
+use crate::singleton::{Around, Singleton};
+use crate::{Error, Failed, Job, Run};
 
 /// What a handler comes to.
 pub(crate) type Done = Result<Vec<u8>, Verdict>;
@@ -14,7 +17,7 @@ pub(crate) type Done = Result<Vec<u8>, Verdict>;
 /// An attempt's work, ready to be done.
 pub(crate) enum Work {
     /// It waits without blocking.
-    Async(Pin<Box<dyn Future<Output = Done> + Send>>),
+    Async(Body<Done>),
     /// It blocks, so it gets a thread that nobody else needs.
     Blocking(Box<dyn FnOnce() -> Done + Send>),
 }
@@ -29,6 +32,35 @@ pub(crate) struct Handlers<App> {
 struct Handler<App> {
     start: Start<App>,
     policy: Option<RetryPolicy>,
+    keeps: Keeps,
+    around: Option<Around>,
+}
+
+/// What an attempt holds beside its job.
+enum Keeps {
+    Nothing,
+    /// The lease of a singleton.
+    Singleton(Singleton),
+    /// This lease, for so long at a time.
+    Lease(LeaseName, Duration),
+}
+
+/// A role, as a kind of jobs.
+pub(crate) struct Role<App> {
+    pub(crate) kind: String,
+    pub(crate) start: RoleStart<App>,
+    pub(crate) lease: LeaseName,
+    pub(crate) period: Duration,
+    pub(crate) retry: RetryPolicy,
+}
+
+/// What a role runs, for which occurrence.
+pub(crate) type RoleStart<App> = Arc<dyn Fn(Run<App>, String) -> Body<Result<(), Failed>> + Send + Sync>;
+
+/// The args of the job of a role.
+#[derive(serde::Deserialize)]
+struct Occurrence {
+    occurrence: String,
 }
 
 impl<App: Send + Sync + 'static> Handlers<App> {
@@ -64,15 +96,48 @@ impl<App: Send + Sync + 'static> Handlers<App> {
 
     fn add<J: Job>(&mut self, start: Start<App>) -> Result<(), Invalid> {
         let kind = Kind::new(J::KIND)?;
-        let handler = Handler { start, policy: J::terms().retry };
-        if self.by_kind.insert(kind, handler).is_some() {
-            return Err(Invalid::new(
-                "kind",
-                format_args!("a second handler for {}", J::KIND),
-                "one handler a kind",
-            ));
+        let keeps = J::singleton().map_or(Keeps::Nothing, Keeps::Singleton);
+        let handler = Handler { start, policy: J::terms().retry, keeps, around: None };
+        self.insert(kind, handler)
+    }
+
+    pub(crate) fn add_role(&mut self, role: Role<App>) -> Result<(), Invalid> {
+        let Role { kind, start: body, lease, period, retry } = role;
+        let start: Start<App> = Arc::new(move |run: Run<App>| {
+            let Occurrence { occurrence } = serde_json::from_slice(run.job().args.as_bytes())
+                .map_err(|error| Failure::new(Cause::Undecodable, &error.to_string()))?;
+            let work = body(run, occurrence);
+            Ok(Work::Async(Box::pin(
+                async move { work.await.map(|()| Vec::new()).map_err(Failed::into_verdict) },
+            )))
+        });
+        let keeps = Keeps::Lease(lease, period);
+        self.insert(Kind::new(&kind)?, Handler { start, policy: Some(retry), keeps, around: None })
+    }
+
+    fn insert(&mut self, kind: Kind, handler: Handler<App>) -> Result<(), Invalid> {
+        if self.by_kind.insert(kind.clone(), handler).is_some() {
+            let twice = format_args!("a second handler for {kind}");
+            return Err(Invalid::new("kind", twice, "one handler a kind"));
         }
         Ok(())
+    }
+
+    /// Makes the singletons among them ready.
+    pub(crate) fn prepare(&mut self, ground: &Ground<App>) -> Result<(), Error> {
+        for (kind, handler) in &mut self.by_kind {
+            handler.around = match &handler.keeps {
+                Keeps::Nothing => None,
+                Keeps::Singleton(singleton) => Some(Around::new(singleton, kind.as_str(), ground)?),
+                Keeps::Lease(lease, ttl) => Some(Around::always(lease.clone(), *ttl, ground)),
+            };
+        }
+        Ok(())
+    }
+
+    /// How an attempt of this kind takes its lease, if it is a singleton.
+    pub(crate) fn around(&self, kind: &Kind) -> Option<&Around> {
+        self.by_kind.get(kind).and_then(|handler| handler.around.as_ref())
     }
 
     pub(crate) fn kinds(&self) -> Vec<Kind> {

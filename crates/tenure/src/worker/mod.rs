@@ -2,6 +2,7 @@
 
 mod attempt;
 mod backoff;
+mod beside;
 mod blocking;
 mod control;
 mod engine;
@@ -10,6 +11,7 @@ mod holding;
 mod keeper;
 mod lease;
 mod look;
+mod panic;
 mod plan;
 mod reports;
 mod settings;
@@ -19,21 +21,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Invalid};
-use tenure_store::Chance;
+use tenure_store::{Chance, Fault};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) use attempt::{Finish, attempt};
+pub(crate) use attempt::{Finish, attempt, verdict_before_start};
+pub(crate) use backoff::Backoff;
+use beside::Besides;
+pub(crate) use beside::{Beside, Ground, Setting};
 pub(crate) use control::Control;
 use engine::{Engine, Running};
-pub(crate) use handlers::Handlers;
-use holding::Holding;
+pub(crate) use handlers::{Handlers, Role, RoleStart};
+pub(crate) use holding::Holding;
 use keeper::Keeper;
 pub(crate) use lease::Lease;
+pub(crate) use panic::{Body, Panic, catching, let_go, words_of};
 pub(crate) use reports::Reports;
 pub use settings::{QueueOrder, UnknownKinds};
 pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
 
+use crate::singleton::SingletonOptions;
 use crate::{Error, Failed, Job, Run, Tenure};
 
 /// A worker: serves queues with handlers until told to stop.
@@ -46,18 +53,28 @@ pub struct Worker<App> {
     handlers: Handlers<App>,
     settings: Settings,
     keeper_on_runtime: bool,
+    beside: Vec<(String, Box<dyn Beside<App>>)>,
+    options: SingletonOptions,
+    setting: Setting,
     wrong: Option<Invalid>,
 }
 
 impl<App: Send + Sync + 'static> Worker<App> {
     /// A worker on this store, whose handlers share `app`.
     pub fn new(tenure: &Tenure, app: App) -> Self {
+        Self::sharing(tenure, Arc::new(app))
+    }
+
+    pub(crate) fn sharing(tenure: &Tenure, app: Arc<App>) -> Self {
         Self {
             tenure: tenure.clone(),
-            app: Arc::new(app),
+            app,
             handlers: Handlers::new(),
             settings: Settings::default(),
             keeper_on_runtime: false,
+            beside: Vec::new(),
+            options: SingletonOptions::default(),
+            setting: Arc::new(|name: &str| std::env::var(name).ok()),
             wrong: None,
         }
     }
@@ -112,6 +129,12 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
+    /// Handles jobs of a role.
+    pub(crate) fn role(mut self, role: Role<App>) -> Self {
+        let added = self.handlers.add_role(role);
+        self.note(added)
+    }
+
     /// What happens to jobs for whose kind there is no handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
@@ -157,22 +180,54 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
+    /// How singletons hold, if they do not say it themselves.
+    pub fn singleton_options(mut self, options: SingletonOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Where the values of `%settings%` in scopes come from: the environment, if this is not said.
+    pub fn settings(mut self, of: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.setting = Arc::new(of);
+        self
+    }
+
+    /// Runs something beside the queues. It has a name of its own.
+    pub(crate) fn beside(mut self, name: String, beside: Box<dyn Beside<App>>) -> Self {
+        let is_new = self.beside.iter().all(|(known, _)| *known != name);
+        self.beside.push((name.clone(), beside));
+        let twice = || Invalid::new("worker", format_args!("{name}, twice"), "each of them once");
+        self.note(is_new.then_some(()).ok_or_else(twice))
+    }
+
     /// Runs until `shutdown` resolves, whatever it answers, then stops: no new jobs, running ones have time to end, the
     /// rest is given back without spending an attempt. It takes no longer than the time to finish,
     /// the grace and two seconds, whatever the store and the handlers do.
     ///
     /// # Errors
     /// Settings that cannot work, or a store beyond use.
-    pub async fn run<T>(self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
+    pub async fn run<T>(mut self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
         let known = self.handlers.kinds();
-        let lease = self.settings.check(&known)?;
+        let lease = self.settings.check(&known, self.beside.len())?;
+        self.options.check()?;
+        let stop = CancellationToken::new();
+        let (holding, host) = (Arc::new(Holding::default()), self.tenure.draw_host());
+        let ground = self.ground(stop.clone(), (host, lease, Arc::clone(&holding)));
+        self.handlers.prepare(&ground)?;
+        let mut serves = self.settings.serves(&known);
+        let (mut beside, mut slots_beside) = (Vec::new(), 0_u32);
+        for (_, each) in self.beside {
+            let more = each.serves(&ground)?;
+            slots_beside = more.iter().map(|serves| serves.slots).fold(slots_beside, u32::saturating_add);
+            serves.extend(more);
+            beside.push(each.prepare(&ground)?);
+        }
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
-        let (holding, reports) = (Arc::new(Holding::default()), Arc::new(Reports::default()));
-        let host = self.tenure.draw_host();
+        let reports = Arc::new(Reports::default());
         let keeper = Keeper {
             store: Arc::clone(self.tenure.store()),
             clock: Arc::clone(self.tenure.clock()),
@@ -180,11 +235,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
             holding: Arc::clone(&holding),
             lease,
             host,
-            name: self.settings.name.clone().unwrap_or_else(|| format!("pid {}", std::process::id())),
-            slots: self.settings.slots(),
-            serves: self.settings.serves(&known),
+            name: ground.who.clone(),
+            slots: self.settings.slots().saturating_add(slots_beside),
+            serves,
         };
-        let stop = CancellationToken::new();
         let mut shutdown = std::pin::pin!(shutdown);
         // Before the first job: whoever asks why something is not running shall know of this host. A
         // store that does not answer shall not keep the worker from hearing that it is to stop.
@@ -201,6 +255,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             Arc::clone(&reports).write(Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock())),
         );
         let _writing = AbortOnDrop(writing);
+        let mut beside = Besides::start(beside);
         let mut engine = Engine {
             kinds: self.settings.kinds(&known),
             tenure: self.tenure.clone(),
@@ -225,11 +280,14 @@ impl<App: Send + Sync + 'static> Worker<App> {
             worked = async {
                 let worked = tokio::select! {
                     biased;
-                    worked = engine.work(&stop) => worked,
-                    () = keeping.ended.cancelled() => Err(tenure_store::Fault::Broken("the thread that renews has ended".into())),
+                    worked = engine.work(&stop) => worked.map_err(Error::from),
+                    trouble = beside.trouble() => Err(trouble),
+                    () = keeping.ended.cancelled() => Err(Fault::Broken("the thread that renews has ended".into()).into()),
                 };
-                engine.stop().await;
-                worked
+                // Whatever made one of them end, all of them do.
+                stop.cancel();
+                let ((), ended) = tokio::join!(engine.stop(), beside.end());
+                worked.and(ended)
             } => worked,
             () = hard_stop => {
                 tracing::warn!("the worker did not stop in time and was dropped; its leases lapse");
@@ -241,13 +299,35 @@ impl<App: Send + Sync + 'static> Worker<App> {
         Ok(engine.running.tally)
     }
 
-    pub(crate) fn into_parts(self) -> Result<Parts<App>, Error> {
+    fn ground(
+        &self,
+        stop: CancellationToken,
+        (host, lease, holding): (HostId, Lease, Arc<Holding>),
+    ) -> Ground<App> {
+        let name = self.settings.name.clone();
+        Ground {
+            tenure: self.tenure.clone(),
+            app: Arc::clone(&self.app),
+            stop,
+            grace: self.settings.stop_grace,
+            who: name.unwrap_or_else(|| format!("pid {}", std::process::id())),
+            options: self.options,
+            setting: Arc::clone(&self.setting),
+            host,
+            lease,
+            holding,
+            poll: self.settings.poll,
+        }
+    }
+
+    pub(crate) fn into_parts(mut self) -> Result<Parts<App>, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
         let known = self.handlers.kinds();
-        self.settings.check(&known)?;
-        let host = self.tenure.draw_host();
+        let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
+        let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
+        self.handlers.prepare(&ground)?;
         Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host })
     }
 

@@ -96,11 +96,11 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn check(&self, kinds: &[Kind]) -> Result<Lease, Error> {
-        if self.queues.is_empty() {
+    pub(crate) fn check(&self, kinds: &[Kind], beside: usize) -> Result<Lease, Error> {
+        if self.queues.is_empty() && (beside == 0 || !kinds.is_empty()) {
             return Err(Error::Settings("it serves no queue; name one with Worker::queue".into()));
         }
-        if kinds.is_empty() && self.unknown == UnknownKinds::Leave {
+        if !self.queues.is_empty() && kinds.is_empty() && self.unknown == UnknownKinds::Leave {
             return Err(Error::Settings("it has no handler; add one with Worker::job".into()));
         }
         if self.all_slots == 0 || self.all_slots > limits::SLOTS {
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
         let mut settings = Settings::default();
-        assert!(settings.check(&[]).unwrap_err().to_string().contains("Worker::queue"));
+        assert!(settings.check(&[], 0).unwrap_err().to_string().contains("Worker::queue"));
         assert_eq!(settings.queue("mail", 0, 1).unwrap_err().field, "slots of queue mail");
         assert_eq!(settings.queue("mail", 1, 0).unwrap_err().field, "weight of queue mail");
         assert_eq!(settings.queue("", 1, 1).unwrap_err().field, "queue");
         settings.queue("mail", 1, 1).unwrap();
         assert_eq!(settings.queue("mail", 1, 1).unwrap_err().field, "queue");
-        assert!(settings.check(&[]).unwrap_err().to_string().contains("Worker::job"));
+        assert!(settings.check(&[], 0).unwrap_err().to_string().contains("Worker::job"));
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs, reason = "each test file uses a part of this")]
 
+pub mod fleet;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,0 +1,44 @@
+//! Limits of queues: how many of its jobs a turn may grant.
+
+use rusqlite::Result;
+use tenure_core::{Limit, Meter, QueueName, Timestamp};
+
+use crate::writing::Writing;
+
+impl Writing<'_> {
+    /// Bounds the jobs of a queue; answers whether that changed anything.
+    pub(crate) fn set_queue_limit(&mut self, queue: &QueueName, limit: Limit) -> Result<bool> {
+        let before = self.memory.lanes.meter(self.conn, queue)?;
+        let bucket = before.unwrap_or(Meter::new(Limit::default())).limited(limit, self.now).bucket;
+        let changed = self.memory.lanes.set_limit(self.conn, queue, limit, bucket)?;
+        self.news.due |= changed;
+        Ok(changed)
+    }
+
+    /// How many jobs of a queue may be granted now, if so many are wanted.
+    pub(crate) fn room_in_queue(&self, queue: &QueueName, wanted: usize) -> Result<usize> {
+        let Some(meter) = self.memory.lanes.meter(self.conn, queue)? else { return Ok(wanted) };
+        Ok(wanted.min(usize::try_from(meter.room(self.now)).unwrap_or(usize::MAX)))
+    }
+
+    /// Notes that so many jobs of a queue were granted.
+    pub(crate) fn granted_in_queue(&mut self, queue: &QueueName, jobs: usize) -> Result<()> {
+        let Some(meter) = self.memory.lanes.meter(self.conn, queue)? else { return Ok(()) };
+        let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
+        self.memory.lanes.set_bucket(queue, meter.started(jobs, self.now).bucket);
+        Ok(())
+    }
+
+    /// When time makes room for what is queued in a queue that has none.
+    pub(crate) fn first_room_in_queues(&self) -> Result<Option<Timestamp>> {
+        let mut first = None;
+        for queue in self.memory.lanes.limited() {
+            if self.memory.lanes.queued_in(self.conn, queue)? == 0 {
+                continue;
+            }
+            let meter = self.memory.lanes.meter(self.conn, queue)?;
+            first = meter.and_then(|meter| meter.next_room(self.now)).into_iter().chain(first).min();
+        }
+        Ok(first)
+    }
+}

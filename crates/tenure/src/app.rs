@@ -1,0 +1,125 @@
+//! App ids: telling programs apart on one store, and the app ids of older systems.
+//!
+//! An app id is said when the store is opened ([`OpenOptions::app`](crate::OpenOptions::app)) and stays
+//! with the program through its versions. What names a lock for its user needs one: nothing is ever
+//! shared under a name that nobody gave.
+
+use md5::{Digest, Md5};
+use tenure_core::{AppId, AppUse, Invalid, limits};
+use tenure_store::{Fault, Store};
+
+use crate::{Error, Tenure};
+
+/// Times that a claim whose outcome is unknown is repeated before the program is told.
+const REPEATS: u32 = 3;
+/// What the names of sites end with that are served under the common domain.
+const SITE_DOMAIN: &str = ".azurewebsites.net";
+
+/// The app id that WebJobs derive from a text, such as the full name of an assembly: its MD5, written as
+/// .NET writes a GUID without dashes. The text with its version in it gives another id for each version;
+/// leave the version out.
+///
+/// ```
+/// assert_eq!(tenure::app::derived("Keeper-Unknown").as_str(), "2024f7e209f7de4409577480fff110e2");
+/// ```
+#[must_use]
+pub fn derived(text: &str) -> AppId {
+    /// A GUID keeps its first three parts with the least byte first.
+    const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+    let digest = Md5::digest(text.as_bytes());
+    let hex: String = ORDER.iter().map(|place| format!("{:02x}", digest[*place])).collect();
+    AppId::new(&hex).expect("thirty-two hexadecimal digits are an app id")
+}
+
+/// The app id that the Functions host makes of the name of a site, and whether the name had to be cut:
+/// then two sites whose names begin alike have the same one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfSite {
+    /// The app id.
+    pub app: AppId,
+    /// Whether the name had to be cut.
+    pub is_cut: bool,
+}
+
+/// The app id that the Functions host makes of the name of a site: without the common domain, cut to 32
+/// characters, in small letters, without dashes at its end.
+///
+/// # Errors
+/// Refuses a name of which no app id can be made.
+pub fn of_site(name: &str) -> Result<OfSite, Invalid> {
+    let small = name.to_lowercase();
+    let slot = small.strip_suffix(SITE_DOMAIN).unwrap_or(&small);
+    let cut: String = slot.chars().take(limits::APP_ID_BYTES).collect();
+    let app = AppId::new(cut.trim_end_matches('-'))?;
+    Ok(OfSite { app, is_cut: slot.chars().count() > limits::APP_ID_BYTES })
+}
+
+impl Tenure {
+    /// This handle for a program with this app id, which it claims: two programs that use one app id share
+    /// their locks, so the second is refused. Instances and versions of one program share its name.
+    ///
+    /// [`OpenOptions::app`](crate::OpenOptions::app) does this when a store is opened.
+    ///
+    /// # Errors
+    /// [`Error::AppTaken`] if another program uses the app id; a name that is none; or a fault.
+    pub async fn as_app(self, app: &str, program: &str) -> Result<Self, Error> {
+        let app = AppId::new(app)?;
+        check_program(program)?;
+        let host = self.draw_host();
+        let mut repeats = REPEATS;
+        loop {
+            match self.store().claim_app(&app, program, host).await {
+                Ok(Ok(claimed)) => return Ok(self.with_app(claimed)),
+                Ok(Err(other)) => {
+                    let by = Box::new(other);
+                    return Err(Error::AppTaken { program: program.to_owned(), by });
+                }
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// The app id of this program, if it said one.
+    #[must_use]
+    pub fn app(&self) -> Option<&AppId> {
+        self.claimed().map(|claimed| &claimed.app)
+    }
+
+    /// The app id, which `what` cannot do without.
+    pub(crate) fn need_app(&self, what: &str) -> Result<&AppId, Error> {
+        self.app().ok_or_else(|| Error::NoApp { what: what.to_owned() })
+    }
+}
+
+/// Says again that the program uses its app id, so that it is not taken for one that was given up.
+pub(crate) async fn claim_again(store: &dyn Store, claimed: &AppUse) {
+    // If it is not heard, it is said again soon; it counts for a month.
+    if let Ok(Err(other)) = store.claim_app(&claimed.app, &claimed.program, claimed.host).await {
+        tracing::error!(
+            app = %claimed.app, program = claimed.program, other = other.program,
+            "another program has claimed the app id: the two share their locks now",
+        );
+    }
+}
+
+/// The name of a program that said none: that of its executable, without its folder, which may change
+/// with each version.
+pub(crate) fn this_program() -> Result<String, Invalid> {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(|path| path.file_stem()).and_then(|stem| stem.to_str());
+    name.map(str::to_owned).ok_or_else(|| {
+        Invalid::new("program", "an executable without a name", "a name, given with OpenOptions::program")
+    })
+}
+
+fn check_program(program: &str) -> Result<(), Invalid> {
+    let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
+    if program.is_empty() || program.len() > limits::PROGRAM_BYTES {
+        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
+    }
+    if let Some(odd) = program.chars().find(|c| c.is_control()) {
+        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! One who reserves jobs by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tenure_core::{Holding, LeaseName, LeaseRefusal};
+use tenure_store::LeaseInfo;
+
+use super::reservation::{Reservation, Slip};
+use crate::{Error, Tenure};
+
+/// How many of the last reservers of a job are told.
+const LAST: usize = 10;
+/// How long work has to come to an end once its reservation is lost.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// One who reserves jobs by name: whoever has a job is the only one of its app who does it.
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+/// # let tenure = tenure::OpenOptions::new().app("shop").open("memory:").await?;
+/// let reservations = tenure.reservations();
+/// match reservations.reserve("stock-taking", Duration::from_secs(60)).await? {
+///     Ok(reservation) => reservation.run(async |pass| println!("under fence {}", pass.fence())).await?,
+///     Err(busy) => println!("not now: {busy}"),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Reservations {
+    tenure: Tenure,
+    who: String,
+    slips: Arc<Mutex<BTreeMap<String, Weak<Slip>>>>,
+}
+
+impl Tenure {
+    /// A reserver with a name of its own. Two of them share nothing, even in one program.
+    #[must_use]
+    pub fn reservations(&self) -> Reservations {
+        let who = format!("Reserver-{}", self.draw_lease_id());
+        Reservations { tenure: self.clone(), who, slips: Arc::default() }
+    }
+}
+
+impl Reservations {
+    /// The same reserver under another name.
+    #[must_use]
+    pub fn named(mut self, who: &str) -> Self {
+        who.clone_into(&mut self.who);
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.who
+    }
+
+    /// Reserves a job for so long at a time, 1 s to 24 h, and renews that while the reservation lives. If
+    /// somebody has it, the refusal says who, since when and until when.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name or a period outside the limits, [`Error::NoApp`], or a fault: a store
+    /// that is away is never "busy".
+    pub async fn reserve(
+        &self,
+        job: &str,
+        period: Duration,
+    ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
+        let lease = self.lease(job)?;
+        let hold = self.tenure.leases().hold(lease.as_str()).ttl(period).who(&self.who);
+        let held = match hold.try_now().await? {
+            Ok(held) => held,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let slip = Arc::new(Slip::new(job, held));
+        let mut slips = self.slips();
+        slips.retain(|_, slip| slip.strong_count() > 0);
+        slips.insert(job.to_owned(), Arc::downgrade(&slip));
+        Ok(Ok(Reservation { slip, tenure: self.tenure.clone(), grace: GRACE }))
+    }
+
+    /// Whether this reserver has a job: by the clock, not by memory.
+    #[must_use]
+    pub fn has(&self, job: &str) -> bool {
+        self.slip(job).is_some_and(|slip| slip.is_held())
+    }
+
+    /// Cancels this reserver's reservation of a job. Work under it is told, and others can reserve the job
+    /// when it has ended. Answers whether there was one.
+    ///
+    /// # Errors
+    /// A fault: then the reservation lapses.
+    pub async fn cancel(&self, job: &str) -> Result<bool, Error> {
+        let Some(slip) = self.slip(job).filter(|slip| slip.is_held()) else { return Ok(false) };
+        match slip.cancel().await {
+            Ok(()) => Ok(true),
+            // Lost in this very moment.
+            Err(Error::LeaseLost(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who has a job now, since when and until when; `None` if nobody does.
+    ///
+    /// # Errors
+    /// A name outside the limits, [`Error::NoApp`], or a fault.
+    pub async fn holder(&self, job: &str) -> Result<Option<LeaseInfo>, Error> {
+        let info = self.tenure.store().lease_info(&self.lease(job)?).await?;
+        Ok(info.filter(|info| info.state.is_locked()))
+    }
+
+    /// The last ten who reserved a job, the latest first: who, from when to when, and how it ended. They
+    /// were written down in the transactions in which the job was reserved and given back.
+    ///
+    /// # Errors
+    /// A name outside the limits, [`Error::NoApp`], or a fault.
+    pub async fn reservers(&self, job: &str) -> Result<Vec<Holding>, Error> {
+        self.tenure.leases().last(self.lease(job)?.as_str(), LAST).await
+    }
+
+    fn lease(&self, job: &str) -> Result<LeaseName, Error> {
+        let app = self.tenure.need_app(&format!("job {job:?}, to be reserved,"))?;
+        Ok(lease_of(app.as_str(), job)?)
+    }
+
+    fn slip(&self, job: &str) -> Option<Arc<Slip>> {
+        self.slips().get(job)?.upgrade()
+    }
+
+    fn slips(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Slip>>> {
+        self.slips.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lease of a job. An app id has no slash in it, so no two jobs have the same.
+pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, tenure_core::Invalid> {
+    LeaseName::in_field("job", job)?;
+    LeaseName::in_field("job", &format!("reservation/{app}/{job}"))
+}
+
+impl fmt::Debug for Reservations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reservations({})", self.who)
+    }
+}

@@ -1,0 +1,222 @@
+//! Rosters: lists of named roles, each of which one instance at a time takes.
+//!
+//! A role for an occurrence is a job whose id derives from both: who ticks again, on whatever instance and
+//! however late, stores nothing. An instance takes one such job at a time, under a reservation of the role,
+//! so that two occurrences of one role never overlap either.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tenure_core::{AppId, Invalid, JobId, Keep, Key, LimitKey, Retention, RetryPolicy, Terms, limits};
+use tenure_store::Accepted;
+
+use super::reservations::lease_of;
+use crate::worker::{Role, RoleStart};
+use crate::{Draft, Error, Failed, Run, Stopped, Tenure, Worker};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Longest name of an occurrence, in bytes.
+const OCCURRENCE_BYTES: usize = 256;
+/// An instance that stands by looks so often whether something is due, even if nothing calls.
+const POLL: Duration = Duration::from_secs(5);
+
+/// A list of named roles. Several instances have the same list; each takes one role that it can reserve,
+/// runs it, gives it back, and takes the next.
+pub struct Roster<App> {
+    tenure: Tenure,
+    name: String,
+    app: Arc<App>,
+    roles: Vec<(String, RoleStart<App>)>,
+    period: Duration,
+    at_once: usize,
+    stop_within: Duration,
+    retry: RetryPolicy,
+    keep: Duration,
+    who: Option<String>,
+    keeper_on_runtime: bool,
+}
+
+impl<App: Send + Sync + 'static> Roster<App> {
+    /// A roster of this name, whose roles share `app`. It needs an
+    /// [app id](crate::OpenOptions::app).
+    #[must_use]
+    pub fn new(tenure: &Tenure, name: &str, app: App) -> Self {
+        Self {
+            tenure: tenure.clone(),
+            name: name.to_owned(),
+            app: Arc::new(app),
+            roles: Vec::new(),
+            period: Duration::from_secs(60),
+            at_once: 1,
+            stop_within: Duration::from_secs(30),
+            retry: RetryPolicy::default(),
+            keep: DAY * 31,
+            who: None,
+            keeper_on_runtime: false,
+        }
+    }
+
+    /// A role: what is run, for which occurrence. It may run to an end, or until it is told to stop. If it
+    /// fails it is tried again by the policy, perhaps by another instance.
+    #[must_use]
+    pub fn role<F, Fut>(mut self, name: &str, body: F) -> Self
+    where
+        F: Fn(Run<App>, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), Failed>> + Send + 'static,
+    {
+        let start: RoleStart<App> = Arc::new(move |run, occurrence| Box::pin(body(run, occurrence)));
+        self.roles.push((name.to_owned(), start));
+        self
+    }
+
+    /// Reserves a role for so long at a time, 60 s by default: if an instance dies, another takes its role
+    /// after that.
+    #[must_use]
+    pub fn period(mut self, span: Duration) -> Self {
+        self.period = span;
+        self
+    }
+
+    /// How many roles an instance takes at once, 1 by default.
+    #[must_use]
+    pub fn at_once(mut self, roles: usize) -> Self {
+        self.at_once = roles;
+        self
+    }
+
+    /// How long a role has to come to an end when its instance stops, 30 s by default. It is given back
+    /// only after it has ended or was dropped.
+    #[must_use]
+    pub fn stop_within(mut self, span: Duration) -> Self {
+        self.stop_within = span;
+        self
+    }
+
+    /// How a role is tried again that failed or whose instance died.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Remembers for so long that an occurrence is over, 31 days by default: who ticks later than that
+    /// runs it again.
+    #[must_use]
+    pub fn keep(mut self, span: Duration) -> Self {
+        self.keep = span;
+        self
+    }
+
+    /// By which words people know this instance.
+    #[must_use]
+    pub fn named(mut self, who: &str) -> Self {
+        self.who = Some(who.to_owned());
+        self
+    }
+
+    /// As [`Worker::keeper_on_runtime`].
+    #[must_use]
+    pub fn keeper_on_runtime(mut self) -> Self {
+        self.keeper_on_runtime = true;
+        self
+    }
+
+    /// Says that an occurrence has come, such as `2026-03-29T02:00:00Z`: each role runs once for it, on
+    /// whatever instance. To say it again, from any instance and at any time, changes nothing; the answers
+    /// tell. It does not wait for anything to run.
+    ///
+    /// A role that shall run for ever runs for an occurrence that never changes.
+    ///
+    /// # Errors
+    /// [`Error::NoApp`], names beyond the limits, or a fault.
+    pub async fn tick(&self, occurrence: &str) -> Result<Vec<Accepted>, Error> {
+        if occurrence.is_empty() || occurrence.len() > OCCURRENCE_BYTES {
+            let found = format!("text of {} bytes", occurrence.len());
+            return Err(Invalid::new("occurrence", found, format!("1 to {OCCURRENCE_BYTES} bytes")).into());
+        }
+        let (app, queue) = (self.app_id()?, self.queue()?);
+        let mut drafts = Vec::with_capacity(self.roles.len());
+        for (role, _) in &self.roles {
+            let terms = Terms {
+                retry: Some(self.retry.clone()),
+                retention: Retention::always(Keep::For(self.keep)),
+                limit: self.line(app, role)?,
+                ..Terms::default()
+            };
+            let draft = Draft::raw(&self.kind(role), &json!({ "occurrence": occurrence }));
+            drafts.push(draft.queue(&queue).terms(terms).id(id_of(&queue, role, occurrence)));
+        }
+        self.tenure.enqueue_all(drafts).await
+    }
+
+    /// Takes roles and runs them, one after the other, until told to stop. Then the role that runs is told,
+    /// has its time, and is given back.
+    ///
+    /// # Errors
+    /// Settings that cannot work, or a store beyond use.
+    pub async fn run<T>(&self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
+        let (app, queue) = (self.app_id()?, self.queue()?);
+        let mut worker = Worker::sharing(&self.tenure, Arc::clone(&self.app))
+            .queue(&queue, self.at_once)
+            .lease(self.period)
+            .poll(POLL)
+            .finish_within(Duration::ZERO)
+            .stop_grace(self.stop_within);
+        for (role, start) in &self.roles {
+            let lease = lease_of(app.as_str(), &self.job(role))?;
+            let (start, period, retry) = (Arc::clone(start), self.period, self.retry.clone());
+            worker = worker.role(Role { kind: self.kind(role), start, lease, period, retry });
+        }
+        if let Some(who) = &self.who {
+            worker = worker.name(who);
+        }
+        if self.keeper_on_runtime {
+            worker = worker.keeper_on_runtime();
+        }
+        worker.run(shutdown).await
+    }
+
+    /// The name under which a role is [reserved](crate::Reservations).
+    #[must_use]
+    pub fn job(&self, role: &str) -> String {
+        format!("{}/{role}", self.name)
+    }
+
+    fn app_id(&self) -> Result<&AppId, Error> {
+        self.tenure.need_app(&format!("roster {}", self.name))
+    }
+
+    fn queue(&self) -> Result<String, Error> {
+        Ok(format!("roster.{}.{}", self.app_id()?, self.name))
+    }
+
+    fn kind(&self, role: &str) -> String {
+        format!("role.{role}")
+    }
+
+    /// Two occurrences of one role wait for each other in line.
+    fn line(&self, app: &AppId, role: &str) -> Result<Option<LimitKey>, Error> {
+        let lease = lease_of(app.as_str(), &self.job(role))?;
+        if lease.as_str().len() > limits::KEY_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(LimitKey { key: Key::new("role", lease.as_str())?, most: Some(1) }))
+    }
+}
+
+/// The id of the job of a role for an occurrence: the same on every instance.
+fn id_of(queue: &str, role: &str, occurrence: &str) -> JobId {
+    let mut digest = Sha256::new();
+    for part in [queue, role, occurrence] {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.finalize()[..16]);
+    // Version 8 of a UUID: one by a rule of our own.
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    JobId::from_bytes(bytes)
+}

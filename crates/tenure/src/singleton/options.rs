@@ -1,0 +1,157 @@
+//! How singletons hold: the options of old with their defaults and ranges, and what one singleton may say
+//! for itself.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use tenure_core::{Invalid, Ttl, limits};
+
+const COMPATIBLE: RangeInclusive<Duration> = Duration::from_secs(15)..=Duration::from_secs(60);
+const SHORTEST_POLL: Duration = Duration::from_millis(500);
+const SHORTEST_RECOVERY: Duration = Duration::from_secs(15);
+
+/// The options of all singletons of a worker, under the names and in the ranges of old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SingletonOptions {
+    /// For how long a function's lease is taken at a time: 15 to 60 s.
+    pub lock_period: Duration,
+    /// For how long a listener's lease is taken at a time: 15 to 60 s.
+    pub listener_lock_period: Duration,
+    /// How long a function waits for its lease before its attempt fails, in real time, calls included; as
+    /// long as it takes if `None`. More than nothing.
+    pub lock_acquisition_timeout: Option<Duration>,
+    /// How long a function that waits as long as it takes keeps its slot meanwhile, and how long its job
+    /// rests before it tries again: 500 ms or more.
+    pub lock_acquisition_polling_interval: Duration,
+    /// How long a listener whose body failed, or whose lease was lost, rests at most before it stands by
+    /// again: 15 s or more. If `None` it does not come back, and its worker stops with an error.
+    pub listener_lock_recovery_polling_interval: Option<Duration>,
+}
+
+impl Default for SingletonOptions {
+    fn default() -> Self {
+        Self {
+            lock_period: Duration::from_secs(15),
+            listener_lock_period: Duration::from_secs(60),
+            lock_acquisition_timeout: None,
+            lock_acquisition_polling_interval: Duration::from_secs(5),
+            listener_lock_recovery_polling_interval: Some(Duration::from_secs(60)),
+        }
+    }
+}
+
+impl SingletonOptions {
+    /// Accepts options within their ranges.
+    ///
+    /// # Errors
+    /// Names the first option outside its range.
+    pub fn check(&self) -> Result<(), Invalid> {
+        period("lock_period", self.lock_period)?;
+        period("listener_lock_period", self.listener_lock_period)?;
+        if let Some(timeout) = self.lock_acquisition_timeout {
+            acquisition_timeout("lock_acquisition_timeout", timeout)?;
+        }
+        at_least("lock_acquisition_polling_interval", self.lock_acquisition_polling_interval, SHORTEST_POLL)?;
+        if let Some(recovery) = self.listener_lock_recovery_polling_interval {
+            at_least("listener_lock_recovery_polling_interval", recovery, SHORTEST_RECOVERY)?;
+        }
+        Ok(())
+    }
+}
+
+/// What makes a kind of jobs, or something that listens, the only one of its scope.
+///
+/// ```
+/// use std::time::Duration;
+/// use tenure::Singleton;
+///
+/// let one_at_a_time = Singleton::function();
+/// let one_for_each_customer = Singleton::function().scope("customer-{customer}");
+/// let one_on_the_printer = Singleton::host("printer-%floor%").lease(Duration::from_secs(5));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Singleton {
+    pub(crate) of_host: bool,
+    pub(crate) scope: String,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) acquire_within: Option<Duration>,
+    pub(crate) ready_within: Option<Duration>,
+}
+
+impl Singleton {
+    /// The only run of its function: of its kind, or of the name of what listens.
+    pub fn function() -> Self {
+        Self { of_host: false, scope: String::new(), lease: None, acquire_within: None, ready_within: None }
+    }
+
+    /// The only one of all in the app that name this scope, whatever their kinds. Not for what listens.
+    pub fn host(scope: &str) -> Self {
+        Self { of_host: true, scope: scope.to_owned(), ..Self::function() }
+    }
+
+    /// The only one of this part of it: a template such as `customer-{customer}`. `{param}` is filled in
+    /// from the args of the job, `%setting%` when the worker starts; `{{` and `}}` are braces. What listens
+    /// has no args: its braces are ordinary characters.
+    pub fn scope(mut self, template: &str) -> Self {
+        template.clone_into(&mut self.scope);
+        self
+    }
+
+    /// Takes the lease for so long at a time, from 1 second to a day, whatever the options say.
+    pub fn lease(mut self, ttl: Duration) -> Self {
+        self.lease = Some(ttl);
+        self
+    }
+
+    /// Waits so long for the lease, in real time, before it fails. More than nothing.
+    pub fn acquire_within(mut self, span: Duration) -> Self {
+        self.acquire_within = Some(span);
+        self
+    }
+
+    /// What listens has to say `Duty::ready` so long after it has the lease, or it
+    /// is stopped and the lease goes to another: a start that hangs does not hold up everybody.
+    pub fn ready_within(mut self, span: Duration) -> Self {
+        self.ready_within = Some(span);
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        if self.of_host && self.scope.is_empty() {
+            return Err(Invalid::new("singleton.scope", "a host scope without a name", "a name"));
+        }
+        if let Some(lease) = self.lease {
+            Ttl::new(lease).map_err(|wrong| Invalid { field: "singleton.lease".to_owned(), ..wrong })?;
+        }
+        let spans = [("acquire_within", self.acquire_within), ("ready_within", self.ready_within)];
+        for (field, span) in spans {
+            span.map_or(Ok(()), |span| acquisition_timeout(&format!("singleton.{field}"), span))?;
+        }
+        Ok(())
+    }
+}
+
+fn period(field: &str, span: Duration) -> Result<(), Invalid> {
+    if COMPATIBLE.contains(&span) {
+        return Ok(());
+    }
+    let allowed = "15 to 60 seconds; Singleton::lease takes from 1 second to a day";
+    Err(Invalid::new(field, format_args!("{} seconds", span.as_secs_f64()), allowed))
+}
+
+fn acquisition_timeout(field: &str, span: Duration) -> Result<(), Invalid> {
+    if !span.is_zero() && span <= limits::LONGEST {
+        return Ok(());
+    }
+    let allowed = format!("more than 0, up to {} seconds", limits::LONGEST.as_secs());
+    Err(Invalid::new(field, format_args!("{} seconds", span.as_secs_f64()), allowed))
+}
+
+fn at_least(field: &str, span: Duration, least: Duration) -> Result<(), Invalid> {
+    if (least..=limits::LONGEST).contains(&span) {
+        return Ok(());
+    }
+    let allowed = format!("{} to {} seconds", least.as_secs_f64(), limits::LONGEST.as_secs());
+    Err(Invalid::new(field, format_args!("{} seconds", span.as_secs_f64()), allowed))
+}

@@ -1,0 +1,70 @@
+//! What was decided about messages and is not written yet.
+
+use std::sync::Arc;
+
+use tenure_core::{Next, Reserved, RetryPolicy, Settlement, Verdict, limits};
+use tenure_store::Settled;
+
+use crate::worker::{Control, Holding};
+
+/// Decisions on their way to the store. They are renewed until they are written; what is left when this is
+/// dropped lapses.
+pub(super) struct Pending {
+    decided: Vec<(Settlement, Arc<Control>)>,
+    holding: Arc<Holding>,
+}
+
+/// What came of writing decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// All of it counts; every message up to this one has ended.
+    Until(u64),
+    /// Some of the messages are in other hands.
+    TakenAway,
+}
+
+impl Pending {
+    pub(super) fn new(holding: Arc<Holding>) -> Self {
+        Self { decided: Vec::new(), holding }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.decided.is_empty()
+    }
+
+    pub(super) fn decide(&mut self, (reserved, control): (Reserved, Arc<Control>), verdict: Verdict) {
+        // The writer decides how often a message is tried. Nothing ends one behind its back.
+        let policy = RetryPolicy {
+            max_attempts: limits::MAX_ATTEMPTS,
+            max_deliveries: limits::MAX_DELIVERIES,
+            ..RetryPolicy::default()
+        };
+        self.decided.push((reserved.settle(verdict, &policy, 0.5), control));
+    }
+
+    pub(super) fn settlements(&self) -> Vec<Settlement> {
+        self.decided.iter().map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    /// The store has answered.
+    pub(super) fn written(&mut self, settled: &[Settled]) -> Written {
+        let decided = std::mem::take(&mut self.decided);
+        self.holding.remove(decided.iter().map(|(_, control)| control));
+        let counts = |settled: &Settled| matches!(settled, Settled::Done(_) | Settled::Repeated);
+        if !settled.iter().all(counts) {
+            tracing::warn!("messages were taken from this writer; what it did with them was refused");
+            return Written::TakenAway;
+        }
+        let ended = decided.iter().filter(|(settlement, _)| match settlement.next() {
+            Next::Succeed | Next::Fail | Next::Cancel => true,
+            Next::Wait { .. } => false,
+        });
+        Written::Until(ended.map(|(settlement, _)| settlement.seq()).max().unwrap_or(0))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.holding.remove(self.decided.iter().map(|(_, control)| control));
+    }
+}

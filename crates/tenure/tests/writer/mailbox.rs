@@ -1,0 +1,93 @@
+//! Sending, room, and looking.
+
+use tenure::{Clock, Error, StateName};
+
+use crate::book::{Entry, SECOND, Shared, mailbox, one_by_one, send, up_to, writing};
+use crate::common::fleet::fleet;
+
+#[tokio::test]
+async fn a_full_mailbox_refuses_or_lets_wait() {
+    let (fleet, book) = (fleet(), Shared::default());
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure).limit(3);
+    send(&mailbox, 0..3).await;
+    let full = mailbox.try_send(&Entry { number: 9 }).await.unwrap().unwrap_err();
+    assert_eq!((full.depth, full.limit), (3, 3));
+    assert_eq!(full.to_string(), "the mailbox holds 3 messages, and 3 at most");
+
+    let waiting = tokio::spawn({
+        let mailbox = mailbox.clone();
+        async move { mailbox.send(&Entry { number: 3 }).await }
+    });
+    fleet.pass(SECOND * 5).await;
+    assert!(!waiting.is_finished());
+    assert_eq!(mailbox.depth().await.unwrap(), 3);
+    let writer = writing(&fleet, 1, &book, one_by_one()).await;
+    fleet.until("it was sent", async || waiting.is_finished()).await;
+    waiting.await.unwrap().unwrap();
+    fleet.until("all is written", async || book.all().len() == 4).await;
+    assert_eq!(book.all(), up_to(4));
+    mailbox.try_send(&Entry { number: 4 }).await.unwrap().unwrap();
+    writer.stop().await.1.unwrap();
+}
+
+#[tokio::test]
+async fn many_messages_go_in_together_or_not_at_all() {
+    let fleet = fleet();
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure).limit(10);
+    let entries: Vec<Entry> = (0..11).map(|number| Entry { number }).collect();
+    let error = mailbox.send_all(&entries).await.unwrap_err();
+    assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "messages"), "{error}");
+    assert_eq!(mailbox.depth().await.unwrap(), 0);
+    assert_eq!(mailbox.send_all(&entries[..10]).await.unwrap().len(), 10);
+    assert_eq!(mailbox.depth().await.unwrap(), 10);
+}
+
+#[tokio::test]
+async fn a_mailbox_tells_its_depth_its_oldest_message_and_who_writes() {
+    let (fleet, book) = (fleet(), Shared::default());
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure);
+    let empty = mailbox.info().await.unwrap();
+    assert_eq!((empty.depth, empty.oldest, empty.paused, empty.writer), (0, None, false, None));
+
+    let sent = fleet.clock.now();
+    send(&mailbox, [0]).await;
+    fleet.pass(SECOND * 10).await;
+    send(&mailbox, [1, 2]).await;
+    let info = mailbox.info().await.unwrap();
+    assert_eq!((info.depth, info.in_work, info.oldest), (3, 0, Some(sent)));
+
+    *book.takes.lock().unwrap() = SECOND * 5;
+    let writer = writing(&fleet, 1, &book, one_by_one().batch(2)).await;
+    fleet.pass(SECOND).await;
+    let info = mailbox.info().await.unwrap();
+    assert_eq!((info.depth, info.in_work, info.parked, info.oldest), (3, 2, 0, Some(sent)));
+    let lease = info.writer.unwrap().lease;
+    assert_eq!(lease.held.unwrap().by.who, "instance 1");
+    assert_eq!(lease.name.as_str(), "writer/fleet/ledger");
+    writer.stop().await.1.unwrap();
+}
+
+/// Why a message is not written is what `explain` says of any job.
+#[tokio::test]
+async fn explain_tells_why_a_message_is_not_written() {
+    let (fleet, book) = (fleet(), Shared::default());
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure);
+    let id = mailbox.send(&Entry { number: 0 }).await.unwrap();
+    let told = tenure.explain(id).await.unwrap().to_string();
+    assert!(told.contains("no live worker serves queue writer.fleet.ledger"), "{told}");
+    mailbox.pause().await.unwrap();
+    let writer = writing(&fleet, 1, &book, one_by_one()).await;
+    fleet.pass(SECOND * 3).await;
+    let told = tenure.explain(id).await.unwrap().to_string();
+    assert!(told.contains("is paused"), "{told}");
+    assert!(mailbox.info().await.unwrap().paused);
+    mailbox.resume().await.unwrap();
+    fleet.until("it is written", async || book.all() == [0]).await;
+    let job = tenure.jobs().get(id).await.unwrap();
+    assert_eq!(job.state.name(fleet.clock.now()), StateName::Succeeded);
+    writer.stop().await.1.unwrap();
+}
