@@ -60,7 +60,7 @@ fn the_first_closed_gate_keeps_a_job() {
     let stands = |gates: Gates, head, due| match gates.state(&terms(head), at(due), Why::Enqueued, at(NOW)) {
         State::Blocked { on, .. } => Some(on),
         State::Waiting { .. } => None,
-        other => panic!("{other:?}"),
+        State::Running { .. } | State::Finished { .. } => panic!("it is to wait"),
     };
     for head in [Head::Block, Head::StepAside] {
         assert_eq!(stands(gates(false, false, false), head, NOW), Some(Block::Jobs));

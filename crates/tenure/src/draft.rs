@@ -1,5 +1,7 @@
 //! A job on its way to the store.
 
+mod keys;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ pub struct Draft {
     due: Due,
     terms: Terms,
     only: Option<Only>,
+    even_if_failed: bool,
     wrong: Option<Invalid>,
 }
 
@@ -62,6 +65,7 @@ impl Draft {
             due: Due::Now,
             terms: Terms::default(),
             only: None,
+            even_if_failed: false,
             wrong: None,
         }
     }

@@ -36,6 +36,7 @@ mod error;
 mod failed;
 mod job;
 mod jobs;
+mod limit_keys;
 mod open;
 mod queues;
 mod run;
@@ -53,6 +54,7 @@ pub use error::Error;
 pub use failed::Failed;
 pub use job::Job;
 pub use jobs::{Jobs, Tally};
+pub use limit_keys::Limits;
 pub use open::OpenOptions;
 pub use queues::Queues;
 pub use run::{CutShort, Run, Stopping};
@@ -65,13 +67,13 @@ pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
     AfterJobs, Attempt, AttemptEnd, Backoff, Block, Cause, End, Failure, Fence, Head, HostId, IfFailed,
-    Invalid, Job as JobRecord, JobId, Keep, Key, Kind, Limit, LimitKey, LogLine, Name, OrderingKey, Output,
-    Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, State, StateName, Terms, Timestamp,
-    Verdict, Why, limits, seconds,
+    Invalid, Job as JobRecord, JobId, Keep, Key, Kind, Limit, LimitKey, LogLine, Meter, Name, OrderingKey,
+    Output, Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, State, StateName, Terms,
+    Timestamp, Verdict, Why, limits, seconds,
 };
 pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, Kinds, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve,
-    Store, SystemClock, Want,
+    Happening, Host, Kinds, LimitInfo, LimitPage, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo,
+    Refusal, Reserve, Store, SystemClock, Want,
 };

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 use crate::draft::finish_all;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, OpenOptions, Queues};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Limits, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -80,11 +80,11 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, || self.next_id())?).await
+        self.insist(finish_all(drafts, || self.new_id())?).await
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
-        let accepted = self.insist(vec![draft.finish(self.next_id())?]).await?;
+        let accepted = self.insist(vec![draft.finish(self.new_id())?]).await?;
         Ok(accepted[0])
     }
 
@@ -107,10 +107,16 @@ impl Tenure {
         Jobs::new(self)
     }
 
-    /// Looking at queues, pausing and resuming them.
+    /// Looking at queues, pausing, resuming and limiting them.
     #[must_use]
     pub fn queues(&self) -> Queues<'_> {
         Queues::new(self)
+    }
+
+    /// Looking at the limits of limit keys, setting and clearing them.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'_> {
+        Limits::new(self)
     }
 
     /// Names the one reason why a job is not running, by the same predicate as the claim.
@@ -173,7 +179,9 @@ impl Tenure {
         self.inner.clock.now()
     }
 
-    pub(crate) fn next_id(&self) -> JobId {
+    /// An id for a job that is yet to be enqueued, so that others of its batch can name it.
+    #[must_use]
+    pub fn new_id(&self) -> JobId {
         let chance = self.inner.chance.bits();
         let now = self.now();
         self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)
