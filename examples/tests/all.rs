@@ -201,3 +201,44 @@ fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
     ];
     shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
 }
+
+#[test]
+fn in_order_keeps_each_cart_in_its_order() {
+    let lines = [
+        "cart 7, ink: job ",
+        "cart 8, ink: job ",
+        "cart 7: add a pen, add ink, check out",
+        "cart 8: add a pen, add ink, check out",
+        "cart 9: charge failed, charge, deliver",
+        "cart 10: charge failed, deliver, charge",
+    ];
+    shows(env!("CARGO_BIN_EXE_in_order"), &lines);
+}
+
+#[test]
+fn limits_are_kept_and_used_up() {
+    let lines = [
+        "the third: its limit smtp has room, but 2 come before it",
+        "a number: 2 at once",
+        "a queue: 3 at once",
+        "a rate: 5 jobs in no less than a fifth of a second",
+        "limit smtp: set by us, 0 of it running",
+    ];
+    shows(env!("CARGO_BIN_EXE_limits"), &lines);
+}
+
+#[test]
+fn fair_share_serves_the_small_customer_in_turn() {
+    let lines = ["Ann's last: ", "in this order: a museum, Ann, a museum, Ann, a museum, Ann"];
+    shows(env!("CARGO_BIN_EXE_fair_share"), &lines);
+}
+
+#[test]
+fn after_jobs_runs_in_order_and_cancels_what_cannot_be_done() {
+    let lines = [
+        "lay out: it waits for ",
+        "print: cancelled: job translate, for which it waited, failed",
+        "then: lay out, tidy up",
+    ];
+    shows(env!("CARGO_BIN_EXE_after_jobs"), &lines);
+}

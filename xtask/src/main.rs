@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
-use xtask::{lines, sim};
+use xtask::{lines, mutants, sim};
 
 const HELP: &str = "\
 Automation for this repository.
@@ -16,6 +16,8 @@ Commands:
                              Without rustfmt or clippy it says so and goes on
   ci                         the same, but a missing rustfmt or clippy is a failure; run it before you push
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, starting with seed S
+  mutants [--seeds N] [--only NAME]
+                             plant one bug after the other: the simulation has to find each within N seeds
   lines                      how long the source files are
   help                       this text
 
@@ -41,6 +43,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "test" => no_more(rest).and_then(|()| check::run(Missing::Skipped)),
         "ci" => no_more(rest).and_then(|()| check::run(Missing::Fails)),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
+        "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 use xtask::files::{self, TextFile};
 use xtask::rules::{core, edges, exempt, links, lints, sql, words};
-use xtask::{check, lines};
+use xtask::{check, lines, planted};
 
 fn repository() -> Vec<TextFile> {
     let files = files::texts(&files::root()).expect("the repository can be read");
@@ -237,4 +237,43 @@ fn a_link_that_leads_nowhere_is_refused() {
         "[a](../../README.md#top) [b](/README.md \"title\") [c](..) [d](#here) [e](https://x.org/y)",
     ));
     assert_holds(refused("`[a](gone.md)`\n```\n[b](gone.md)\n```"));
+}
+
+#[test]
+fn every_planted_bug_is_listed_declared_forwarded_and_off() {
+    let page = fs::read_to_string(files::root().join(planted::PAGE)).expect("the page can be read");
+    assert!(planted::on_the_page(&page).len() >= 20, "the page lists the planted bugs");
+    assert_holds(planted::refused(&page, &metadata(), &repository()));
+}
+
+#[test]
+fn a_planted_bug_that_is_not_listed_not_declared_or_not_off_is_refused() {
+    let package =
+        |name: &str, features: Value| json!({ "name": name, "dependencies": [], "features": features });
+    let core = || package("tenure-core", json!({ "mutant-a": [] }));
+    let sim = || package("tenure-sim", json!({ "mutant-a": ["tenure-core/mutant-a"] }));
+    let source = file("crates/tenure-core/src/a.rs", "if cfg!(feature = \"mutant-a\") {}");
+    let refused = |page: &str, packages: Value| {
+        planted::refused(page, &json!({ "packages": packages }), std::slice::from_ref(&source))
+    };
+    let page =
+        "| flag | crate | the mistake |\n|---|---|---|\n| `mutant-a` | `tenure-core` | it is wrong |\n";
+    assert_holds(refused(page, json!([core(), sim()])));
+
+    let both = refused("", json!([core(), sim()]));
+    assert!(both.len() == 2 && both[0].contains("does not list `mutant-a`"), "{both:?}");
+    assert_one(&refused(page, json!([package("tenure-core", json!({})), sim()])), "does not declare");
+    assert_one(&refused(page, json!([core(), package("tenure-sim", json!({}))])), "has to forward");
+    assert_one(&refused(&format!("{page}{}", page.lines().last().unwrap()), json!([core(), sim()])), "twice");
+    let mut on = core();
+    on["features"]["default"] = json!(["mutant-a"]);
+    assert_one(&refused(page, json!([on, sim()])), "brings a planted bug");
+    let mut asks = package("tenure", json!({}));
+    asks["dependencies"] = json!([{ "name": "tenure-core", "features": ["mutant-a"] }]);
+    assert_one(&refused(page, json!([core(), sim(), asks])), "with a planted bug");
+    let metadata = json!({ "packages": [core(), sim()] });
+    assert_one(
+        &planted::refused(page, &metadata, &[file("crates/tenure-core/src/b.rs", "")]),
+        "bends nothing",
+    );
 }

@@ -50,6 +50,12 @@ impl Limit {
         Self { most: Some(most), rate: None }
     }
 
+    /// The same, of which only so many start in a time.
+    #[must_use]
+    pub fn at_rate(self, rate: Rate) -> Self {
+        Self { rate: Some(rate), ..self }
+    }
+
     /// Accepts a limit within the limits.
     ///
     /// # Errors
@@ -57,6 +63,13 @@ impl Limit {
     pub fn check(&self) -> Result<(), Invalid> {
         self.most.map_or(Ok(()), check_most)?;
         self.rate.map_or(Ok(()), |rate| rate.check())
+    }
+}
+
+impl From<Rate> for Limit {
+    /// So many starts in a time, however many run at once.
+    fn from(rate: Rate) -> Self {
+        Self::default().at_rate(rate)
     }
 }
 

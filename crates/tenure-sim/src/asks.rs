@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::{Backoff, Draft, Job, Keep, Only, Retention, RetryPolicy};
-use tenure_core::{Args, JobId};
+use tenure_core::{AfterJobs, Args, Head, IfFailed, JobId, LimitKey, OrderingKey, Terms};
 use tenure_store::Chance;
 
-use crate::plan::Plan;
+use crate::plan::{KeyPlan, Plan, SHARED};
 
 /// The args of every simulated job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub(crate) struct Ask {
     retry: RetryPolicy,
     timeout: Option<Duration>,
     short_lived: bool,
+    /// What it shares with others.
+    keys: Terms,
 }
 
 impl Ask {
@@ -104,8 +106,9 @@ impl Ask {
             14 => How::Releases { times: times() },
             _ => How::Begets { ask: next(), id: new_id() },
         };
-        let queue = chance.below(plan.queues.len() as u64);
-        let queue = plan.queues[usize::try_from(queue).unwrap_or(0)].name.clone();
+        let plain = plan.queues.iter().filter(|queue| queue.name != SHARED);
+        let plain: Vec<&str> = plain.map(|queue| queue.name.as_str()).collect();
+        let queue = plain[usize::try_from(chance.below(plain.len() as u64)).unwrap_or(0)].to_owned();
         let retry = RetryPolicy {
             backoff: Backoff::Fixed(Duration::from_millis(chance.below(3_000))),
             max_attempts: u32::try_from(1 + chance.below(7)).unwrap_or(1),
@@ -123,7 +126,46 @@ impl Ask {
             retry,
             timeout: one_in(10).then(|| Duration::from_millis(1 + chance.below(2 * ttl_ms))),
             short_lived: one_in(4),
+            keys: Terms::default(),
         }
+    }
+
+    /// The same wish, sharing something with others by chance. `before` are jobs that are there.
+    pub(crate) fn sharing(mut self, plan: &KeyPlan, chance: &Chance, before: &[JobId]) -> Self {
+        let one_in = |n: u64| chance.below(n) == 0;
+        let pick = |n: usize| usize::try_from(chance.below(n as u64)).unwrap_or(0);
+        if plan.shares > 0 && one_in(4) {
+            return self.in_shared_queue(1 + chance.below(plan.shares));
+        }
+        if !plan.ordering.is_empty() && one_in(3) {
+            let (key, head) = plan.ordering[pick(plan.ordering.len())].clone();
+            let any = if one_in(2) { Head::Block } else { Head::StepAside };
+            self.keys.ordering = Some(OrderingKey { key, head: head.unwrap_or(any) });
+        }
+        if !plan.limits.is_empty() && one_in(3) {
+            let limit = &plan.limits[pick(plan.limits.len())];
+            let most = limit.limit.most.filter(|_| limit.said);
+            self.keys.limit = Some(LimitKey { key: limit.key.clone(), most });
+        }
+        if plan.after && !before.is_empty() && one_in(4) {
+            let latest = before.len().min(8);
+            let mut jobs: Vec<JobId> =
+                (0..1 + chance.below(3)).map(|_| before[before.len() - 1 - pick(latest)]).collect();
+            jobs.sort();
+            jobs.dedup();
+            let if_failed = if one_in(2) { IfFailed::Cancel } else { IfFailed::Run };
+            self.keys.after = Some(AfterJobs { jobs, if_failed });
+        }
+        self
+    }
+
+    /// The same wish, as one of many of a tenant. In the shared queue all jobs are of one kind and of one
+    /// priority, so that nothing but their shares tells who is first.
+    pub(crate) fn in_shared_queue(mut self, tenant: u64) -> Self {
+        self.keys = Terms { share: format!("tenant-{tenant}").parse().ok(), ..Terms::default() };
+        (self.queue, self.priority, self.delay) = (SHARED.to_owned(), 0, None);
+        (self.readable, self.chore, self.only) = (true, false, None);
+        self
     }
 
     /// What is sent for it.
@@ -134,6 +176,7 @@ impl Ask {
             (true, false) => Draft::of(&Work(script)),
             (true, true) => Draft::of(&Chore(script)),
         };
+        let draft = draft.terms(self.keys.clone());
         let mut draft = draft.queue(&self.queue).priority(self.priority).retry(self.retry.clone());
         if let Some(id) = self.id {
             draft = draft.id(id);

@@ -8,6 +8,7 @@ use tenure_store::{Clock, ManualClock};
 
 use crate::checks::{Checks, Violation};
 use crate::clock::{SimClock, since_start};
+use crate::companions::Companions;
 use crate::history::{Entry, What, Who};
 use crate::probes::{Probe, Probes};
 use crate::trace::Trace;
@@ -17,6 +18,7 @@ pub(crate) struct Book {
     time: ManualClock,
     store_clock: Arc<SimClock>,
     pages: Mutex<Pages>,
+    companions: Mutex<Companions>,
 }
 
 struct Pages {
@@ -24,6 +26,8 @@ struct Pages {
     probes: Probes,
     trace: Trace,
     entries: u64,
+    /// The last entry of the ledger that was looked at.
+    ledger: u64,
     violation: Option<Violation>,
     closed: bool,
 }
@@ -35,10 +39,11 @@ impl Book {
             probes: Probes::default(),
             trace: Trace::new(whole_trace),
             entries: 0,
+            ledger: 0,
             violation: None,
             closed: false,
         };
-        Self { time: time.clone(), store_clock, pages: Mutex::new(pages) }
+        Self { time: time.clone(), store_clock, pages: Mutex::new(pages), companions: Mutex::default() }
     }
 
     /// Writes down what happens now.
@@ -59,6 +64,20 @@ impl Book {
 
     pub(crate) fn hit(&self, probe: Probe) {
         self.pages().probes.hit(probe);
+    }
+
+    /// Which jobs have to be looked at together.
+    pub(crate) fn companions(&self) -> MutexGuard<'_, Companions> {
+        self.companions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to which number the ledger has been looked at.
+    pub(crate) fn ledger_read(&self) -> u64 {
+        self.pages().ledger
+    }
+
+    pub(crate) fn note_ledger_read(&self, number: u64) {
+        self.pages().ledger = number;
     }
 
     /// How much time has passed.

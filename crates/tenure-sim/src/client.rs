@@ -61,8 +61,24 @@ impl Client {
         if repeats {
             return self.world.asks().open.pop();
         }
+        let shares = self.world.plan.keys.shares;
+        if shares > 0 && self.chance.below(12) == 0 {
+            // Somebody brings a lot at once.
+            let tenant = 1 + self.chance.below(shares);
+            return Some(
+                (0..8 + self.chance.below(12)).map(|_| self.draw().in_shared_queue(tenant)).collect(),
+            );
+        }
         let size = if self.chance.below(6) == 0 { 2 + self.chance.below(6) } else { 1 };
-        Some((0..size).map(|_| self.draw()).collect())
+        let mut before = self.world.asks().known.clone();
+        let mut batch: Vec<Ask> = Vec::new();
+        for _ in 0..size {
+            let ask = self.draw().sharing(&self.world.plan.keys, &self.chance, &before);
+            // A later job of the batch may wait for an earlier one.
+            before.extend(ask.id.filter(|_| self.chance.below(2) == 0));
+            batch.push(ask);
+        }
+        Some(batch)
     }
 
     fn draw(&self) -> Ask {

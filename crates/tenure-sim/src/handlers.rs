@@ -111,12 +111,15 @@ async fn chats(run: &Run<App>, ms: u64, lines: u32) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Writes down that the handler goes on as the holder, if it believes that it is.
+/// Writes down whether the handler goes on as the holder.
 fn believe(run: &Run<App>) {
     let app = run.app();
-    if run.is_held() && app.gate.is_open() {
-        app.world.book.note(app.who, What::Believes { seq: run.job().seq, fence: run.fence() });
+    if !app.gate.is_open() {
+        return;
     }
+    let (seq, fence) = (run.job().seq, run.fence());
+    let what = if run.is_held() { What::Believes { seq, fence } } else { What::KnowsLost { seq, fence } };
+    app.world.book.note(app.who, what);
 }
 
 /// A handler at work; it leaves whatever becomes of it.

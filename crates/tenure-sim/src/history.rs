@@ -1,9 +1,13 @@
 //! What happened, as those saw it who are not the system under test: the history that is checked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Cause, End, Fence, JobId, Kind, Next, QueueName, State, Timestamp, UniqueKey, Window};
-use tenure_store::{Accepted, ChangeOutcome, Count, Refusal, Settled};
+use tenure_core::{
+    Cause, End, Fence, JobId, Key, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Limit,
+    Next, QueueName, State, Terms, Timestamp,
+};
+use tenure_store::{Accepted, ChangeOutcome, Count, LimitInfo, Refusal, Settled};
 
 /// One host in one of its lives, or the world around the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,8 +64,8 @@ pub enum What {
         ask: u64,
         /// Its place, if it is there.
         seq: Option<u64>,
-        /// The unique key that was asked for.
-        unique: Option<(UniqueKey, Window)>,
+        /// The terms that were asked for: the store's own record of them may be wrong.
+        terms: Arc<Terms>,
         /// How.
         accepted: Accepted,
     },
@@ -116,16 +120,50 @@ pub enum What {
         /// Whether it is.
         paused: bool,
     },
+    /// The store answered that a limit key has this limit from now on, or what its jobs say.
+    LimitSet {
+        /// The key.
+        key: Key,
+        /// The limit.
+        limit: Option<Limit>,
+    },
+    /// The store answered that a queue has this limit from now on.
+    QueueLimitSet {
+        /// The queue.
+        queue: QueueName,
+        /// The limit.
+        limit: Limit,
+    },
     /// The store removed finished jobs.
     Pruned(usize),
+    /// The store answered a wish about a lease.
+    Leased(Leased),
+    /// What the ledger tells beyond what it told before.
+    Ledger(Vec<LedgerEntry>),
+    /// Somebody wrote to what a lease guards.
+    Effect {
+        /// The lease.
+        name: LeaseName,
+        /// The acquisition that the writer named.
+        id: LeaseId,
+        /// The ownership that the writer named.
+        fence: Fence,
+        /// Whether the write was taken.
+        taken: bool,
+    },
     /// A job was looked at in the store.
     Row(Row),
+    /// At the instant of a grant the jobs were looked at that share a key or a limited queue with what was
+    /// granted, and those that it waited for.
+    Beside(Vec<Row>),
     /// All jobs in the store were looked at.
     Audit {
         /// All of them.
         rows: Vec<Row>,
         /// The counters at the same instant.
         counts: Vec<Count>,
+        /// The limits at the same instant.
+        limits: Vec<LimitInfo>,
     },
     /// A handler began.
     Began {
@@ -146,6 +184,22 @@ pub enum What {
         seq: u64,
         /// The ownership.
         fence: Fence,
+    },
+    /// A handler at work knows that it has lost its job.
+    KnowsLost {
+        /// The job.
+        seq: u64,
+        /// The ownership.
+        fence: Fence,
+    },
+    /// Work under a lease that the library holds.
+    Work {
+        /// The lease.
+        name: LeaseName,
+        /// The ownership.
+        fence: Fence,
+        /// How it stands.
+        stands: Stands,
     },
     /// A handler ended or was dropped.
     Left {
@@ -183,11 +237,28 @@ pub enum What {
     },
     /// No more faults from here on.
     Healed,
-    /// Everything should be done by now; these jobs have not ended.
+    /// Everything should be done by now; this is not.
     Over {
         /// Jobs that have not ended, with the reason that the library gives.
         unfinished: Vec<(u64, String)>,
+        /// Leases that somebody still waits for.
+        waited: Vec<LeaseName>,
+        /// Leases that are still held, though all who could hold one have gone.
+        held: Vec<LeaseName>,
     },
+}
+
+/// How work under a lease stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// It begins.
+    Begins,
+    /// It goes on, and believes that the lease is held.
+    Believes,
+    /// It knows that the lease is lost.
+    KnowsLost,
+    /// It has ended, or was dropped.
+    Ends,
 }
 
 /// Why a host cannot be expected to hold what it was granted.
@@ -220,6 +291,17 @@ pub struct Grant {
     pub queue: QueueName,
     /// Until when, by the store's clock.
     pub until: Timestamp,
+}
+
+/// A wish about a lease, and its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased {
+    /// The lease.
+    pub name: LeaseName,
+    /// The wish.
+    pub act: LeaseAct,
+    /// The answer.
+    pub outcome: LeaseOutcome,
 }
 
 /// What a renewal was answered.
@@ -285,8 +367,39 @@ impl Row {
 }
 
 impl What {
+    /// A job that is new, and its terms. Of one that was there already others count.
+    pub(crate) fn newly_stored(&self) -> Option<(u64, &Terms)> {
+        match self {
+            Self::Stored {
+                seq: Some(seq),
+                terms,
+                accepted: Accepted::New(_) | Accepted::Replaced { .. },
+                ..
+            } => Some((*seq, terms)),
+            _ => None,
+        }
+    }
+
+    /// The jobs that were looked at.
+    pub(crate) fn rows(&self) -> &[Row] {
+        match self {
+            Self::Row(row) => std::slice::from_ref(row),
+            Self::Beside(rows) | Self::Audit { rows, .. } => rows,
+            _ => &[],
+        }
+    }
+
     /// Whether it tells something; idle requests are counted but not told.
     pub(crate) fn is_worth_a_line(&self) -> bool {
-        !matches!(self, Self::Called(_) | Self::Believes { .. } | Self::Audit { .. } | Self::Row(_))
+        !matches!(
+            self,
+            Self::Called(_)
+                | Self::Believes { .. }
+                | Self::Work { stands: Stands::Believes, .. }
+                | Self::Audit { .. }
+                | Self::Row(_)
+                | Self::Beside(_)
+                | Self::Ledger(_)
+        )
     }
 }

@@ -14,8 +14,10 @@ use crate::clock::SimClock;
 use crate::gate::Gate;
 use crate::handlers::{App, chore, work};
 use crate::history::{What, Who, Why};
+use crate::holders::Holder;
 use crate::operator::Operator;
 use crate::plan::{QueuePlan, Weather};
+use crate::rival::Rival;
 use crate::wire::Wire;
 use crate::witness::Witness;
 use crate::world::World;
@@ -57,6 +59,7 @@ impl Host {
             Arc::new(Wire::new(who, store, Arc::clone(&clock), Arc::clone(&gate), Arc::clone(&world.book)));
         world.connect(number, &wire);
         let tenure = Tenure::on(Arc::clone(&wire) as Arc<dyn Store>, Chance::seeded(chance.bits()));
+        let tenure = tenure.leases_on_runtime();
         let app = App {
             who,
             world: Arc::clone(world),
@@ -96,6 +99,18 @@ impl Host {
             let (world, tenure) = (Arc::clone(&self.world), tenure.clone());
             let chance = Chance::seeded(chance.bits());
             self.people.spawn(Operator { world, tenure, clock: clock(), chance }.run());
+        }
+        for _ in 0..self.world.plan.leases.holders {
+            let (world, tenure) = (Arc::clone(&self.world), tenure.clone());
+            let (gate, chance) = (Arc::clone(&self.gate), Arc::new(Chance::seeded(chance.bits())));
+            let holder = Holder { who: self.who, world, tenure, clock: clock(), gate, chance };
+            self.people.spawn(holder.run());
+        }
+        if self.world.plan.leases.rivals {
+            let (world, store) = (Arc::clone(&self.world), Arc::clone(&self.wire) as Arc<dyn Store>);
+            let chance = Chance::seeded(chance.bits());
+            let rival = Rival { who: self.who, world, store, clock: clock(), chance, past: Vec::new() };
+            self.people.spawn(rival.run());
         }
         if !weather.untended {
             let (tenure, clock) = (tenure.clone(), clock());

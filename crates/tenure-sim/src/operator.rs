@@ -7,6 +7,7 @@ use tenure::{Error, Tenure};
 use tenure_core::StateName;
 use tenure_store::{Chance, ChangeOutcome, Clock, Filter};
 
+use crate::plan::{LimitPlan, limit};
 use crate::world::World;
 
 /// An operator at a host.
@@ -39,7 +40,7 @@ impl Operator {
         let back = self.chance.below(known.len() as u64).min(self.chance.below(known.len() as u64));
         let id = known[known.len() - 1 - usize::try_from(back).unwrap_or(0)];
         let jobs = self.tenure.jobs();
-        match self.chance.below(11) {
+        match self.chance.below(12) {
             0..=2 => {
                 let grace = Duration::from_millis(self.chance.below(6_000));
                 jobs.cancel(id, grace, "an operator wants it").await.map(drop)
@@ -50,9 +51,19 @@ impl Operator {
             6 => jobs.move_to(id, queue).await.map(drop),
             7 => jobs.reprioritise(id, 7).await.map(drop),
             8 => self.change_many(queue).await,
-            9 => self.tenure.explain(id).await.map(drop),
+            9 => self.change_limit().await,
+            10 => self.tenure.explain(id).await.map(drop),
             _ => self.pause(queue).await,
         }
+    }
+
+    /// Another limit for a key whose limit is set.
+    async fn change_limit(&self) -> Result<(), Error> {
+        let limits = &self.world.plan.keys.limits;
+        let set: Vec<_> = limits.iter().filter(|limit| !limit.said).collect();
+        let drawn = usize::try_from(self.chance.below(set.len().max(1) as u64)).unwrap_or(0);
+        let Some(LimitPlan { key, .. }) = set.get(drawn) else { return Ok(()) };
+        Ok(self.tenure.store().set_limit(key, Some(limit(&self.chance))).await?)
     }
 
     async fn redo_finished(&self) -> Result<(), Error> {

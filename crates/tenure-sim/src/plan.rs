@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use tenure_core::{Head, Key, Limit, Rate};
 use tenure_store::{Chance, Faults};
+
+/// The queue in which jobs have share keys.
+pub(crate) const SHARED: &str = "shared";
 
 /// A cluster and its faults.
 #[derive(Debug, Clone)]
@@ -20,7 +24,41 @@ pub(crate) struct Plan {
     pub(crate) strict: bool,
     pub(crate) finish_within: Duration,
     pub(crate) stop_grace: Duration,
+    pub(crate) leases: LeasePlan,
+    pub(crate) keys: KeyPlan,
     pub(crate) weather: Weather,
+}
+
+/// Which keys jobs share, and which limits there are. Most seeds have some of them.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyPlan {
+    /// Ordering keys: what a job that waits does to those behind it; each job as it likes if `None`.
+    pub(crate) ordering: Vec<(Key, Option<Head>)>,
+    pub(crate) limits: Vec<LimitPlan>,
+    pub(crate) queue_limits: Vec<(String, Limit)>,
+    /// How many share keys there are in the shared queue.
+    pub(crate) shares: u64,
+    /// Whether jobs wait for others.
+    pub(crate) after: bool,
+}
+
+/// A limit key.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitPlan {
+    pub(crate) key: Key,
+    pub(crate) limit: Limit,
+    /// Whether each job says the limit; if not, somebody has set it.
+    pub(crate) said: bool,
+}
+
+/// Which names there are to hold, and who wants them.
+#[derive(Debug, Clone)]
+pub(crate) struct LeasePlan {
+    pub(crate) names: u64,
+    /// Parts of each host's program that take leases by the library.
+    pub(crate) holders: usize,
+    /// Whether there are programs on the hosts that ask the store themselves, and do not behave.
+    pub(crate) rivals: bool,
 }
 
 /// A queue and its slots in each worker.
@@ -56,13 +94,17 @@ impl Plan {
         let between = |low: u64, high: u64| low + chance.below(high - low + 1);
         let size = |low: u64, high: u64| usize::try_from(between(low, high)).unwrap_or(1);
         let ms = |low: u64, high: u64| Duration::from_millis(between(low, high));
-        let queues = (0..between(1, 3))
+        let mut queues: Vec<QueuePlan> = (0..between(1, 3))
             .map(|n| QueuePlan {
                 name: format!("q{n}"),
                 slots: size(1, 4),
                 weight: u32::try_from(between(1, 5)).unwrap_or(1),
             })
             .collect();
+        let keys = KeyPlan::draw(seed, queues.len());
+        if keys.shares > 0 {
+            queues.push(QueuePlan { name: SHARED.to_owned(), slots: 1, weight: 1 });
+        }
         Self {
             hosts: size(2, 5),
             clients: size(1, 2),
@@ -76,9 +118,56 @@ impl Plan {
             strict: chance.below(4) == 0,
             finish_within: ms(0, 8_000),
             stop_grace: ms(0, 3_000),
+            leases: LeasePlan::draw(seed),
+            keys,
             weather: Weather::draw(seed),
         }
     }
+}
+
+impl LeasePlan {
+    fn draw(seed: u64) -> Self {
+        let chance = Chance::seeded(stream(seed, 7));
+        let holders = if chance.below(3) == 0 { 0 } else { 1 + chance.below(2) };
+        let holders = usize::try_from(holders).unwrap_or(0);
+        Self { names: 1 + chance.below(4), holders, rivals: chance.below(2) == 0 }
+    }
+}
+
+impl KeyPlan {
+    fn draw(seed: u64, queues: usize) -> Self {
+        let chance = Chance::seeded(stream(seed, 9));
+        let some = |most: u64| if chance.below(2) == 0 { 1 + chance.below(most) } else { 0 };
+        let key = |name: String| name.parse().expect("the keys of a plan are short and plain");
+        let ordering = (0..some(4)).map(|n| {
+            let head = [None, Some(Head::Block), Some(Head::Block), Some(Head::StepAside)];
+            (key(format!("order-{n}")), head[usize::try_from(chance.below(4)).unwrap_or(0)])
+        });
+        let ordering = ordering.collect();
+        let limits = (0..some(3)).map(|n| {
+            let said = chance.below(2) == 0;
+            let limit = if said { Limit::of(most(&chance)) } else { limit(&chance) };
+            LimitPlan { key: key(format!("limit-{n}")), limit, said }
+        });
+        let limits = limits.collect();
+        let queue_limits = (0..queues).filter(|_| chance.below(5) == 0);
+        let queue_limits = queue_limits.map(|n| (format!("q{n}"), limit(&chance))).collect();
+        Self { ordering, limits, queue_limits, shares: some(4), after: chance.below(2) == 0 }
+    }
+}
+
+/// A limit of some sort.
+pub(crate) fn limit(chance: &Chance) -> Limit {
+    let rate = (chance.below(2) == 0).then(|| {
+        let times = most(chance);
+        Rate::new(times, Duration::from_millis(500 + chance.below(1_500))).burst(most(chance).min(times))
+    });
+    let most = (rate.is_none() || chance.below(2) == 0).then(|| most(chance));
+    Limit { most, rate }
+}
+
+fn most(chance: &Chance) -> u32 {
+    u32::try_from(1 + chance.below(3)).unwrap_or(1)
 }
 
 impl Weather {

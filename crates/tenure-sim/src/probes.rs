@@ -171,12 +171,7 @@ impl Probes {
         {
             at_work.remove(&(entry.who, *fence));
         }
-        if let What::Row(row) = &entry.what {
-            self.row(row);
-        }
-        if let What::Audit { rows, .. } = &entry.what {
-            rows.iter().for_each(|row| self.row(row));
-        }
+        entry.what.rows().iter().for_each(|row| self.row(row));
     }
 
     fn see_world(&mut self, entry: &Entry) {

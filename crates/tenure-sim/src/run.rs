@@ -18,7 +18,7 @@ use crate::weather::Cluster;
 use crate::world::World;
 
 /// All has to end within this time after the healing.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(1_800);
 /// The store is looked over so often.
 const BETWEEN_AUDITS: Duration = Duration::from_secs(2);
 
@@ -105,12 +105,15 @@ impl Setup {
 
 async fn live(world: Arc<World>) -> Result<(), Fault> {
     let relays = relay(&world);
+    world.set_limits().await?;
     let mut cluster = Cluster::start(&world);
     suffer(&world, &mut cluster).await?;
     if !world.book.is_closed() {
         cluster.heal();
         world.resume_all().await?;
+        world.break_endless(&cluster.alive()).await?;
         recover(&world, &mut cluster).await?;
+        serve_all(&world, &mut cluster).await?;
         finish(&world, &mut cluster).await?;
     }
     relays.iter().for_each(tokio::task::JoinHandle::abort);
@@ -149,10 +152,26 @@ async fn recover(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
         }
         if world.book.now() > healed + PATIENCE {
             let unfinished = reasons(world, &unfinished).await?;
-            world.book.note(Who::World, What::Over { unfinished });
+            world.book.note(Who::World, What::Over { unfinished, waited: Vec::new(), held: Vec::new() });
             return Ok(());
         }
     }
+}
+
+/// Whoever waits for a lease gets it, now that nobody begins to.
+async fn serve_all(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
+    let begun = world.book.now();
+    world.note_enough();
+    while !world.waited().is_empty() && !world.book.is_closed() {
+        world.time.sleep(BETWEEN_AUDITS).await;
+        cluster.turn_calmly();
+        world.audit().await?;
+        if world.book.now() > begun + PATIENCE {
+            let waited = world.waited();
+            world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited, held: Vec::new() });
+        }
+    }
+    Ok(())
 }
 
 /// The reason that the library gives for each job that has not ended.
@@ -177,15 +196,16 @@ async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     }
     world.tend().await?;
     world.audit().await?;
-    world.book.note(Who::World, What::Over { unfinished: Vec::new() });
+    let held = world.held().await?;
+    world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited: Vec::new(), held });
     Ok(())
 }
 
 /// Hints of the store go to every host in turn, unless they are lost. Each host has a board of its
 /// own: tokio wakes those who wait at one board in an order that no seed decides.
-fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 2] {
-    let (mut due, mut asked) = (world.store.due(), world.store.asked());
-    let (for_due, for_asked) = (Arc::clone(world), Arc::clone(world));
+fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 3] {
+    let (mut due, mut asked, mut freed) = (world.store.due(), world.store.asked(), world.store.freed());
+    let (for_due, for_asked, for_freed) = (Arc::clone(world), Arc::clone(world), Arc::clone(world));
     let is_lost = |world: &World, chance: &Chance| world.plan.weather.hints_lost && chance.below(2) == 0;
     let relay_due = async move {
         let chance = for_due.chance(5);
@@ -207,5 +227,15 @@ fn relay(world: &Arc<World>) -> [tokio::task::JoinHandle<()>; 2] {
             }
         }
     };
-    [tokio::spawn(relay_due), tokio::spawn(relay_asked)]
+    let relay_freed = async move {
+        let chance = for_freed.chance(8);
+        while freed.changed().await.is_ok() {
+            for wire in for_freed.wires() {
+                if !is_lost(&for_freed, &chance) {
+                    wire.hint_freed();
+                }
+            }
+        }
+    };
+    [tokio::spawn(relay_due), tokio::spawn(relay_asked), tokio::spawn(relay_freed)]
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use tenure_core::{LeaseAct, LeaseOutcome, LeaseRefusal};
 use tenure_store::Accepted;
 
-use crate::history::{Entry, What, Who};
+use crate::history::{Entry, Leased, What, Who};
 
 /// Lines that are kept to explain a failure.
 const TAIL: usize = 60;
@@ -86,13 +87,26 @@ impl fmt::Display for What {
             }
             Self::Changed { id, change, outcome } => write!(f, "store: {change:?} of {id}: {outcome:?}"),
             Self::Paused { queue, paused } => write!(f, "store: queue {queue} paused: {paused}"),
+            Self::LimitSet { key, limit } => write!(f, "store: limit {key} is {limit:?}"),
+            Self::QueueLimitSet { queue, limit } => write!(f, "store: queue {queue} is limited to {limit:?}"),
             Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
+            Self::Leased(leased) => write!(f, "store: {leased}"),
+            Self::Ledger(entries) => write!(f, "ledger: {} more", entries.len()),
+            Self::Effect { name, fence, taken, .. } => {
+                let word = if *taken { "taken" } else { "refused" };
+                write!(f, "writes to what {name} guards under fence {fence}: {word}")
+            }
             Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
+            Self::Beside(rows) => write!(f, "store has {} jobs beside", rows.len()),
             Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
             Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
             Self::Believes { seq, fence } => {
                 write!(f, "handler of #{seq} fence {fence} believes that it holds it")
             }
+            Self::KnowsLost { seq, fence } => {
+                write!(f, "handler of #{seq} fence {fence} knows that it lost it")
+            }
+            Self::Work { name, fence, stands } => write!(f, "work under {name} fence {fence}: {stands:?}"),
             Self::Left { seq, fence, done, .. } => {
                 write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })
             }
@@ -105,9 +119,43 @@ impl fmt::Display for What {
             Self::StopAsked { within } => write!(f, "is told to stop within {within:?}"),
             Self::Stopped { well } => write!(f, "worker ended{}", if *well { "" } else { " with an error" }),
             Self::Healed => f.write_str("all is healed"),
-            Self::Over { unfinished } => write!(f, "over; not finished: {unfinished:?}"),
+            Self::Over { unfinished, waited, held } => {
+                write!(f, "over; not finished: {unfinished:?}, waited for: {waited:?}, held: {held:?}")
+            }
         }
     }
+}
+
+impl fmt::Display for Leased {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.act {
+            LeaseAct::Acquire { id, ttl, wait, .. } => {
+                write!(f, "{name} wanted by {} for {ttl:?}, waiting {wait:?}: ", short(id))?;
+            }
+            LeaseAct::Renew { id, fence, late } => {
+                write!(f, "{name} renewed by {} fence {fence}, late {late:?}: ", short(id))?;
+            }
+            LeaseAct::Change { id, fence, to } => {
+                write!(f, "{name} changed by {} fence {fence} to {}: ", short(id), short(to))?;
+            }
+            LeaseAct::Release { id, fence } => write!(f, "{name} released by {} fence {fence}: ", short(id))?,
+            LeaseAct::Break { within, .. } => write!(f, "{name} broken within {within:?}: ")?,
+            LeaseAct::Leave { id } => write!(f, "{name} left by {}: ", short(id))?,
+            LeaseAct::Forget => write!(f, "{name} forgotten: ")?,
+        }
+        match &self.outcome {
+            LeaseOutcome::Refused(LeaseRefusal::Held { fence, until, waiting, .. }) => {
+                write!(f, "refused, held under fence {fence} until {until:?}, {waiting} waiting")
+            }
+            outcome => write!(f, "{outcome:?}"),
+        }
+    }
+}
+
+/// Enough of an id to know it again.
+fn short(id: &tenure_core::LeaseId) -> String {
+    id.to_string().chars().take(8).collect()
 }
 
 fn word(accepted: Accepted) -> String {

@@ -62,6 +62,11 @@ impl Cluster {
         self.slots.iter().filter_map(|slot| slot.host.as_ref())
     }
 
+    /// The hosts that there are now, each in its life.
+    pub(crate) fn alive(&self) -> Vec<Who> {
+        self.hosts().map(|host| host.who).collect()
+    }
+
     /// Ends what is over, and now and then strikes.
     pub(crate) fn turn(&mut self) {
         let now = self.world.book.now();
@@ -168,6 +173,7 @@ impl Cluster {
 
     /// No more faults: all hosts are up and reach the store, whose clock is right again.
     pub(crate) fn heal(&mut self) {
+        self.world.note_healed();
         self.world.book.note(Who::World, What::Healed);
         self.later.clear();
         if self.world.store_clock.ahead_us() != 0 {

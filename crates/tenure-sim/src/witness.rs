@@ -1,24 +1,25 @@
 //! The witness between the wires and the store: writes down what the store was asked and answered.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Reserved, Serves, Settlement, Standing, Timestamp, UniqueKey, Window,
+    QueueName, Reserved, Serves, Settlement, Standing, Terms, Timestamp,
 };
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
-    Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Order, Page,
+    PageAsk, Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    Settled, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::asks::ask_in;
 use crate::book::Book;
-use crate::history::{Changing, Grant, Renewed, Row, What, Who};
+use crate::history::{Changing, Grant, Leased, Renewed, Row, What, Who};
 
 /// A host's way to the store. It changes nothing; what it writes down is what really happened, in the
 /// order in which it did, whether or not the host ever hears of it.
@@ -39,26 +40,29 @@ impl Witness {
 
     /// Looks at a job right after it was touched.
     async fn look(&self, id: JobId) -> Result<Option<(u64, Fence)>, Fault> {
-        let Some(job) = self.store.job(id).await? else { return Ok(None) };
+        let Some(job) = self.store.job(id).await? else {
+            self.book.companions().miss(id);
+            return Ok(None);
+        };
         let found = (job.seq, job.fence);
+        self.book.companions().see(&job);
         self.note(What::Row(row(&job)));
         Ok(Some(found))
     }
 
-    async fn stored(
-        &self,
-        asked: Vec<(u64, Option<(UniqueKey, Window)>)>,
-        enqueued: &Enqueued,
-    ) -> Result<(), Fault> {
+    async fn stored(&self, asked: Vec<(u64, Arc<Terms>)>, enqueued: &Enqueued) -> Result<(), Fault> {
         match enqueued {
             Enqueued::Stored(accepted) => {
-                for ((ask, unique), accepted) in asked.into_iter().zip(accepted) {
+                for ((ask, terms), accepted) in asked.into_iter().zip(accepted) {
                     let found = self.store.job(accepted.id()).await?;
                     let (seq, accepted) = (found.map(|job| job.seq), *accepted);
-                    self.note(What::Stored { ask, seq, unique, accepted });
+                    self.note(What::Stored { ask, seq, terms, accepted });
+                }
+                // A later job of the batch may have ended an earlier one.
+                for accepted in accepted {
                     self.look(accepted.id()).await?;
                     if let Accepted::Replaced { old, .. } = accepted {
-                        self.look(old).await?;
+                        self.look(*old).await?;
                     }
                 }
             }
@@ -70,8 +74,41 @@ impl Witness {
         Ok(())
     }
 
-    fn granted(&self, reservation: &Reservation) {
-        reservation.jobs.iter().for_each(|reserved| self.note(What::Granted(grant(reserved))));
+    /// Reads what the ledger tells beyond what was read before.
+    async fn read_ledger(&self) -> Result<(), Fault> {
+        loop {
+            let behind = Some(self.book.ledger_read());
+            let ask = LedgerAsk { order: Order::OldestFirst, behind, ..LedgerAsk::default() };
+            let page = self.store.ledger(ask).await?;
+            let Some(last) = page.entries.last() else { return Ok(()) };
+            self.book.note_ledger_read(last.number);
+            self.note(What::Ledger(page.entries));
+        }
+    }
+
+    /// Writes down what was granted, and looks at what shares something with it.
+    async fn granted(&self, reservation: &Reservation) -> Result<(), Fault> {
+        let mut beside = BTreeSet::new();
+        for reserved in &reservation.jobs {
+            self.note(What::Granted(grant(reserved)));
+            let mut companions = self.book.companions();
+            companions.see(reserved.job());
+            beside.extend(companions.of(reserved.job()));
+        }
+        let mut rows = Vec::new();
+        for id in beside {
+            match self.store.job(id).await? {
+                Some(job) => {
+                    self.book.companions().see(&job);
+                    rows.push(row(&job));
+                }
+                None => self.book.companions().miss(id),
+            }
+        }
+        if !rows.is_empty() {
+            self.note(What::Beside(rows));
+        }
+        Ok(())
     }
 }
 
@@ -112,8 +149,8 @@ pub(crate) fn row(job: &Job) -> Row {
 }
 
 /// What was asked for: the store's own record of it may be wrong.
-fn asked(new: &NewJob) -> (u64, Option<(UniqueKey, Window)>) {
-    (ask_in(&new.args), new.terms.unique.map(|unique| (unique.key, unique.window)))
+fn asked(new: &NewJob) -> (u64, Arc<Terms>) {
+    (ask_in(&new.args), Arc::clone(&new.terms))
 }
 
 fn changing(change: &Change) -> Changing {
@@ -144,7 +181,7 @@ impl Jobs for Witness {
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
         Box::pin(async move {
             let reservation = self.store.reserve(ask).await?;
-            self.granted(&reservation);
+            self.granted(&reservation).await?;
             Ok(reservation)
         })
     }
@@ -175,7 +212,7 @@ impl Jobs for Witness {
                 let fence_then = found.as_ref().map(|job| job.fence);
                 self.note(What::Settled { seq, fence, next, answer: *answer, fence_then });
             }
-            self.granted(&turn.reservation);
+            self.granted(&turn.reservation).await?;
             let done =
                 ends.iter().zip(&turn.settled).filter(|(_, answer)| matches!(answer, Settled::Done(_)));
             for ((id, ..), _) in done {
@@ -215,6 +252,7 @@ impl Jobs for Witness {
             if tended.pruned > 0 {
                 self.note(What::Pruned(tended.pruned));
             }
+            self.read_ledger().await?;
             Ok(tended)
         })
     }
@@ -222,7 +260,15 @@ impl Jobs for Witness {
 
 impl Leases for Witness {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        self.store.lease(wishes)
+        Box::pin(async move {
+            let asked = wishes.clone();
+            let outcomes = self.store.lease(wishes).await?;
+            for (LeaseWish { name, act }, outcome) in asked.into_iter().zip(outcomes.iter().cloned()) {
+                self.note(What::Leased(Leased { name, act, outcome }));
+            }
+            self.read_ledger().await?;
+            Ok(outcomes)
+        })
     }
 
     fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
@@ -310,7 +356,13 @@ impl Views for Witness {
     }
 
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        self.store.set_queue_limit(queue, limit)
+        let queue = queue.clone();
+        Box::pin(async move {
+            let changed = self.store.set_queue_limit(&queue, limit).await?;
+            self.book.companions().limit(&queue);
+            self.note(What::QueueLimitSet { queue, limit });
+            Ok(changed)
+        })
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
@@ -318,7 +370,12 @@ impl Views for Witness {
     }
 
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        self.store.set_limit(key, limit)
+        let key = key.clone();
+        Box::pin(async move {
+            self.store.set_limit(&key, limit).await?;
+            self.note(What::LimitSet { key, limit });
+            Ok(())
+        })
     }
 }
 

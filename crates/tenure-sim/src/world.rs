@@ -1,16 +1,20 @@
 //! What all hosts of a cluster share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tenure_core::{JobId, QueueName};
-use tenure_store::{Chance, Fault, Jobs, ManualClock, Order, PageAsk, Store, Views};
+use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, Timestamp, Ttl};
+use tenure_store::{
+    Chance, Clock, Fault, Jobs, LeaseWish, Leases, LeasesAsk, ManualClock, Order, PageAsk, Store, Views,
+};
 
 use crate::asks::Ask;
 use crate::book::Book;
 use crate::clock::SimClock;
 use crate::history::{Row, What, Who};
-use crate::plan::{Plan, stream};
+use crate::plan::{LimitPlan, Plan, stream};
 use crate::wire::Wire;
 use crate::witness::{Witness, row};
 
@@ -22,6 +26,9 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_clock: Arc<SimClock>,
     pub(crate) book: Arc<Book>,
+    healed: AtomicBool,
+    enough: AtomicBool,
+    wanted: Mutex<BTreeMap<u64, LeaseName>>,
     asks: Mutex<Asks>,
     wires: Mutex<BTreeMap<usize, Arc<Wire>>>,
 }
@@ -47,7 +54,61 @@ impl World {
         store_clock: Arc<SimClock>,
         book: Arc<Book>,
     ) -> Self {
-        Self { seed, plan, time, store, store_clock, book, asks: Mutex::default(), wires: Mutex::default() }
+        let (healed, enough) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (wanted, asks, wires) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { seed, plan, time, store, store_clock, book, healed, enough, wanted, asks, wires }
+    }
+
+    pub(crate) fn note_healed(&self) {
+        self.healed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
+    }
+
+    /// From now on nobody begins to wait for a lease.
+    pub(crate) fn note_enough(&self) {
+        self.enough.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_enough(&self) -> bool {
+        self.enough.load(Ordering::Relaxed)
+    }
+
+    /// Somebody waits for a lease as long as this is there, and will not be put off.
+    pub(crate) fn wants(self: &Arc<Self>, name: &LeaseName) -> Want {
+        let mut wanted = self.wanted();
+        let number = wanted.last_key_value().map_or(0, |(number, _)| number + 1);
+        wanted.insert(number, name.clone());
+        Want { world: Arc::clone(self), number }
+    }
+
+    /// Leases that somebody waits for and will not be put off.
+    pub(crate) fn waited(&self) -> Vec<LeaseName> {
+        self.wanted().values().cloned().collect()
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, BTreeMap<u64, LeaseName>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leases that somebody holds.
+    pub(crate) async fn held(&self) -> Result<Vec<LeaseName>, Fault> {
+        let leases = self.store.leases(LeasesAsk::default()).await?.leases;
+        let held = leases.into_iter().filter(|info| info.state.is_locked());
+        Ok(held.map(|info| info.lease.name).collect())
+    }
+
+    /// What the store's clock shows.
+    pub(crate) fn store_clock_now(&self) -> Timestamp {
+        self.store_clock.now()
+    }
+
+    /// One of the names that there are to hold.
+    pub(crate) fn draw_name(&self, chance: &Chance) -> LeaseName {
+        let name = format!("name-{}", chance.below(self.plan.leases.names));
+        LeaseName::new(&name).expect("it is short and plain")
     }
 
     /// A stream of chance of its own.
@@ -86,8 +147,40 @@ impl World {
             }
         }
         let counts = self.store.counts().await?;
-        self.book.note(Who::World, What::Audit { rows: rows.clone(), counts });
+        let limits = self.store.limits(None, 1_000).await?.limits;
+        self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
         Ok(rows)
+    }
+
+    /// Sets the limits that no job says itself.
+    pub(crate) async fn set_limits(&self) -> Result<(), Fault> {
+        let store = self.store_seen();
+        for LimitPlan { key, limit, said } in &self.plan.keys.limits {
+            if !said {
+                store.set_limit(key, Some(*limit)).await?;
+            }
+        }
+        for (queue, limit) in &self.plan.keys.queue_limits {
+            let Ok(name) = QueueName::new(queue) else { continue };
+            store.set_queue_limit(&name, *limit).await?;
+        }
+        Ok(())
+    }
+
+    /// Breaks what somebody took for ever and may not be there any more to give back.
+    pub(crate) async fn break_endless(&self, alive: &[Who]) -> Result<(), Fault> {
+        let held = self.store.leases(LeasesAsk::default()).await?.leases;
+        let alive: Vec<String> = alive.iter().map(Who::to_string).collect();
+        // What somebody took by the library and is there, it gives back itself.
+        let is_kept = |by: &Holder| by.host.is_some() && alive.contains(&by.who);
+        let is_endless = |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless && !is_kept(&owner.by);
+        let endless = held.into_iter().filter(|info| info.lease.held.as_ref().is_some_and(is_endless));
+        let by = Holder::named("the world");
+        let (within, reason) = (Some(Duration::ZERO), "nobody waits for ever".to_owned());
+        let act = LeaseAct::Break { within, by, reason };
+        let wishes = endless.map(|info| LeaseWish { name: info.lease.name, act: act.clone() });
+        self.store_seen().lease(wishes.collect()).await?;
+        Ok(())
     }
 
     /// Lets every queue hand out jobs again.
@@ -105,6 +198,18 @@ impl World {
         let store = self.store_seen();
         while store.tend().await?.more {}
         Ok(())
+    }
+}
+
+/// Somebody waits.
+pub(crate) struct Want {
+    world: Arc<World>,
+    number: u64,
+}
+
+impl Drop for Want {
+    fn drop(&mut self) {
+        self.world.wanted().remove(&self.number);
     }
 }
 

@@ -40,7 +40,13 @@ impl Writing<'_> {
         let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
         for stored in walk.found {
-            outcomes.push((stored.job.id, self.change_one(change, stored)?));
+            let id = stored.job.id;
+            // A change of a job before it may have let it go on.
+            let is_gated = stored.job.terms.are_gated();
+            let stored = if is_gated { find(self.conn, id)? } else { Some(stored) };
+            let outcome =
+                stored.map_or(Ok(ChangeOutcome::NotFound), |stored| self.change_one(change, stored))?;
+            outcomes.push((id, outcome));
         }
         Ok(Changed { outcomes, next: walk.next })
     }

@@ -29,10 +29,13 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// When time makes room in a queue that has none; it may be early.
+    /// When time makes room for what is queued in a queue that has none.
     pub(crate) fn first_room_in_queues(&self) -> Result<Option<Timestamp>> {
         let mut first = None;
         for queue in self.memory.lanes.limited() {
+            if self.memory.lanes.queued_in(self.conn, queue)? == 0 {
+                continue;
+            }
             let meter = self.memory.lanes.meter(self.conn, queue)?;
             first = meter.and_then(|meter| meter.next_room(self.now)).into_iter().chain(first).min();
         }

@@ -60,9 +60,8 @@ impl Writing<'_> {
 
     /// The next instant at which something comes due or lapses, or time makes room.
     pub(crate) fn next_due(&mut self) -> Result<Option<Timestamp>> {
-        let soon = self.now.after(Duration::from_micros(1));
         if self.has_unnoticed()? {
-            return Ok(Some(soon));
+            return Ok(Some(self.now));
         }
         let first = |sql| -> Result<Option<Timestamp>> {
             self.conn.prepare_cached(sql)?.query_row([], |row| value::instant(row, 0)).optional()
@@ -70,7 +69,7 @@ impl Writing<'_> {
         let next = first(FIRST_LAPSE)?.into_iter().chain(first(FIRST_LATER)?);
         let room = self.memory.keyed.first_grows(self.conn)?.into_iter().chain(self.first_room_in_queues()?);
         // What a bounded sweep left behind is due already: whoever asks again gets it at once.
-        Ok(next.chain(room).min().map(|at| at.max(soon)))
+        Ok(next.chain(room).min().map(|at| at.max(self.now.after(Duration::from_micros(1)))))
     }
 
     fn take_lapsed(&mut self) -> Result<usize> {

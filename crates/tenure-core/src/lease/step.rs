@@ -74,6 +74,10 @@ pub fn step(
             let id = if replayed { *to } else { *id };
             owned(lease, (id, *fence), now, |lease, state| change(lease, state, *to, now))
         }
+        LeaseAct::Release { .. } if cfg!(feature = "mutant-lease-release-unowned") => {
+            let state = lease.state(now);
+            release(lease, state, now)
+        }
         LeaseAct::Release { id, fence } => {
             owned(lease, (*id, *fence), now, |lease, state| release(lease, state, now))
         }
@@ -121,11 +125,15 @@ fn acquire(mut lease: Lease, wanted: &Wanted<'_>, line: Line, epoch: Epoch, now:
         return refused(LeaseRefusal::Awaited { ahead: line.ahead, again });
     }
     let mut notes = Vec::new();
-    notes.extend(lapse_of(&lease, now));
+    if !cfg!(feature = "mutant-ledger-misses-lapse") {
+        notes.extend(lapse_of(&lease, now));
+    }
     let (what, note) = lease.held.as_ref().map_or((What::Acquired, String::new()), |before| {
         (What::TookOver, invalid::storable(&format!("after {}", before.by), limits::NOTE_BYTES))
     });
-    lease.fence = lease.fence.next(epoch);
+    if !(cfg!(feature = "mutant-lease-takeover-keeps-fence") && lease.held.is_some()) {
+        lease.fence = lease.fence.next(epoch);
+    }
     lease.forgotten = false;
     let by = wanted.by.clone();
     notes.push(LedgerNote { by: by.clone(), note, since: Some(now), until, ..of(&lease, what, now) });
@@ -142,11 +150,13 @@ fn owned(
     now: Timestamp,
     go_on: impl FnOnce(Lease, LeaseState) -> Stepped,
 ) -> Stepped {
-    if fence < lease.fence {
+    // An id alone does not tell: the same one may have come back under another fence.
+    let by_fence = !cfg!(feature = "mutant-lease-fence-unchecked");
+    if by_fence && fence < lease.fence {
         return refused(LeaseRefusal::Lost { fence: lease.fence });
     }
     let Some(held) = &lease.held else { return refused(LeaseRefusal::NotHeld) };
-    if held.id != id || fence != lease.fence {
+    if held.id != id || by_fence && fence != lease.fence {
         return refused(LeaseRefusal::WrongId);
     }
     let state = lease.state(now);
@@ -253,6 +263,9 @@ fn forget(mut lease: Lease, line: Line, now: Timestamp) -> Stepped {
             notes.push(of(&lease, What::Forgotten, now));
             lease.freed = lease.free_since(now).unwrap_or(now);
             (lease.held, lease.forgotten) = (None, true);
+            if cfg!(feature = "mutant-lease-fence-restarts") {
+                lease.fence = Fence::NONE;
+            }
             wrote(LeaseOutcome::Forgotten, lease, notes)
         }
     }

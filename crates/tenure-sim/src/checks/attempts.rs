@@ -9,7 +9,7 @@ use super::Check;
 use crate::history::{Changing, Entry, What};
 
 /// No attempt above the limit starts, and each grant counts exactly one delivery, so that none is
-/// made behind the back of the history.
+/// made behind the back of the history. Nothing but a grant spends one: not waiting, whatever for.
 #[derive(Default)]
 pub(super) struct Attempts {
     deliveries: BTreeMap<u64, u32>,
@@ -23,8 +23,12 @@ impl Check for Attempts {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Row(row) = &entry.what {
+        for row in entry.what.rows() {
             self.places.insert(row.id, row.seq);
+            let granted = self.attempts.get(&row.seq).copied().unwrap_or(0);
+            if row.attempt > granted {
+                return Err(format!("#{} has spent {} attempts, of {granted} granted", row.seq, row.attempt));
+            }
         }
         if let What::Changed { id, change: Changing::Redo, outcome: ChangeOutcome::Done } = &entry.what {
             let seq = self.places.get(id);
@@ -49,9 +53,9 @@ impl Check for Attempts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{H0, at, fence, grant, id, row, second, succeeded, verdict};
+    use super::super::made::{H0, at, fence, grant, id, row, second, succeeded, verdict, waiting};
     use super::*;
-    use crate::history::Grant;
+    use crate::history::{Grant, Row};
 
     fn granted(attempt: u32, delivery: u32) -> Entry {
         let What::Granted(made) = grant(1, 9) else { unreachable!() };
@@ -72,6 +76,14 @@ mod tests {
     fn a_grant_that_nobody_saw_is_found() {
         assert!(says([granted(1, 1), granted(2, 3)]).is_err());
         assert!(says([granted(1, 1), granted(3, 2)]).is_err());
+    }
+
+    #[test]
+    fn an_attempt_that_was_spent_by_waiting_is_found() {
+        let waits = |attempt| at(2, H0, What::Row(Row { attempt, ..row(1, waiting()) }));
+        assert!(says([waits(1)]).is_err());
+        assert!(says([granted(1, 1), waits(2)]).is_err());
+        assert_eq!(says([waits(0), granted(1, 1), waits(1), waits(0)]), Ok(()));
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Check for Counters {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        let What::Audit { rows, counts } = &entry.what else { return Ok(()) };
+        let What::Audit { rows, counts, .. } = &entry.what else { return Ok(()) };
         let (recount, counters) = (recount(rows), merged(counts));
         if recount == counters {
             return Ok(());
@@ -66,7 +66,7 @@ mod tests {
 
     fn says(counts: Vec<Count>) -> Result<(), String> {
         let rows = vec![row(1, waiting()), row(2, waiting()), row(3, succeeded(1))];
-        verdict(Counters, [at(1, H0, What::Audit { rows, counts })])
+        verdict(Counters, [at(1, H0, What::Audit { rows, counts, limits: Vec::new() })])
     }
 
     #[test]

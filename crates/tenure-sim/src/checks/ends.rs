@@ -40,18 +40,12 @@ impl Check for Ends {
             }
             self.settled.extend(end_of(*state).map(|end| (*seq, end)));
         }
-        if let What::Row(row) = &entry.what {
-            return self.look(row);
-        }
         if let What::Waited { row } = &entry.what
             && row.end().is_none()
         {
             return Err(format!("a wait for #{} was over before it had ended", row.seq));
         }
-        if let What::Audit { rows, .. } = &entry.what {
-            return rows.iter().try_for_each(|row| self.look(row));
-        }
-        Ok(())
+        entry.what.rows().iter().try_for_each(|row| self.look(row))
     }
 }
 

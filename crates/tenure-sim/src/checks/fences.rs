@@ -30,13 +30,7 @@ impl Check for Fences {
             }
             return self.look(grant.seq, grant.fence);
         }
-        if let What::Row(row) = &entry.what {
-            return self.look(row.seq, row.fence);
-        }
-        if let What::Audit { rows, .. } = &entry.what {
-            return rows.iter().try_for_each(|row| self.look(row.seq, row.fence));
-        }
-        Ok(())
+        entry.what.rows().iter().try_for_each(|row| self.look(row.seq, row.fence))
     }
 }
 

@@ -50,12 +50,10 @@ impl Check for Kept {
         if let What::Refused(Refusal::IdTaken(id)) = &entry.what {
             return Err(format!("job {id} was enqueued again after an unknown outcome, and refused"));
         }
-        if let What::Row(row) = &entry.what {
-            self.note(row);
-        }
         if let What::Audit { rows, .. } = &entry.what {
             return self.audit(rows);
         }
+        entry.what.rows().iter().for_each(|row| self.note(row));
         Ok(())
     }
 }
@@ -100,20 +98,22 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{H0, at, id, row, second, succeeded, verdict, waiting};
+    use std::sync::Arc;
+
+    use super::super::made::{H0, at, audit, id, row, second, succeeded, verdict, waiting};
     use super::*;
 
     fn asks() -> [Entry; 3] {
         let accepted = Accepted::New(id(1));
         [
             at(1, H0, What::Asks { ask: 1, id: None }),
-            at(1, H0, What::Stored { ask: 1, seq: Some(1), unique: None, accepted }),
+            at(1, H0, stored(1, 1)),
             at(1, H0, What::Told { ask: 1, accepted }),
         ]
     }
 
-    fn audit(rows: Vec<Row>) -> What {
-        What::Audit { rows, counts: Vec::new() }
+    fn stored(ask: u64, seq: u64) -> What {
+        What::Stored { ask, seq: Some(seq), terms: Arc::default(), accepted: Accepted::New(id(seq)) }
     }
 
     fn says(rest: impl IntoIterator<Item = Entry>) -> Result<(), String> {
@@ -131,10 +131,8 @@ mod tests {
     #[test]
     fn an_invented_job_is_found() {
         assert!(says([at(5, H0, audit(vec![row(1, waiting()), row(2, waiting())]))]).is_err());
-        let twice = What::Stored { ask: 1, seq: Some(2), unique: None, accepted: Accepted::New(id(2)) };
-        assert!(says([at(2, H0, twice)]).is_err());
-        let unasked = What::Stored { ask: 7, seq: Some(2), unique: None, accepted: Accepted::New(id(2)) };
-        assert!(says([at(2, H0, unasked)]).is_err());
+        assert!(says([at(2, H0, stored(1, 2))]).is_err());
+        assert!(says([at(2, H0, stored(7, 2))]).is_err());
     }
 
     #[test]

@@ -3,18 +3,30 @@
 //! A checker knows nothing of the system under test beyond the history. Each has hand-made bad
 //! histories that it must refuse, and a good one that it must accept.
 
+mod afters;
 mod attempts;
+mod belief;
 mod counters;
+mod effects;
 mod ends;
 mod fences;
 mod holders;
+mod joined;
 mod kept;
+mod ledger;
+mod limits;
+mod lines;
 mod liveness;
 #[cfg(test)]
 mod made;
+mod meters;
+mod names;
+mod orders;
+mod owners;
 mod pace;
 mod pauses;
 mod settlements;
+mod shares;
 mod slots;
 mod stops;
 mod unique;
@@ -73,6 +85,17 @@ impl Checks {
                 Box::new(pauses::Pauses::default()),
                 Box::new(pace::Pace::default()),
                 Box::new(stops::Stops::default()),
+                Box::new(orders::Orders::default()),
+                Box::new(limits::Limits::default()),
+                Box::new(meters::Meters::default()),
+                Box::new(afters::Afters::default()),
+                Box::new(shares::Shares::default()),
+                Box::new(names::Names::default()),
+                Box::new(lines::Lines::default()),
+                Box::new(effects::Effects::default()),
+                Box::new(ledger::Ledger::default()),
+                Box::new(belief::Belief::default()),
+                Box::new(joined::Joined::default()),
                 Box::new(liveness::Liveness),
             ],
         }

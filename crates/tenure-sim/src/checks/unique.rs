@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{UniqueKey, Window};
-use tenure_store::Accepted;
+use tenure_core::{Unique, UniqueKey, Window};
 
 use super::Check;
 use crate::history::{Entry, What};
@@ -20,11 +19,10 @@ impl Check for UniqueKeys {
     }
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
-        if let What::Stored { seq: Some(seq), unique: Some((key, Window::WhileUnfinished)), accepted, .. } =
-            &entry.what
-            && matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. })
+        if let Some((seq, terms)) = entry.what.newly_stored()
+            && let Some(Unique { key, window: Window::WhileUnfinished, .. }) = terms.unique
         {
-            self.asked.insert(*seq, *key);
+            self.asked.insert(seq, key);
         }
         let What::Audit { rows, .. } = &entry.what else { return Ok(()) };
         let mut holders = BTreeMap::new();
@@ -40,17 +38,20 @@ impl Check for UniqueKeys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{H0, at, id, row, succeeded, verdict, waiting};
+    use tenure_core::{OnConflict, Terms};
+
+    use super::super::made::{H0, at, audit, row, stored_as, succeeded, verdict, waiting};
     use super::*;
     use crate::history::Row;
 
     fn stored(seq: u64, key: u8) -> Entry {
-        let unique = Some((UniqueKey([key; 16]), Window::WhileUnfinished));
-        at(1, H0, What::Stored { ask: seq, seq: Some(seq), unique, accepted: Accepted::New(id(seq)) })
+        let (window, on_conflict) = (Window::WhileUnfinished, OnConflict::Return);
+        let unique = Some(Unique { key: UniqueKey([key; 16]), window, on_conflict });
+        at(1, H0, stored_as(seq, Terms { unique, ..Terms::default() }))
     }
 
     fn says(asked: impl IntoIterator<Item = Entry>, rows: Vec<Row>) -> Result<(), String> {
-        let audit = at(2, H0, What::Audit { rows, counts: Vec::new() });
+        let audit = at(2, H0, audit(rows));
         verdict(UniqueKeys::default(), asked.into_iter().chain([audit]))
     }
 

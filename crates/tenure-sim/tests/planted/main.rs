@@ -91,7 +91,7 @@ fn a_pause_that_pauses_nothing_is_found() {
 
 #[test]
 fn a_job_that_is_held_back_is_found() {
-    assert_found(|store| Arc::new(Broken::new(store, Bug::Starves)), &["every job ends once nothing"]);
+    assert_found(|store| Arc::new(Broken::new(store, Bug::Starves)), &["everything ends once nothing"]);
 }
 
 #[test]

@@ -11,8 +11,9 @@ use crate::{Held, Holds, Renewal, Report, Reported, Settled};
 impl Rows {
     /// Extends one ownership, unless it has lapsed.
     pub fn renew(&mut self, held: &Held, ttl: Duration, now: Timestamp) -> Renewal {
-        let Some((job, until)) = self.owned(held) else { return Renewal::Lost };
-        if until <= now {
+        let by_fence = !cfg!(feature = "mutant-renew-unfenced");
+        let Some((job, until)) = self.owned(held, by_fence) else { return Renewal::Lost };
+        if until <= now && !cfg!(feature = "mutant-job-renewed-late") {
             return Renewal::Lapsed;
         }
         let cancel = job.cancel.clone();
@@ -37,7 +38,7 @@ impl Rows {
     /// Ends one ownership. Until somebody has noticed that it lapsed, its holder may still do so.
     fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
         let Some(job) = self.job_at(settlement.seq(), settlement.id()) else { return Settled::Gone };
-        if job.fence != settlement.fence() {
+        if job.fence != settlement.fence() && !cfg!(feature = "mutant-settle-unfenced") {
             return Settled::Fenced;
         }
         match job.state {
@@ -54,7 +55,8 @@ impl Rows {
 
     /// Keeps what one running attempt tells.
     pub fn report(&mut self, report: Report, now: Timestamp) -> Reported {
-        if self.owned(&report.held).is_none() {
+        let by_fence = !cfg!(feature = "mutant-report-unfenced");
+        if self.owned(&report.held, by_fence).is_none() {
             return Reported::Fenced;
         }
         if let Some(row) = self.jobs.get_mut(&report.held.seq) {
@@ -66,9 +68,10 @@ impl Rows {
         Reported::Kept
     }
 
-    /// The job of an ownership that is still the present one, and until when it is.
-    fn owned(&self, held: &Held) -> Option<(&Job, Timestamp)> {
-        let job = self.job_at(held.seq, held.id).filter(|job| job.fence == held.fence)?;
+    /// The job of an ownership that is still the present one, and until when it is. `by_fence` is true,
+    /// unless a bug is planted.
+    fn owned(&self, held: &Held, by_fence: bool) -> Option<(&Job, Timestamp)> {
+        let job = self.job_at(held.seq, held.id).filter(|job| !by_fence || job.fence == held.fence)?;
         match job.state {
             State::Running { until, .. } => Some((job, until)),
             State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => None,

@@ -142,6 +142,9 @@ impl Keeper {
                 self.step(Input::Ask(number, ask));
             }
             Command::Abandon(number) => {
+                if let Some(kept) = self.kept.get_mut(&number) {
+                    kept.asker = None;
+                }
                 self.step(Input::Abandon(number));
                 self.forget(number);
             }

@@ -57,8 +57,14 @@ impl Control {
         *lock(&self.trust)
     }
 
+    /// It is held for longer, unless its deadline has passed: somebody may have looked meanwhile, and what
+    /// was lost does not come back.
     pub(crate) fn renewed(&self, trust: Trust) {
-        *lock(&self.trust) = trust;
+        let mut present = lock(&self.trust);
+        let is_held = !self.is_lost() && self.clock.moment() < present.deadline;
+        if is_held || cfg!(feature = "mutant-lost-comes-back") {
+            *present = trust;
+        }
     }
 
     pub(crate) fn is_held(&self) -> bool {

@@ -152,7 +152,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
             look.expect_next(reservation.next_due, reservation.jobs.len(), self.tenure.now());
         }
-        self.take(reservation.jobs, sent);
+        let late = cfg!(feature = "mutant-deadline-from-receipt");
+        self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });
         Ok(())
     }
 

@@ -96,4 +96,21 @@ mod tests {
         assert!(holding.older_than(Duration::ZERO, start).is_empty());
         assert_eq!((holding.first_deadline(), holding.oldest_sent()), (None, None));
     }
+
+    /// The keeper looks at deadlines now and then, and an answer may come in between: a handler that has seen
+    /// that it lost its job must not see it come back.
+    #[test]
+    fn an_answer_after_the_deadline_brings_nothing_back() {
+        let (clock, start) = (ManualClock::new(), Moment::from_start(Duration::ZERO));
+        let held = Held { id: JobId::new(Timestamp::EPOCH, 7), seq: 1, fence: Fence::from_number(1) };
+        let trust = |secs| Trust { sent: start, deadline: start.after(Duration::from_secs(secs)) };
+        let control = Control::new(held, Arc::new(clock.clone()), trust(10));
+        clock.advance(Duration::from_secs(9));
+        control.renewed(trust(15));
+        assert!(control.is_held());
+        clock.advance(Duration::from_secs(6));
+        assert!(!control.is_held());
+        control.renewed(trust(30));
+        assert!(!control.is_held());
+    }
 }
