@@ -29,6 +29,7 @@ mod connection;
 mod dependencies;
 mod enqueue;
 mod fault;
+mod front;
 mod gates;
 mod grants;
 mod hosts;
