@@ -31,6 +31,7 @@ mod connection;
 mod dependencies;
 mod enqueue;
 mod fault;
+mod front;
 mod gates;
 mod grants;
 mod hosts;

@@ -32,6 +32,19 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// Calls who may have been granted fewer jobs of a queue than it wanted: one of them has ended.
+    pub(crate) fn call_for_room(&mut self, lane: i64) -> Result<()> {
+        if self.news.due || self.memory.lanes.limited().is_empty() {
+            return Ok(());
+        }
+        let queue = &self.memory.lanes.get(lane)?.queue;
+        let meter = self.memory.lanes.meter(self.conn, queue)?;
+        if meter.is_some_and(|meter| meter.limit.most.is_some()) {
+            self.news.due = self.memory.lanes.queued_in(self.conn, queue)? > 0;
+        }
+        Ok(())
+    }
+
     /// When time makes room for what is queued in a queue that has none.
     pub(crate) fn first_room_in_queues(&self) -> Result<Option<Timestamp>> {
         let mut first = None;

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use tenure_core::{StateName, Timestamp, lapse, limits};
 
 use crate::fault::is_unreadable;
-use crate::rows::find_by_seq;
+use crate::rows::row_of;
 use crate::value;
 use crate::writing::Writing;
 
@@ -80,7 +80,7 @@ impl Writing<'_> {
             .query_map(params![now, value::bound(limits::SWEEP_ROWS)], |row| row.get::<_, i64>(0))?
             .collect::<Result<Vec<_>>>()?;
         for seq in &seqs {
-            let stored = match find_by_seq(self.conn, *seq) {
+            let stored = match row_of(self.conn, *seq) {
                 Err(error) if is_unreadable(&error) => {
                     self.set_running_aside(*seq, &error)?;
                     continue;
@@ -141,7 +141,7 @@ impl Writing<'_> {
 
     /// Gives a job, which has been taken out of the diary, the place that its keys allow.
     fn line_up_singly(&mut self, job: &CameDue) -> Result<()> {
-        match find_by_seq(self.conn, job.seq) {
+        match row_of(self.conn, job.seq) {
             Ok(Some(stored)) => {
                 self.leave_stand(&stored)?;
                 self.place(&stored, stored.job.state.due().unwrap_or(self.now))?;

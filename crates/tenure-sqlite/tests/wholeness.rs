@@ -232,13 +232,18 @@ const BESIDE: &str = "
         ifnull(s.state, 0) AS state, s.limit_id,
         j.terms ->> '$.ordering.key' AS ordering, j.terms ->> '$.limit.key' AS limited
         FROM job j LEFT JOIN standing s USING (seq);
+    CREATE TEMP VIEW rooms AS SELECT l.id, r.value ->> 0 AS lane, r.value ->> 1 AS queued, r.value ->> 2 AS blocked,
+        ifnull(r.value ->> '$[3][0]', -1000) AS p, ifnull(r.value ->> '$[3][1]', 0) AS r,
+        ifnull(r.value ->> '$[3][2]', 0) AS d, ifnull(r.value ->> '$[3][3]', 0) AS s,
+        iif(l.set_to IS NULL, l.said, l.set_to ->> '$.most') AS most, l.set_to ->> '$.rate' AS rate, l.running
+        FROM limit_key l, json_each(l.lanes) r;
+    CREATE TEMP VIEW held_back AS SELECT b.* FROM limit_line b JOIN rooms r ON (r.id, r.lane) = (b.limit_id, b.lane)
+        WHERE (b.priority, b.round, b.due, b.seq) > (r.p, r.r, r.d, r.s);
+    CREATE TEMP VIEW in_chain AS SELECT m.* FROM chained m JOIN chain c ON c.id = m.chain WHERE m.seq > c.passed;
     CREATE TEMP VIEW placed AS SELECT lane, priority, due, seq, begun FROM ready
         UNION ALL SELECT lane, priority, due, seq, begun FROM later
-        UNION ALL SELECT lane, priority, due, seq, begun FROM limit_line;
-    CREATE TEMP VIEW held_up AS SELECT seq FROM chained UNION SELECT seq FROM dependency;
-    CREATE TEMP VIEW rooms AS SELECT l.id, r.value ->> 0 AS lane, r.value ->> 1 AS queued, r.value ->> 2 AS blocked,
-        iif(l.set_to IS NULL, l.said, l.set_to ->> '$.most') AS most, l.set_to ->> '$.rate' AS rate, l.running
-        FROM limit_key l, json_each(l.lanes) r;";
+        UNION ALL SELECT lane, priority, due, seq, begun FROM held_back;
+    CREATE TEMP VIEW held_up AS SELECT seq FROM in_chain UNION SELECT seq FROM dependency;";
 
 /// Each of these statements finds what contradicts something else.
 const CONTRADICTIONS: &[(&str, &str)] = &[
@@ -261,7 +266,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT l.id FROM lane l WHERE
              l.queued <> (SELECT count(*) FROM ready WHERE lane = l.id)
              OR l.scheduled <> (SELECT count(*) FROM later WHERE lane = l.id)
-             OR l.blocked <> (SELECT count(*) FROM limit_line WHERE lane = l.id)
+             OR l.blocked <> (SELECT count(*) FROM held_back WHERE lane = l.id)
                  + (SELECT count(*) FROM held_up JOIN job USING (seq) WHERE lane = l.id)
              OR l.running <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 1)
              OR l.succeeded <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 2)
@@ -290,23 +295,33 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
         "a job that has not ended and is not once in its chain, or one that has and is",
         "SELECT j.seq FROM seen j LEFT JOIN chain c ON c.key = j.ordering
          WHERE (j.ordering IS NOT NULL AND j.state < 2) <> (ifnull(c.turn = j.seq, 0)
-             + (SELECT count(*) FROM chained WHERE seq = j.seq AND chain = c.id)
+             + (SELECT count(*) FROM in_chain WHERE seq = j.seq AND chain = c.id)
              + (SELECT count(*) FROM stepped_aside WHERE seq = j.seq AND chain = c.id))",
     ),
     (
         "a chain that counts wrong, or is empty",
-        "SELECT id FROM chain c WHERE waiting <> (SELECT count(*) FROM chained WHERE chain = c.id)
+        "SELECT id FROM chain c WHERE waiting <> (SELECT count(*) FROM in_chain WHERE chain = c.id)
              OR aside <> (SELECT count(*) FROM stepped_aside WHERE chain = c.id)
              OR (turn IS NULL AND waiting = 0 AND aside = 0)",
     ),
     (
+        "a line of nobody",
+        "SELECT chain FROM chained WHERE chain NOT IN (SELECT id FROM chain)
+         UNION SELECT limit_id FROM limit_line WHERE (limit_id, lane) NOT IN (SELECT id, lane FROM rooms)",
+    ),
+    (
+        "more rows of those that have passed than are read ahead",
+        "SELECT c.id FROM chain c WHERE (SELECT count(*) FROM chained WHERE chain = c.id) > c.waiting + 12
+             OR (waiting = 0 AND passed > 0)",
+    ),
+    (
         "a free turn that somebody could take",
         "SELECT c.id FROM chain c WHERE turn IS NULL AND waiting > 0
-             AND (SELECT gate FROM chained WHERE chain = c.id ORDER BY seq LIMIT 1) < 2",
+             AND (SELECT gate FROM in_chain WHERE chain = c.id ORDER BY seq LIMIT 1) < 2",
     ),
     (
         "a place in a chain that is not the job's",
-        "SELECT p.seq FROM chained p JOIN seen j USING (seq)
+        "SELECT p.seq FROM in_chain p JOIN seen j USING (seq)
          WHERE p.lane <> j.lane OR p.priority <> j.priority OR p.due <> j.due OR p.begun <> j.begun
              OR (p.gate = 2) <> (p.seq IN (SELECT seq FROM dependency))",
     ),
@@ -332,7 +347,7 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
         "SELECT limit_id FROM (
              SELECT limit_id, lane, sum(queued) AS queued, sum(blocked) AS blocked FROM (
                  SELECT limit_id, lane, 1 AS queued, 0 AS blocked FROM ready WHERE limit_id IS NOT NULL
-                 UNION ALL SELECT limit_id, lane, 0, 1 FROM limit_line)
+                 UNION ALL SELECT limit_id, lane, 0, 1 FROM held_back)
              GROUP BY 1, 2)
          p FULL JOIN rooms r ON (r.id, r.lane) = (p.limit_id, p.lane)
          WHERE (p.queued, p.blocked) IS NOT (r.queued, r.blocked)",
@@ -345,7 +360,7 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
     ),
     (
         "a job that waits behind one for which it should make room",
-        "SELECT b.seq FROM limit_line b JOIN ready r ON (r.limit_id, r.lane) = (b.limit_id, b.lane)
+        "SELECT b.seq FROM held_back b JOIN ready r ON (r.limit_id, r.lane) = (b.limit_id, b.lane)
          WHERE (b.priority, b.round, b.due, b.seq) < (r.priority, r.round, r.due, r.seq)",
     ),
     (
@@ -363,12 +378,12 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
     ),
     (
         "a round of a job that is not in line there",
-        "SELECT f.seq FROM fair_place f LEFT JOIN (SELECT seq, round FROM ready UNION ALL SELECT seq, round FROM limit_line) p
+        "SELECT f.seq FROM fair_place f LEFT JOIN (SELECT seq, round FROM ready UNION ALL SELECT seq, round FROM held_back) p
          USING (seq) WHERE f.round IS NOT p.round",
     ),
     (
         "a place in a round that nobody knows of",
-        "SELECT seq FROM (SELECT seq, round FROM ready UNION ALL SELECT seq, round FROM limit_line)
+        "SELECT seq FROM (SELECT seq, round FROM ready UNION ALL SELECT seq, round FROM held_back)
          WHERE round > 0 AND seq NOT IN (SELECT seq FROM fair_place)",
     ),
     (
