@@ -16,6 +16,12 @@ struct Answer {
     sent: Moment,
 }
 
+impl Answer {
+    fn is_grant(&self) -> bool {
+        matches!(self.outcome, LeaseOutcome::Granted { .. })
+    }
+}
+
 impl Book {
     /// A request was answered: each wish in it by itself.
     pub(super) fn answered(&mut self, now: Now, number: u64, answer: Result<Vec<LeaseOutcome>, Fault>) {
@@ -58,8 +64,10 @@ impl Book {
         }
         match (&entry.stage, answer.kind) {
             (Stage::Had(_), Kind::Renew) => self.renewed(now, number, answer),
-            // What is not awaited any more is asked again under the same id.
-            (Stage::Wanted(_), Kind::Acquire) if is_awaited => self.acquired(now, number, answer),
+            // A grant that comes late is still one; whatever else comes late is asked again under the same id.
+            (Stage::Wanted(_), Kind::Acquire) if is_awaited || answer.is_grant() => {
+                self.acquired(now, number, answer);
+            }
             (Stage::Leaving(_), Kind::Acquire) if is_awaited => self.acquired_too_late(now, number, &answer),
             (Stage::Leaving(_), Kind::GiveBack) => self.given_back(number, &answer.outcome),
             _ => {}
@@ -97,6 +105,9 @@ impl Book {
         }
         let renew = sent.after(entry.beat.renew_after(chance));
         entry.stage = Stage::Had(Had { fence, since, until, sent, deadline, renew, doubtful: false });
+        // It may have been asked for again by now: what that brings is nothing new.
+        (entry.asked, entry.tries, entry.slow) = (None, 0, 0);
+        self.ready.remove(number);
         self.tally.held += 1;
         self.leave_line(number);
         self.out.push(Output::Granted { number, fence, until, deadline });

@@ -63,6 +63,29 @@ fn an_acquisition_whose_reply_was_lost_is_asked_again_under_the_same_id() {
 }
 
 #[test]
+fn a_grant_that_comes_too_late_to_be_waited_for_counts_while_it_can_be_believed() {
+    let mut desk = Desk::new();
+    desk.ask(1, "x", true);
+    desk.pass(secs(5.1));
+    assert_eq!(desk.sent.len(), 2, "it is asked for again");
+    let (first, _) = desk.sent.remove(0);
+    let (granted, until) = (Fence::from_number(1), desk.until());
+    let grant = || Ok(vec![LeaseOutcome::Granted { fence: granted, until }]);
+    let news = desk.put(Input::Answered(first, grant()));
+    let [Output::Granted { deadline: Some(deadline), .. }] = news[..] else { panic!("{news:?}") };
+    assert_eq!(deadline, Moment::from_start(secs(12.5)), "it counts from when it was sent");
+    let (second, _) = desk.sent.remove(0);
+    assert_eq!(desk.put(Input::Answered(second, grant())), []);
+    assert_eq!((desk.book.tally().held, desk.book.tally().waiting), (1, 0));
+
+    let mut desk = Desk::new();
+    desk.ask(1, "x", true);
+    desk.pass(secs(12.6));
+    let (first, _) = desk.sent.remove(0);
+    assert_eq!(desk.put(Input::Answered(first, grant())), []);
+}
+
+#[test]
 fn who_does_not_wait_is_told_of_a_fault_and_not_that_it_is_held() {
     let mut desk = Desk::new();
     desk.ask(1, "x", false);
