@@ -143,6 +143,10 @@ impl Keeper {
             }
             Command::Abandon(number) => {
                 self.step(Input::Abandon(number));
+                // Nobody hears the answer; and its line, kept, would keep this from ever being alone.
+                if let Some(kept) = self.kept.get_mut(&number) {
+                    kept.asker = None;
+                }
                 self.forget(number);
             }
             Command::LetGo(number) => self.step(Input::LetGo(number)),
