@@ -3,6 +3,7 @@ use tenure_core::{HostId, LeaseAct};
 use super::*;
 
 mod together;
+mod told;
 
 const TTL: Duration = Duration::from_secs(15);
 
