@@ -23,6 +23,9 @@ impl Writing<'_> {
 
     /// Notes that so many jobs of a queue were granted.
     pub(crate) fn granted_in_queue(&mut self, queue: &QueueName, jobs: usize) -> Result<()> {
+        if jobs == 0 {
+            return Ok(());
+        }
         let Some(meter) = self.memory.lanes.meter(self.conn, queue)? else { return Ok(()) };
         let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
         self.memory.lanes.set_bucket(queue, meter.started(jobs, self.now).bucket);

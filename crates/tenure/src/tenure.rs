@@ -49,8 +49,8 @@ impl Tenure {
         OpenOptions::new().open(url).await
     }
 
-    /// Uses this store, by its own clock. Nothing runs in the background: a test or a program of its
-    /// own kind calls [`Store`]'s `tend` when it wants.
+    /// Uses this store, by its own clock. Nothing runs in the background but what renews leases, once one is
+    /// taken: a test or a program of its own kind calls [`Store`]'s `tend` when it wants.
     #[must_use]
     pub fn on(store: Arc<dyn Store>, chance: Chance) -> Self {
         Self::assemble(store, chance, None)

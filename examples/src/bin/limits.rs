@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::{Draft, Error, Failed, Job, JobId, Limit, Rate, Run, Tenure, Worker};
@@ -27,7 +27,7 @@ struct Count {
 async fn mail(run: Run<Arc<Count>>, _job: Mail) -> Result<(), Failed> {
     let now = run.app().now.fetch_add(1, Ordering::SeqCst) + 1;
     run.app().most.fetch_max(now, Ordering::SeqCst);
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    run.sleep(Duration::from_millis(20)).await?;
     run.app().now.fetch_sub(1, Ordering::SeqCst);
     Ok(())
 }
@@ -71,9 +71,9 @@ async fn in_a_time(tenure: &Tenure) -> Result<(), Error> {
     tenure.limits().set("smtp", rate).await?;
     let accepted = tenure.enqueue_all(drafts(5).map(|draft| draft.limit_key("smtp"))).await?;
     let ids: Vec<JobId> = accepted.into_iter().map(|accepted| accepted.id()).collect();
-    let started = Instant::now();
+    let started = tenure.now();
     work(tenure, &ids).await?;
-    let kept = started.elapsed() >= Duration::from_millis(4 * 50);
+    let kept = tenure.now().since(started) >= Duration::from_millis(4 * 50);
     println!(
         "a rate: 5 jobs in {}",
         if kept { "no less than a fifth of a second" } else { "too short a time" }

@@ -105,6 +105,7 @@ impl<'a> Hold<'a> {
         let (name, ttl) = (self.name?, self.ttl?);
         self.by.check()?;
         let within = self.within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
+        let grace = tenure_core::delay_of("grace", self.grace)?;
         let started = self.tenure.clock().moment();
         let until =
             if waits { within } else { Some(within.filter(|span| !span.is_zero()).unwrap_or(ANSWER_WITHIN)) };
@@ -118,7 +119,7 @@ impl<'a> Hold<'a> {
         };
         let client = self.tenure.keeping().client(self.tenure)?;
         let waited = || self.tenure.clock().moment().since(started);
-        match client.ask(ask, self.grace).await {
+        match client.ask(ask, grace).await {
             Answer::Held(held) => Ok(Ok(held)),
             Answer::Refused(refusal) => Ok(Err(refusal)),
             Answer::Over(Some(Ok(refusal))) => {

@@ -75,13 +75,15 @@ struct Pen {
     one_by_one: usize,
     /// Whether a message may be in other hands.
     may_wait: bool,
+    /// Rounds in a row in which nothing that was handed out came next.
+    vain: u32,
 }
 
 impl<App: Send + Sync + 'static> Drain<App> {
     /// Writes until it shall stop.
     pub(crate) async fn write(&self, duty: Duty<App>) -> Result<(), Failed> {
         let pending = Pending::new(Arc::clone(&self.holding));
-        let mut pen = Pen { pending, ended: 0, one_by_one: 0, may_wait: true };
+        let mut pen = Pen { pending, ended: 0, one_by_one: 0, may_wait: true, vain: 0 };
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         loop {
             let pause = match self.round(&duty, &mut pen).await {
@@ -121,7 +123,9 @@ impl<App: Send + Sync + 'static> Drain<App> {
         }
         let batch = self.check(duty, pen, batch).await?;
         if batch.len() == 0 {
-            return Ok(());
+            // Each such round is a delivery, and those are bounded.
+            let pause = LOOKS_APART.saturating_mul(1 << pen.vain.min(16)).min(self.poll);
+            return Ok(duty.sleep(pause).await?);
         }
         let left = handle(&self.writer, &self.open, (duty, self.grace), batch, &mut pen.pending).await;
         match left {
@@ -190,7 +194,8 @@ impl<App: Send + Sync + 'static> Drain<App> {
 
     /// Gives back what does not come next.
     async fn check(&self, duty: &Duty<App>, pen: &mut Pen, mut batch: Batch) -> Result<Batch, Cut> {
-        let mine = batch.seqs();
+        let mine = batch.in_line();
+        let free = batch.len() - mine.len();
         let mut look = Look::new(&mine, pen.ended);
         let mut after = Some(tenure_store::Cursor::behind(pen.ended));
         while !look.done {
@@ -210,7 +215,8 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 break;
             }
         }
-        let too_soon = batch.split_off(look.intact);
+        let too_soon = batch.split_off(free + look.intact);
+        pen.vain = if batch.len() > 0 { 0 } else { pen.vain.saturating_add(1) };
         if too_soon.len() > 0 {
             give_back(too_soon, &mut pen.pending);
             pen.may_wait = true;

@@ -207,7 +207,7 @@ impl Book {
                     self.gone(number, Gone::Unheard(Fault::Closed));
                 }
             }
-            Stage::Lost { .. } => {}
+            Stage::Lost(_) => {}
         }
         self.place(number);
     }
