@@ -241,11 +241,13 @@ impl Book {
             return;
         };
         let (least, most) = (sent.since(last_got), got.since(last_sent));
+        // Of two requests that were under way at once, any may have been read first.
+        let together = last_got.since(sent);
         let margin = Duration::from_secs(1).max(most / 10);
         let (ahead, behind) = (shown.since(last_shown), last_shown.since(shown));
         let step = if ahead > most + margin {
             Some((ahead - most, true))
-        } else if ahead + margin < least || behind > margin {
+        } else if ahead + margin < least || behind > margin + together {
             Some((least + behind - ahead.min(least), false))
         } else {
             None

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::limits;
+use tenure_core::{LeaseRefusal, limits};
 use tenure_store::{Fault, Moment};
 
 use super::entry::{Entry, Leaving, Lost, Stage, Wanted};
@@ -152,10 +152,18 @@ impl Book {
     }
 
     pub(super) fn over(&mut self, now: Now, number: Number) {
+        let held_here = self.held_here(number).map(Ok);
         let Some(Entry { stage: Stage::Wanted(wanted), .. }) = self.entries.get_mut(&number) else { return };
-        let last = wanted.last.take();
+        let last = wanted.last.take().or(held_here);
         self.out.push(Output::Over { number, last });
         self.give_up(now, number);
+    }
+
+    /// What somebody is told who was not even asked for, because this program holds the name under the same id.
+    fn held_here(&self, number: Number) -> Option<LeaseRefusal> {
+        let entry = self.entries.get(&number)?;
+        let first = self.ids.get(&(entry.name.clone(), entry.id))?.front()?;
+        self.entries.get(first)?.refusal()
     }
 
     pub(super) fn gone(&mut self, number: Number, end: Gone) {

@@ -6,6 +6,7 @@ use crate::holding::Loss;
 
 mod asking;
 mod together;
+mod told;
 
 const TTL: Duration = Duration::from_secs(15);
 
