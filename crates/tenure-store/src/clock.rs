@@ -230,6 +230,7 @@ mod tests {
     }
 
     /// §B.9: the timer stood still while the host was suspended, and the clock did not.
+    #[expect(clippy::disallowed_methods, reason = "the clock of the timer alone is looked at")]
     #[tokio::test(start_paused = true)]
     async fn whoever_sleeps_through_a_suspend_wakes_soon_after_it() {
         let (clock, start) = (ManualClock::new(), tokio::time::Instant::now());
