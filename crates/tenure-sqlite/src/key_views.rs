@@ -75,22 +75,34 @@ fn info(key: Key, limit: &LimitRow) -> LimitInfo {
     }
 }
 
+/// A row of [`CHAIN`].
+struct Chain {
+    id: i64,
+    /// Whose turn it is, by its place in the order of acceptance and by its id.
+    turn: Option<i64>,
+    of: Option<[u8; 16]>,
+    passed: i64,
+}
+
+fn read_chain(row: &Row<'_>) -> Result<Chain> {
+    Ok(Chain { id: row.get(0)?, turn: row.get(1)?, of: row.get(2)?, passed: row.get(3)? })
+}
+
 /// A job's place among the jobs of its ordering key.
 pub(crate) fn ordered(conn: &Connection, job: &Job) -> Result<Option<Ordered>> {
     let Some(ordering) = job.terms.ordering.as_ref().filter(|_| !job.state.is_finished()) else {
         return Ok(None);
     };
-    let chain: Option<(i64, Option<i64>, Option<[u8; 16]>, i64)> = conn
-        .prepare_cached(CHAIN)?
-        .query_row([ordering.key.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-        .optional()?;
-    let Some((chain, turn, id, passed)) = chain else { return Ok(Some(Ordered { of: None, ahead: 0 })) };
+    let chain = conn.prepare_cached(CHAIN)?.query_row([ordering.key.as_str()], read_chain).optional()?;
+    let Some(Chain { id: chain, turn, of, passed }) = chain else {
+        return Ok(Some(Ordered { of: None, ahead: 0 }));
+    };
     let (seq, most) = (value::signed(job.seq), value::bound(SURROUNDING));
     let number = |row: &Row<'_>| row.get::<_, i64>(0);
     let ahead = i64::from(turn.is_some_and(|turn| turn < seq))
         + conn.prepare_cached(AHEAD_CHAINED)?.query_row([chain, seq, most, passed], number)?
         + conn.prepare_cached(AHEAD_ASIDE)?.query_row([chain, seq, most], number)?;
-    Ok(Some(Ordered { of: id.map(JobId::from_bytes), ahead: value::number(ahead.min(most))? }))
+    Ok(Some(Ordered { of: of.map(JobId::from_bytes), ahead: value::number(ahead.min(most))? }))
 }
 
 /// The limit of a job, and how it is used.
