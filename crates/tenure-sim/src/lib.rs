@@ -41,6 +41,7 @@ mod report;
 mod resource;
 mod rival;
 mod run;
+mod services;
 mod trace;
 mod weather;
 mod wire;

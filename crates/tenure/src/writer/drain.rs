@@ -75,13 +75,15 @@ struct Pen {
     one_by_one: usize,
     /// Whether a message may be in other hands.
     may_wait: bool,
+    /// Times in a row that what was handed out did not come next.
+    vain: u32,
 }
 
 impl<App: Send + Sync + 'static> Drain<App> {
     /// Writes until it shall stop.
     pub(crate) async fn write(&self, duty: Duty<App>) -> Result<(), Failed> {
         let pending = Pending::new(Arc::clone(&self.holding));
-        let mut pen = Pen { pending, ended: 0, one_by_one: 0, may_wait: true };
+        let mut pen = Pen { pending, ended: 0, one_by_one: 0, may_wait: true, vain: 0 };
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         loop {
             let pause = match self.round(&duty, &mut pen).await {
@@ -121,8 +123,9 @@ impl<App: Send + Sync + 'static> Drain<App> {
         }
         let batch = self.check(duty, pen, batch).await?;
         if batch.len() == 0 {
-            return Ok(());
+            return self.wait_in_vain(duty, pen).await;
         }
+        pen.vain = 0;
         let left = handle(&self.writer, &self.open, (duty, self.grace), batch, &mut pen.pending).await;
         match left {
             Left::Ended(messages) => pen.one_by_one = pen.one_by_one.saturating_sub(messages),
@@ -162,6 +165,15 @@ impl<App: Send + Sync + 'static> Drain<App> {
             }
             self.rest(duty, heard.something(), until.since(now).min(self.poll)).await?;
         }
+    }
+
+    /// Rests a little, and longer each time. Until when a message is in other hands is the store's time: a
+    /// host whose clock is ahead takes it for over, and would look again at once, again and again.
+    async fn wait_in_vain(&self, duty: &Duty<App>, pen: &mut Pen) -> Result<(), Cut> {
+        self.settle(duty, pen).await?;
+        let pause = LOOKS_APART.saturating_mul(1 << pen.vain.min(16)).min(self.poll);
+        pen.vain = pen.vain.saturating_add(1);
+        Ok(duty.sleep(pause).await?)
     }
 
     /// Settles what was decided and reserves what comes next, in one round trip.
