@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure::{Backoff, Draft, Job, Keep, Only, Retention, RetryPolicy};
+use tenure::{Backoff, Draft, Job, Keep, Only, Retention, RetryPolicy, Singleton};
 use tenure_core::{AfterJobs, Args, Head, IfFailed, JobId, LimitKey, OrderingKey, Terms};
 use tenure_store::Chance;
 
@@ -53,6 +53,23 @@ pub(crate) struct Work(pub(crate) Script);
 #[serde(transparent)]
 pub(crate) struct Chore(pub(crate) Script);
 
+/// Jobs whose attempts take a lease: of each part one runs at a time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Sole {
+    #[serde(flatten)]
+    pub(crate) script: Script,
+    part: u64,
+}
+
+impl Job for Sole {
+    const KIND: &'static str = "sole";
+    type Output = u64;
+
+    fn singleton() -> Option<Singleton> {
+        Some(Singleton::function().scope("{part}").lease(Duration::from_secs(4)))
+    }
+}
+
 impl Job for Work {
     const KIND: &'static str = "work";
     type Output = u64;
@@ -70,6 +87,8 @@ pub(crate) struct Ask {
     pub(crate) id: Option<JobId>,
     readable: bool,
     chore: bool,
+    /// Which part of a singleton it is, if it is one.
+    part: Option<u64>,
     queue: String,
     priority: i64,
     delay: Option<Duration>,
@@ -119,6 +138,7 @@ impl Ask {
             id: (!one_in(3)).then(new_id),
             readable: !one_in(40),
             chore: one_in(4),
+            part: (plan.services.sole && one_in(5)).then(|| chance.below(2)),
             queue,
             priority: i64::try_from(chance.below(5)).unwrap_or(0) - 2,
             delay: one_in(4).then(|| Duration::from_millis(chance.below(15_000))),
@@ -164,7 +184,7 @@ impl Ask {
     pub(crate) fn in_shared_queue(mut self, tenant: u64) -> Self {
         self.keys = Terms { share: format!("tenant-{tenant}").parse().ok(), ..Terms::default() };
         (self.queue, self.priority, self.delay) = (SHARED.to_owned(), 0, None);
-        (self.readable, self.chore, self.only) = (true, false, None);
+        (self.readable, self.chore, self.part, self.only) = (true, false, None, None);
         self
     }
 
@@ -172,6 +192,9 @@ impl Ask {
     pub(crate) fn draft(&self) -> Draft {
         let script = self.script.clone();
         let draft = match (self.readable, self.chore) {
+            (true, _) if self.part.is_some() => {
+                Draft::of(&Sole { script, part: self.part.unwrap_or_default() })
+            }
             (false, _) => Draft::raw(Work::KIND, &serde_json::json!({ "ask": script.ask, "how": "?" })),
             (true, false) => Draft::of(&Work(script)),
             (true, true) => Draft::of(&Chore(script)),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_store::{Clock, ManualClock};
+use tokio::sync::Notify;
 
 use crate::checks::{Checks, Violation};
 use crate::clock::{SimClock, since_start};
@@ -19,6 +20,7 @@ pub(crate) struct Book {
     store_clock: Arc<SimClock>,
     pages: Mutex<Pages>,
     companions: Mutex<Companions>,
+    broken: Notify,
 }
 
 struct Pages {
@@ -43,7 +45,8 @@ impl Book {
             violation: None,
             closed: false,
         };
-        Self { time: time.clone(), store_clock, pages: Mutex::new(pages), companions: Mutex::default() }
+        let (time, pages, companions) = (time.clone(), Mutex::new(pages), Mutex::default());
+        Self { time, store_clock, pages, companions, broken: Notify::new() }
     }
 
     /// Writes down what happens now.
@@ -60,6 +63,14 @@ impl Book {
         pages.probes.see(&entry);
         pages.violation = pages.checks.see(&entry);
         pages.closed = pages.violation.is_some();
+        if pages.closed {
+            self.broken.notify_one();
+        }
+    }
+
+    /// Resolves when a promise was broken: there is nothing more to see, and time may have come to a stop.
+    pub(crate) async fn until_broken(&self) {
+        self.broken.notified().await;
     }
 
     pub(crate) fn hit(&self, probe: Probe) {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tenure::{Error, Tenure};
 use tenure_core::JobId;
-use tenure_store::{Chance, Clock};
+use tenure_store::{Accepted, Chance, Clock};
 
 use crate::asks::Ask;
 use crate::history::{What, Who};
+use crate::host::as_app;
+use crate::services::{self, Letter};
 use crate::witness::row;
 use crate::world::World;
 
@@ -23,7 +25,9 @@ pub(crate) struct Client {
 
 impl Client {
     /// Asks for jobs as long as there are some to ask for, and goes on about what is open.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
+        let says_app = self.world.plan.services.clients_say_app;
+        self.tenure = as_app(self.tenure.clone(), says_app, &*self.clock).await;
         let plan = &self.world.plan;
         let clients = u32::try_from(plan.hosts * plan.clients).unwrap_or(1);
         let jobs = u32::try_from(plan.jobs).unwrap_or(1).max(1);
@@ -32,6 +36,9 @@ impl Client {
             self.clock.sleep(apart.mul_f64(2.0 * self.chance.fraction())).await;
             if self.chance.below(6) == 0 {
                 self.wait_for_one().await;
+            }
+            if self.world.plan.services.writer.is_some() && self.chance.below(6) == 0 {
+                self.write_letters().await;
             }
             let Some(batch) = self.next() else { continue };
             self.world.asks().trying += 1;
@@ -52,6 +59,22 @@ impl Client {
                 }
             }
             () = self.clock.sleep(Duration::from_secs(5)) => {}
+        }
+    }
+
+    /// Sends something to the single writer, once.
+    async fn write_letters(&self) {
+        if self.world.asks().made() >= self.world.plan.jobs {
+            return;
+        }
+        let draw = || Letter::draw(self.world.asks().next(), &self.chance);
+        let letters: Vec<Letter> = (0..1 + self.chance.below(4)).map(|_| draw()).collect();
+        let asks = letters.iter().map(|letter| letter.ask);
+        asks.clone().for_each(|ask| self.world.book.note(self.who, What::Asks { ask, id: None }));
+        if let Ok(ids) = services::send(&self.tenure, &letters).await {
+            for (ask, id) in asks.zip(ids) {
+                self.world.book.note(self.who, What::Told { ask, accepted: Accepted::New(id) });
+            }
         }
     }
 

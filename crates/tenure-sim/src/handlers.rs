@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tenure::{Failed, Run, Stopping};
 use tenure_core::{Fence, QueueName};
-use tenure_store::Clock;
+use tenure_store::{Chance, Clock};
 
-use crate::asks::{Chore, How, Script, Work};
+use crate::asks::{Chore, How, Script, Sole, Work};
 use crate::gate::Gate;
 use crate::history::{What, Who};
+use crate::holders::{Task, write_to};
 use crate::probes::Probe;
 use crate::world::World;
 
@@ -23,6 +24,7 @@ pub(crate) struct App {
     pub(crate) world: Arc<World>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) chance: Chance,
     pub(crate) slots: BTreeMap<QueueName, usize>,
     pub(crate) all_slots: usize,
 }
@@ -33,6 +35,21 @@ pub(crate) async fn work(run: Run<App>, job: Work) -> Result<u64, Failed> {
 
 pub(crate) async fn chore(run: Run<App>, job: Chore) -> Result<u64, Failed> {
     play(run, job.0).await
+}
+
+/// A job whose attempt holds a lease.
+pub(crate) async fn sole(run: Run<App>, job: Sole) -> Result<u64, Failed> {
+    let app = run.app();
+    let pass = run.singleton().cloned();
+    let task = pass.as_ref().map(|pass| Task::begin(app.who, &app.world, &app.gate, pass));
+    if let Some(pass) = &pass {
+        write_to(&app.world, app.who, &app.chance, pass);
+    }
+    let done = play(run.clone(), job.script).await;
+    if let (Some(task), Some(pass)) = (&task, &pass) {
+        task.go_on(pass);
+    }
+    done
 }
 
 async fn play(run: Run<App>, script: Script) -> Result<u64, Failed> {

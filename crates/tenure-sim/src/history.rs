@@ -201,6 +201,17 @@ pub enum What {
         /// How it stands.
         stands: Stands,
     },
+    /// The single writer begins to write messages.
+    Writes {
+        /// Its lease.
+        name: LeaseName,
+        /// Its ownership of that.
+        fence: Fence,
+        /// The messages.
+        seqs: Vec<u64>,
+        /// The messages that came before the first of them and have not ended.
+        before: Vec<u64>,
+    },
     /// A handler ended or was dropped.
     Left {
         /// The job.

@@ -115,14 +115,12 @@ impl Holder {
     async fn work(self, pass: Pass, span: Duration) {
         let is_deaf = self.chance.below(3) == 0;
         let mut left = span;
-        let task = Task::begin(&self, &pass);
+        let task = Task::begin(self.who, &self.world, &self.gate, &pass);
         while !left.is_zero() {
             let slice = left.min(SLICE);
             task.go_on(&pass);
             if self.chance.below(2) == 0 {
-                let write = Write { name: pass.name().clone(), id: pass.id(), fence: pass.fence() };
-                let under_way = Duration::from_millis(self.chance.below(4) * self.chance.below(1_500));
-                resource::send(&self.world, self.who, write, under_way);
+                write_to(&self.world, self.who, &self.chance, &pass);
             }
             if is_deaf {
                 self.clock.sleep(slice).await;
@@ -135,8 +133,15 @@ impl Holder {
     }
 }
 
+/// Writes to what a lease guards; it may take a while to get there.
+pub(crate) fn write_to(world: &Arc<World>, who: Who, chance: &Chance, pass: &Pass) {
+    let write = Write { name: pass.name().clone(), id: pass.id(), fence: pass.fence() };
+    let under_way = Duration::from_millis(chance.below(4) * chance.below(1_500));
+    resource::send(world, who, write, under_way);
+}
+
 /// Work under a lease; it ends whatever becomes of it.
-struct Task {
+pub(crate) struct Task {
     who: Who,
     world: Arc<World>,
     gate: Arc<Gate>,
@@ -145,14 +150,14 @@ struct Task {
 }
 
 impl Task {
-    fn begin(holder: &Holder, pass: &Pass) -> Self {
-        let (who, world, gate) = (holder.who, Arc::clone(&holder.world), Arc::clone(&holder.gate));
+    pub(crate) fn begin(who: Who, world: &Arc<World>, gate: &Arc<Gate>, pass: &Pass) -> Self {
+        let (world, gate) = (Arc::clone(world), Arc::clone(gate));
         let task = Self { who, world, gate, name: pass.name().clone(), fence: pass.fence() };
         task.note(Stands::Begins);
         task
     }
 
-    fn go_on(&self, pass: &Pass) {
+    pub(crate) fn go_on(&self, pass: &Pass) {
         if self.gate.is_open() {
             self.note(if pass.is_held() { Stands::Believes } else { Stands::KnowsLost });
         }

@@ -12,12 +12,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::client::Client;
 use crate::clock::SimClock;
 use crate::gate::Gate;
-use crate::handlers::{App, chore, work};
+use crate::handlers::{App, chore, sole, work};
 use crate::history::{What, Who, Why};
 use crate::holders::Holder;
 use crate::operator::Operator;
 use crate::plan::{QueuePlan, Weather};
 use crate::rival::Rival;
+use crate::services::{APP, with_services};
 use crate::wire::Wire;
 use crate::witness::Witness;
 use crate::world::World;
@@ -65,11 +66,12 @@ impl Host {
             world: Arc::clone(world),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             gate: Arc::clone(&gate),
+            chance: Chance::seeded(chance.bits()),
             slots: served(world, number).map(|queue| (name(&queue), queue.slots)).collect(),
             all_slots: world.plan.all_slots,
         };
         let (shutdown, told) = oneshot::channel();
-        let worker = tokio::spawn(run_worker(worker(&tenure, app, number), told, Arc::clone(world), who));
+        let worker = tokio::spawn(run_worker(tenure.clone(), app, number, told));
         let stop_within = world.plan.finish_within + world.plan.stop_grace + Duration::from_secs(4);
         let mut host = Self {
             who,
@@ -226,16 +228,37 @@ fn worker(tenure: &Tenure, app: App, number: usize) -> Worker<App> {
     for queue in served(&world, number) {
         worker = worker.queue_weighted(&queue.name, queue.slots, queue.weight);
     }
-    let worker = worker.job(work);
+    let worker = with_services(worker.job(work), plan);
+    let worker = if plan.services.sole { worker.job(sole) } else { worker };
     if number == 0 || world.chance(600 + number as u64).below(3) > 0 { worker.job(chore) } else { worker }
 }
 
-async fn run_worker(worker: Worker<App>, told: oneshot::Receiver<()>, world: Arc<World>, who: Who) {
+async fn run_worker(tenure: Tenure, app: App, number: usize, told: oneshot::Receiver<()>) {
+    let (world, who, clock) = (Arc::clone(&app.world), app.who, Arc::clone(&app.clock));
+    let mut told = std::pin::pin!(told);
+    let tenure = tokio::select! {
+        biased;
+        _ = &mut told => return world.book.note(who, What::Stopped { well: true }),
+        tenure = as_app(tenure, world.plan.services.needs_app(), &*clock) => tenure,
+    };
     let shutdown = async {
         let _ = told.await;
     };
-    let ended = worker.run(shutdown).await;
+    let ended = worker(&tenure, app, number).run(shutdown).await;
     world.book.note(who, What::Stopped { well: ended.is_ok() });
+}
+
+/// The same handle as an instance of the app; whoever is asked for it asks until it is answered.
+pub(crate) async fn as_app(tenure: Tenure, needs_app: bool, clock: &dyn Clock) -> Tenure {
+    if !needs_app {
+        return tenure;
+    }
+    loop {
+        match tenure.clone().as_app(APP, "the simulated program").await {
+            Ok(tenure) => return tenure,
+            Err(_) => clock.sleep(Duration::from_millis(500)).await,
+        }
+    }
 }
 
 fn name(queue: &QueuePlan) -> QueueName {

@@ -23,6 +23,8 @@
 //! assert_eq!(outcome.violation, None);
 //! ```
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a check looks at a few of the many things that happen")]
+
 mod asks;
 mod book;
 mod checks;
@@ -41,6 +43,7 @@ mod report;
 mod resource;
 mod rival;
 mod run;
+mod services;
 mod trace;
 mod weather;
 mod wire;

@@ -68,6 +68,7 @@ fn trace(seeds: std::ops::Range<u64>) -> ExitCode {
     for seed in seeds {
         let outcome = Setup { whole_trace: true, ..Setup::of(seed) }.run();
         println!("{}\n", report(&outcome));
+        // What failed has been told with all of its trace.
         if outcome.violation.is_some() {
             return ExitCode::FAILURE;
         }

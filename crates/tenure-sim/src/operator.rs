@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::{Error, Tenure};
-use tenure_core::StateName;
+use tenure_core::{Kind, StateName};
 use tenure_store::{Chance, ChangeOutcome, Clock, Filter};
 
 use crate::plan::{LimitPlan, limit};
@@ -79,7 +79,10 @@ impl Operator {
     /// All that a filter means, in bounded steps.
     async fn change_many(&self, queue: &str) -> Result<(), Error> {
         let jobs = self.tenure.jobs();
-        let of = |state| Filter { states: vec![state], ..Filter::default() };
+        // What is for the single writer is not moved about by everybody.
+        let kinds: Vec<Kind> =
+            ["work", "chore", "sole"].into_iter().filter_map(|kind| Kind::new(kind).ok()).collect();
+        let of = |state| Filter { states: vec![state], kinds: kinds.clone(), ..Filter::default() };
         match self.chance.below(4) {
             0 => jobs.move_all(of(StateName::Queued), queue).await,
             1 => jobs.reprioritise_all(of(StateName::Scheduled), -7).await,

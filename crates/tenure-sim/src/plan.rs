@@ -26,7 +26,21 @@ pub(crate) struct Plan {
     pub(crate) stop_grace: Duration,
     pub(crate) leases: LeasePlan,
     pub(crate) keys: KeyPlan,
+    pub(crate) services: ServicePlan,
     pub(crate) weather: Weather,
+}
+
+/// What runs once in the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct ServicePlan {
+    /// Whether something listens on one host at a time.
+    pub(crate) singleton: bool,
+    /// Whether attempts of one kind take a lease.
+    pub(crate) sole: bool,
+    /// How many messages the single writer takes at once, if there is one.
+    pub(crate) writer: Option<usize>,
+    /// Whether whoever enqueues says of which app it is.
+    pub(crate) clients_say_app: bool,
 }
 
 /// Which keys jobs share, and which limits there are. Most seeds have some of them.
@@ -120,6 +134,7 @@ impl Plan {
             stop_grace: ms(0, 3_000),
             leases: LeasePlan::draw(seed),
             keys,
+            services: ServicePlan::draw(seed),
             weather: Weather::draw(seed),
         }
     }
@@ -131,6 +146,20 @@ impl LeasePlan {
         let holders = if chance.below(3) == 0 { 0 } else { 1 + chance.below(2) };
         let holders = usize::try_from(holders).unwrap_or(0);
         Self { names: 1 + chance.below(4), holders, rivals: chance.below(2) == 0 }
+    }
+}
+
+impl ServicePlan {
+    fn draw(seed: u64) -> Self {
+        let chance = Chance::seeded(stream(seed, 10));
+        let rare = || chance.below(3) == 0;
+        let writer = rare().then(|| usize::try_from(1 + chance.below(4)).unwrap_or(1));
+        Self { singleton: rare(), sole: rare(), writer, clients_say_app: chance.below(2) == 0 }
+    }
+
+    /// Whether any of it needs an app.
+    pub(crate) fn needs_app(&self) -> bool {
+        self.singleton || self.sole || self.writer.is_some()
     }
 }
 

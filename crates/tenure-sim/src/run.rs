@@ -82,7 +82,13 @@ impl Setup {
         let store = (self.plant)(Arc::new(MemoryStore::new(clock)));
         let plan = Plan::draw(self.seed);
         let world = Arc::new(World::new(self.seed, plan, time, store, store_clock, Arc::clone(&book)));
-        let lived = runtime.block_on(live(Arc::clone(&world)));
+        let lived = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = book.until_broken() => Ok(()),
+                lived = live(Arc::clone(&world)) => lived,
+            }
+        });
         let simulated = book.now();
         let closed = book.close();
         drop(runtime);
@@ -189,6 +195,7 @@ async fn reasons(world: &World, rows: &[&Row]) -> Result<Vec<(u64, String)>, Fau
 /// The end: every worker stops in time, and what the store has is in order.
 async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     cluster.stop_all();
+    let alive = cluster.alive();
     while !cluster.have_all_stopped() && !world.book.is_closed() {
         world.time.sleep(BETWEEN_AUDITS).await;
         // Something happens, so that whoever should have ended by now is noticed.
@@ -196,7 +203,7 @@ async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     }
     world.tend().await?;
     world.audit().await?;
-    let held = world.held().await?;
+    let held = world.held(&alive).await?;
     world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited: Vec::new(), held });
     Ok(())
 }

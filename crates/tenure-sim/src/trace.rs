@@ -106,6 +106,12 @@ impl fmt::Display for What {
             Self::KnowsLost { seq, fence } => {
                 write!(f, "handler of #{seq} fence {fence} knows that it lost it")
             }
+            Self::Writes { name, fence, seqs, before } => {
+                write!(
+                    f,
+                    "writer {name} fence {fence} writes {seqs:?}, before which {before:?} have not ended"
+                )
+            }
             Self::Work { name, fence, stands } => write!(f, "work under {name} fence {fence}: {stands:?}"),
             Self::Left { seq, fence, done, .. } => {
                 write!(f, "handler of #{seq} fence {fence} {}", if *done { "ended" } else { "was dropped" })

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, Timestamp, Ttl};
+use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, StateName, Timestamp, Ttl};
 use tenure_store::{
-    Chance, Clock, Fault, Jobs, LeaseWish, Leases, LeasesAsk, ManualClock, Order, PageAsk, Store, Views,
+    Chance, Clock, Fault, Filter, Jobs, LeaseWish, Leases, LeasesAsk, ManualClock, Order, PageAsk, Store,
+    Views,
 };
 
 use crate::asks::Ask;
@@ -15,6 +16,7 @@ use crate::book::Book;
 use crate::clock::SimClock;
 use crate::history::{Row, What, Who};
 use crate::plan::{LimitPlan, Plan, stream};
+use crate::services;
 use crate::wire::Wire;
 use crate::witness::{Witness, row};
 
@@ -93,11 +95,36 @@ impl World {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases that somebody holds.
-    pub(crate) async fn held(&self) -> Result<Vec<LeaseName>, Fault> {
+    /// Leases that a host which is there took by the library, which gives back what it takes, and that are
+    /// held. What a host took that crashed lapses, or has to be broken; and what one lost while the store's
+    /// clock was ahead lasts until that clock has come there again.
+    pub(crate) async fn held(&self, alive: &[Who]) -> Result<Vec<LeaseName>, Fault> {
         let leases = self.store.leases(LeasesAsk::default()).await?.leases;
         let held = leases.into_iter().filter(|info| info.state.is_locked());
+        let steps = self.plan.weather.store_clock_steps;
+        let is_left =
+            |owner: &tenure_core::Ownership| is_of(&owner.by, alive) && (owner.ttl == Ttl::Endless || !steps);
+        let held = held.filter(|info| info.lease.held.as_ref().is_some_and(is_left));
         Ok(held.map(|info| info.lease.name).collect())
+    }
+
+    /// The messages to the single writer that came before this one, have their place in line, and have not
+    /// ended.
+    pub(crate) async fn letters_before(&self, first: u64) -> Result<Vec<u64>, Fault> {
+        let states = vec![StateName::Queued, StateName::Blocked, StateName::Running];
+        let queue = QueueName::new(&services::mailbox()).expect("it is short and plain");
+        let filter = Filter { states, queues: vec![queue], ..Filter::default() };
+        let (mut before, mut after) = (Vec::new(), None);
+        loop {
+            let (filter, order) = (filter.clone(), Order::OldestFirst);
+            let page = self.store.jobs(PageAsk { filter, order, after, at_most: 200 }).await?;
+            let in_line = page.jobs.iter().filter(|job| job.state.due() == Some(Timestamp::EPOCH));
+            before.extend(in_line.map(|job| job.seq).filter(|seq| *seq < first));
+            after = page.next;
+            if after.is_none() {
+                return Ok(before);
+            }
+        }
     }
 
     /// What the store's clock shows.
@@ -170,10 +197,9 @@ impl World {
     /// Breaks what somebody took for ever and may not be there any more to give back.
     pub(crate) async fn break_endless(&self, alive: &[Who]) -> Result<(), Fault> {
         let held = self.store.leases(LeasesAsk::default()).await?.leases;
-        let alive: Vec<String> = alive.iter().map(Who::to_string).collect();
         // What somebody took by the library and is there, it gives back itself.
-        let is_kept = |by: &Holder| by.host.is_some() && alive.contains(&by.who);
-        let is_endless = |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless && !is_kept(&owner.by);
+        let is_endless =
+            |owner: &tenure_core::Ownership| owner.ttl == Ttl::Endless && !is_of(&owner.by, alive);
         let endless = held.into_iter().filter(|info| info.lease.held.as_ref().is_some_and(is_endless));
         let by = Holder::named("the world");
         let (within, reason) = (Some(Duration::ZERO), "nobody waits for ever".to_owned());
@@ -199,6 +225,12 @@ impl World {
         while store.tend().await?.more {}
         Ok(())
     }
+}
+
+/// Whether one of these hosts took it by the library.
+fn is_of(by: &Holder, hosts: &[Who]) -> bool {
+    let first = by.who.split(' ').next().unwrap_or_default();
+    by.host.is_some() && hosts.iter().any(|who| who.to_string() == first)
 }
 
 /// Somebody waits.

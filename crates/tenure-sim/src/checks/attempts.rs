@@ -1,9 +1,9 @@
 //! Attempts and deliveries are counted and bounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::JobId;
-use tenure_store::ChangeOutcome;
+use tenure_core::{Fence, JobId, Next, Why};
+use tenure_store::{ChangeOutcome, Settled};
 
 use super::Check;
 use crate::history::{Changing, Entry, What};
@@ -15,6 +15,9 @@ pub(super) struct Attempts {
     deliveries: BTreeMap<u64, u32>,
     attempts: BTreeMap<u64, u32>,
     places: BTreeMap<JobId, u64>,
+    begun: BTreeSet<(u64, Fence)>,
+    /// Messages: what writes them is no handler.
+    messages: BTreeSet<u64>,
 }
 
 impl Check for Attempts {
@@ -34,7 +37,25 @@ impl Check for Attempts {
             let seq = self.places.get(id);
             seq.map(|seq| self.attempts.remove(seq));
         }
+        if let What::Began { seq, fence, .. } = &entry.what {
+            self.begun.insert((*seq, *fence));
+        }
+        if let What::Settled {
+            seq,
+            fence,
+            next: Next::Wait { why: Why::Retry, .. },
+            answer: Settled::Done(_),
+            ..
+        } = &entry.what
+            && !self.begun.contains(&(*seq, *fence))
+            && !self.messages.contains(seq)
+        {
+            return Err(format!("an attempt of #{seq} was spent, though its handler never began"));
+        }
         let What::Granted(grant) = &entry.what else { return Ok(()) };
+        if grant.queue.as_str().starts_with("writer.") {
+            self.messages.insert(grant.seq);
+        }
         if grant.attempt > grant.max_attempts {
             return Err(format!("#{} began attempt {} of {}", grant.seq, grant.attempt, grant.max_attempts));
         }

@@ -14,6 +14,7 @@ mod holders;
 mod joined;
 mod kept;
 mod ledger;
+mod letters;
 mod limits;
 mod lines;
 mod liveness;
@@ -25,6 +26,7 @@ mod orders;
 mod owners;
 mod pace;
 mod pauses;
+mod progress;
 mod settlements;
 mod shares;
 mod slots;
@@ -96,6 +98,8 @@ impl Checks {
                 Box::new(ledger::Ledger::default()),
                 Box::new(belief::Belief::default()),
                 Box::new(joined::Joined::default()),
+                Box::new(letters::Letters),
+                Box::new(progress::Progress::default()),
                 Box::new(liveness::Liveness),
             ],
         }

@@ -75,7 +75,7 @@ struct Pen {
     one_by_one: usize,
     /// Whether a message may be in other hands.
     may_wait: bool,
-    /// Rounds in a row in which nothing that was handed out came next.
+    /// Times in a row that what was handed out did not come next.
     vain: u32,
 }
 
@@ -123,9 +123,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
         }
         let batch = self.check(duty, pen, batch).await?;
         if batch.len() == 0 {
-            // Each such round is a delivery, and those are bounded.
-            let pause = LOOKS_APART.saturating_mul(1 << pen.vain.min(16)).min(self.poll);
-            return Ok(duty.sleep(pause).await?);
+            return self.wait_in_vain(duty, pen).await;
         }
         let left = handle(&self.writer, &self.open, (duty, self.grace), batch, &mut pen.pending).await;
         match left {
@@ -166,6 +164,14 @@ impl<App: Send + Sync + 'static> Drain<App> {
             }
             self.rest(duty, heard.something(), until.since(now).min(self.poll)).await?;
         }
+    }
+
+    /// Rests a little, and longer each time. Until when a message is in other hands is the store's time: a
+    /// host whose clock is ahead takes it for over, and would look again at once, again and again.
+    async fn wait_in_vain(&self, duty: &Duty<App>, pen: &mut Pen) -> Result<(), Cut> {
+        self.settle(duty, pen).await?;
+        let pause = LOOKS_APART.saturating_mul(1 << pen.vain.min(16)).min(self.poll);
+        Ok(duty.sleep(pause).await?)
     }
 
     /// Settles what was decided and reserves what comes next, in one round trip.
