@@ -39,6 +39,7 @@ mod keyed;
 mod keys;
 mod lanes;
 mod limit_keys;
+mod limit_line;
 mod limit_row;
 mod listing;
 mod merge;
