@@ -37,7 +37,7 @@ impl Writing<'_> {
             .query_row([lane, priority, round, due, seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.memory.lanes.count(lane, StateName::Queued, -1)?;
         if let Some(limit) = limit {
-            self.left_line_of_limit(limit, lane)?;
+            self.leave_queued(limit, lane, place)?;
         }
         self.conn.prepare_cached("DELETE FROM fair_place WHERE seq = ?1")?.execute([seq])?;
         self.put_in_diary_aside(lane, priority, seq, begun, error)?;

@@ -35,6 +35,7 @@ impl Writing<'_> {
         after: Option<tenure_store::Cursor>,
     ) -> Result<Changed> {
         // A walk is led by what the file says.
+        self.write_line()?;
         self.flush_keys()?;
         self.memory.lanes.flush(self.conn)?;
         let (order, now) = (Order::OldestFirst, self.now);

@@ -48,7 +48,7 @@ fn waits_for_room(conn: &Connection, key: &Key, job: &Job, lane: i64) -> Result<
     let round = conn.prepare_cached(ROUND)?.query_row([seq], |row| row.get(0)).optional()?.unwrap_or(0);
     let place = (job.priority.number(), round, due.as_micros(), seq);
     let (priority, round, due, seq) = place;
-    Ok(rooms.front.holds(place)
+    Ok(rooms.end_of_queued().is_none_or(|last| place > last)
         && conn.prepare_cached(WAITS_FOR_ROOM)?.exists([id, lane, priority, round, due, seq])?)
 }
 
@@ -97,7 +97,7 @@ impl Writing<'_> {
             State::Blocked { on: Block::Limit, .. } => {
                 let round = self.leave_round(stored)?;
                 if let Some(limit) = limit {
-                    self.leave_limit_line(limit, stored.lane, place_of(stored, due, round))?;
+                    self.leave_blocked(limit, stored.lane, place_of(stored, due, round))?;
                 }
                 Kept::Blocked
             }
@@ -107,9 +107,10 @@ impl Writing<'_> {
             }
             State::Waiting { .. } | State::Running { .. } | State::Finished { .. } => {
                 let round = self.leave_round(stored)?;
-                let kept = self.take_from_line_or_diary(stored, place_of(stored, due, round))?;
+                let place = place_of(stored, due, round);
+                let kept = self.take_from_line_or_diary(stored, place)?;
                 if let (Some(limit), Kept::InLine) = (limit, kept) {
-                    self.left_line_of_limit(limit, stored.lane)?;
+                    self.leave_queued(limit, stored.lane, place)?;
                 }
                 kept
             }

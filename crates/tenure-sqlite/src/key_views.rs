@@ -5,6 +5,7 @@ use tenure_core::{Bucket, End, Job, JobId, Key, Limit, Limited, Meter, Noticed, 
 use tenure_store::{LimitInfo, LimitPage};
 
 use crate::fault::unreadable;
+use crate::limit_line::START;
 use crate::limit_row::LimitRow;
 use crate::reserve::Place;
 use crate::rows::Stored;
@@ -12,7 +13,7 @@ use crate::views::{SURROUNDING, round_of_place};
 use crate::{code, limit_keys, value};
 
 pub(crate) const PAGE: &str =
-    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows FROM limit_key
+    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key
      WHERE key > ?1 ORDER BY key LIMIT ?2 + 0";
 /// How many jobs of a limit run that the next turn takes from their holders.
 pub(crate) const OVERHELD: &str = "SELECT count(*) FROM (SELECT 1 FROM standing INDEXED BY standing_lapse
@@ -21,11 +22,14 @@ pub(crate) const RUNNING: &str = "SELECT j.id FROM (
          SELECT seq FROM standing INDEXED BY standing_lapse
          WHERE state = 1 AND lapse > ?2 AND limit_id = ?1 ORDER BY seq LIMIT ?3 + 0
      ) s CROSS JOIN job j ON j.seq = s.seq ORDER BY s.seq";
-pub(crate) const AHEAD_QUEUED: &str = "SELECT count(*) FROM (SELECT 1 FROM ready INDEXED BY ready_limit
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) < (?3, ?4, ?5, ?6) LIMIT ?7 + 0)";
-pub(crate) const AHEAD_BLOCKED: &str = "SELECT count(*) FROM (SELECT 1 FROM limit_line
+pub(crate) const AHEAD_IN_LIMIT: &str = "SELECT count(*) FROM (SELECT 1 FROM limit_line
      WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) < (?3, ?4, ?5, ?6)
          AND (priority, round, due, seq) > (?8, ?9, ?10, ?11) LIMIT ?7 + 0)";
+pub(crate) const BLOCKING: &str =
+    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key
+     WHERE blocks = 1 ORDER BY id LIMIT ?1 + 0";
+pub(crate) const BLOCKED: &str = "SELECT seq FROM limit_line
+     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6) LIMIT ?7 + 0";
 const CHAIN: &str =
     "SELECT c.id, c.turn, j.id, c.passed FROM chain c LEFT JOIN job j ON j.seq = c.turn WHERE c.key = ?1";
 pub(crate) const AHEAD_CHAINED: &str =
@@ -121,22 +125,35 @@ pub(crate) fn limited(conn: &Connection, stored: &Stored, now: Timestamp) -> Res
         .collect::<Result<_>>()?;
     let meter = Meter { running: limit.running.saturating_sub(overheld), ..limit.meter() };
     let rooms = limit.rooms.iter().find(|rooms| rooms.lane == stored.lane);
-    let passed = rooms.and_then(|rooms| rooms.front.passed);
-    Ok(Some(Limited { meter, running, ahead: ahead_in_limit(conn, id, passed, stored)? }))
+    let last_gone = rooms.and_then(|rooms| rooms.last_gone);
+    Ok(Some(Limited { meter, running, ahead: ahead_in_limit(conn, id, last_gone, stored)? }))
 }
 
 /// How many jobs of a limit stand before this one in its line; 0 if it is not there.
-fn ahead_in_limit(conn: &Connection, id: i64, passed: Option<Place>, stored: &Stored) -> Result<u32> {
+fn ahead_in_limit(conn: &Connection, id: i64, last_gone: Option<Place>, stored: &Stored) -> Result<u32> {
     let Some((priority, round, due, seq)) = round_of_place(conn, stored)? else { return Ok(0) };
-    let (lane, most) = (stored.lane, value::bound(SURROUNDING));
-    // No priority is as small as this: nothing has been passed.
-    let (p, r, d, s) = passed.unwrap_or((i64::MIN, 0, 0, 0));
-    let number = |row: &Row<'_>| row.get::<_, i64>(0);
-    let queued = [id, lane, priority, round, due, seq, most];
-    let blocked = [id, lane, priority, round, due, seq, most, p, r, d, s];
-    let ahead = conn.prepare_cached(AHEAD_QUEUED)?.query_row(queued, number)?
-        + conn.prepare_cached(AHEAD_BLOCKED)?.query_row(blocked, number)?;
-    value::number(ahead.min(most))
+    let (p, r, d, s) = last_gone.unwrap_or(START);
+    let before = [id, stored.lane, priority, round, due, seq, value::bound(SURROUNDING), p, r, d, s];
+    let ahead = conn.prepare_cached(AHEAD_IN_LIMIT)?.query_row(before, |row| row.get::<_, i64>(0))?;
+    value::number(ahead)
+}
+
+/// Jobs that their limits block; so many at most.
+pub(crate) fn blocked_by_limits(conn: &Connection, most: i64) -> Result<Vec<i64>> {
+    let mut seqs = Vec::new();
+    let mut blocking = conn.prepare_cached(BLOCKING)?;
+    let mut blocked = conn.prepare_cached(BLOCKED)?;
+    let mut rows = blocking.query([most])?;
+    while let Some(row) = rows.next()? {
+        let (id, _, limit) = limit_keys::read_limit(row)?;
+        for rooms in limit.rooms.iter().filter(|rooms| rooms.blocked > 0) {
+            let (priority, round, due, seq) = rooms.end_of_queued().unwrap_or(START);
+            let behind = [id, rooms.lane, priority, round, due, seq, rooms.blocked];
+            let found = blocked.query_map(behind, |row| row.get(0))?;
+            seqs.extend(found.collect::<Result<Vec<i64>>>()?);
+        }
+    }
+    Ok(seqs)
 }
 
 /// The jobs that a job waits for.

@@ -244,6 +244,11 @@ impl Lanes {
         !self.fair.is_empty() && self.queues.get(name).is_some_and(|queue| queue.fair)
     }
 
+    /// The lanes whose jobs are served in rounds.
+    pub(crate) fn all_fair(&self) -> Vec<i64> {
+        self.fair.iter().flat_map(|name| self.of_queue(name, |_| true)).collect()
+    }
+
     /// Whether the jobs of any queue are served in rounds.
     pub(crate) fn has_fair(&self) -> bool {
         !self.fair.is_empty()

@@ -43,6 +43,7 @@ mod lanes;
 mod leases;
 mod ledger;
 mod limit_keys;
+mod limit_line;
 mod limit_row;
 mod listing;
 mod merge;

@@ -1,23 +1,21 @@
 //! Limits of limit keys: which of their due jobs there is room for.
 //!
-//! In each lane the due jobs of a key stand in one line. The first of them, as many as there is room for, are
-//! in the lane's line (`ready`), the others wait behind them (`limit_line`). Whatever touches a key is followed
-//! by a look at it, which moves jobs from the one to the other until that is so again.
+//! In each lane the due jobs of a key stand in one line (`limit_line`). The first of them, as many as there is
+//! room for, also stand in the lane's line (`ready`); the others are blocked. Whatever touches a key is followed
+//! by a look at it, which lets jobs in or pushes them out until that is so again.
 
 use rusqlite::{OptionalExtension, Result, Row, params};
-use tenure_core::{Bucket, Key, Limit, LimitKey, StateName, limits};
+use tenure_core::{Bucket, Key, Limit, LimitKey, limits};
 
 use crate::fault::unreadable;
-use crate::front::{Before, Front, READ_AHEAD};
-use crate::limit_row::{LimitRow, Rooms};
+use crate::limit_row::{LimitRow, READ_AHEAD};
 use crate::reserve::Place;
 use crate::value;
 use crate::writing::Writing;
 
-pub(crate) const FIND: &str =
-    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows FROM limit_key WHERE key = ?1";
+pub(crate) const FIND: &str = "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key WHERE key = ?1";
 const FIND_BY_ID: &str =
-    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows FROM limit_key WHERE id = ?1";
+    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key WHERE id = ?1";
 const MAKE: &str = "INSERT INTO limit_key (key) VALUES (?1)";
 const SET: &str = "UPDATE limit_key SET set_to = ?2 WHERE id = ?1";
 pub(crate) const KEEP: &str = "UPDATE limit_key
@@ -28,28 +26,8 @@ pub(crate) const GROWN: &str =
 pub(crate) const FIRST_GROWS: &str =
     "SELECT grows FROM limit_key WHERE grows IS NOT NULL ORDER BY grows LIMIT 1";
 
-const WAIT: &str = "INSERT INTO limit_line (limit_id, lane, priority, round, due, seq, begun)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-pub(crate) const LEAVE: &str = "DELETE FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND priority = ?3 AND round = ?4 AND due = ?5 AND seq = ?6";
-pub(crate) const LAST_QUEUED: &str = "SELECT priority, round, due, seq FROM ready INDEXED BY ready_limit
-     WHERE limit_id = ?1 AND lane = ?2
-     ORDER BY priority DESC, round DESC, due DESC, seq DESC LIMIT 1 OFFSET ?3 + 0";
-pub(crate) const FIRST: &str = "SELECT priority, round, due, seq, begun FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 ORDER BY priority, round, due, seq LIMIT ?3 + 0";
-pub(crate) const CUT: &str = "DELETE FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) <= (?3, ?4, ?5, ?6)";
-// The statements for many move all up to (or from) a place that was looked up before.
-pub(crate) const NEXT_BLOCKED: &str = "SELECT priority, round, due, seq FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 ORDER BY priority, round, due, seq LIMIT 1 OFFSET ?3 + 0";
-pub(crate) const LET_IN: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun, limit_id)
-     SELECT lane, priority, round, due, seq, begun, limit_id FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) <= (?3, ?4, ?5, ?6)";
-pub(crate) const PUSH_OUT: &str = "INSERT INTO limit_line (limit_id, lane, priority, round, due, seq, begun)
-     SELECT limit_id, lane, priority, round, due, seq, begun FROM ready INDEXED BY ready_limit
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) >= (?3, ?4, ?5, ?6)";
-pub(crate) const PUSHED_OUT: &str = "DELETE FROM ready INDEXED BY ready_limit
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) >= (?3, ?4, ?5, ?6)";
+/// Lists it, or not, among those that block jobs.
+const LIST: &str = "UPDATE limit_key SET blocks = ?2 WHERE id = ?1";
 
 impl Writing<'_> {
     /// The limit of this key, if there is one.
@@ -68,7 +46,7 @@ impl Writing<'_> {
         }))
     }
 
-    fn limit_for(&mut self, key: &Key) -> Result<i64> {
+    pub(crate) fn limit_for(&mut self, key: &Key) -> Result<i64> {
         if let Some(id) = self.limit_of(key)? {
             return Ok(id);
         }
@@ -128,62 +106,27 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// So many jobs of the limit, queued in this lane before, were granted.
-    pub(crate) fn granted_in_limit(&mut self, id: i64, lane: i64, jobs: u32) -> Result<()> {
+    /// A job of the limit, queued in this lane, was granted: as the first of those that were, or not.
+    pub(crate) fn granted_in_limit(
+        &mut self,
+        id: i64,
+        lane: i64,
+        place: Place,
+        is_first: bool,
+    ) -> Result<()> {
         let now = self.now;
         let limit = self.touch_limit(id)?;
-        let meter = limit.meter().started(jobs, now);
+        let meter = limit.meter().started(1, now);
         (limit.running, limit.bucket) = (meter.running, meter.bucket);
-        limit.room_in(lane).queued -= i64::from(jobs);
-        Ok(())
-    }
-
-    /// A due job of the limit joins its line in a lane.
-    pub(crate) fn join_limit(&mut self, key: &Key, lane: i64, place: Place, begun: bool) -> Result<()> {
-        let (id, now) = (self.limit_for(key)?, self.now);
-        let limit = self.touch_limit(id)?;
-        let room = i64::from(limit.meter().room(now));
-        let &mut Rooms { queued, blocked, .. } = limit.room_in(lane);
-        let fits = queued < room && blocked == 0;
-        // Those behind it are pushed out by the look that follows, if there are too many now.
-        if fits || (queued > 0 && place < self.last_queued(id, lane)?) {
-            self.touch_limit(id)?.room_in(lane).queued += 1;
-            return self.put_in_line(lane, place, begun, Some(id));
+        if !is_first {
+            return self.leave_queued(id, lane, place);
         }
-        let rooms = self.touch_limit(id)?.room_in(lane);
-        rooms.blocked += 1;
-        let before = rooms.front.join(place);
-        self.cut_limit_line(id, lane, before)?;
-        let (priority, round, due, seq) = place;
-        self.conn.prepare_cached(WAIT)?.execute(params![id, lane, priority, round, due, seq, begun])?;
-        self.memory.lanes.count(lane, StateName::Blocked, 1)
-    }
-
-    fn last_queued(&self, id: i64, lane: i64) -> Result<Place> {
-        self.conn.prepare_cached(LAST_QUEUED)?.query_row([id, lane, 0], read_place)
-    }
-
-    /// A job that was queued under the limit has been taken out of its lane's line.
-    pub(crate) fn left_line_of_limit(&mut self, id: i64, lane: i64) -> Result<()> {
-        self.touch_limit(id)?.room_in(lane).queued -= 1;
-        Ok(())
-    }
-
-    /// Takes a job that its limit blocks out of the limit's line.
-    pub(crate) fn leave_limit_line(&mut self, id: i64, lane: i64, place: Place) -> Result<()> {
-        let (priority, round, due, seq) = place;
-        self.conn.prepare_cached(LEAVE)?.execute([id, lane, priority, round, due, seq])?;
-        let rooms = self.touch_limit(id)?.room_in(lane);
-        rooms.blocked -= 1;
-        rooms.front.leave(place);
-        self.memory.lanes.count(lane, StateName::Blocked, -1)
-    }
-
-    fn cut_limit_line(&self, id: i64, lane: i64, before: Before<Place>) -> Result<()> {
-        if let Before::Cut((priority, round, due, seq)) = before {
-            self.conn.prepare_cached(CUT)?.execute([id, lane, priority, round, due, seq])?;
+        let rooms = limit.room_in(lane);
+        rooms.let_go(place);
+        match rooms.cut(READ_AHEAD) {
+            Some(last) => self.cut_limit_line(id, lane, last),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Sets the limit of a key, whatever its jobs say; or lets them say again.
@@ -205,36 +148,36 @@ impl Writing<'_> {
         self.settle_keys()
     }
 
-    /// Looks at limits in which time has made room.
-    pub(crate) fn notice_room(&mut self) -> Result<()> {
+    /// Looks at limits in which time has made room; answers at how many.
+    pub(crate) fn notice_room(&mut self) -> Result<usize> {
         if !self.memory.keyed.may_grow(self.conn)? {
-            return Ok(());
+            return Ok(0);
         }
         let grown = self
             .conn
             .prepare_cached(GROWN)?
             .query_map([self.now.as_micros(), value::bound(limits::SWEEP_ROWS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
-        for id in grown {
-            self.touch_limit(id)?;
+        for id in &grown {
+            self.touch_limit(*id)?;
             self.settle_keys()?;
         }
-        Ok(())
+        Ok(grown.len())
     }
 
     /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for.
     pub(crate) fn look_at_limit(&mut self, id: i64) -> Result<()> {
         let now = self.now;
-        let limit = self.touch_limit(id)?;
-        let room = i64::from(limit.meter().room(now));
-        for (lane, surplus) in limit.surpluses(room) {
+        let room = i64::from(self.touch_limit(id)?.meter().room(now));
+        // Each move sets one lane right.
+        while let Some((lane, surplus)) = self.limit(id)?.surplus(room) {
             match surplus {
                 1.. => self.push_out(id, lane, surplus)?,
                 _ => self.let_in(id, lane, -surplus)?,
             }
         }
-        for (lane, passed) in self.touch_limit(id)?.passed_wholly() {
-            self.cut_limit_line(id, lane, Before::Cut(passed))?;
+        if self.limit(id)?.is_idle() {
+            self.cut_limit_lines(id)?;
         }
         let limit = self.touch_limit(id)?;
         limit.settle(now);
@@ -245,68 +188,6 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Blocks the last so many that are queued in a lane.
-    pub(crate) fn push_out(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
-        let first @ (priority, round, due, seq) =
-            self.conn.prepare_cached(LAST_QUEUED)?.query_row([id, lane, jobs - 1], read_place)?;
-        let before = self.touch_limit(id)?.room_in(lane).front.join(first);
-        self.cut_limit_line(id, lane, before)?;
-        let from = [id, lane, priority, round, due, seq];
-        self.conn.prepare_cached(PUSH_OUT)?.execute(from)?;
-        self.conn.prepare_cached(PUSHED_OUT)?.execute(from)?;
-        self.memory.lanes.count(lane, StateName::Queued, -jobs)?;
-        self.moved_in_limit(id, lane, -jobs)
-    }
-
-    /// Queues the first so many that are blocked in a lane.
-    fn let_in(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
-        if jobs > READ_AHEAD {
-            return self.let_many_in(id, lane, jobs);
-        }
-        for _ in 0..jobs {
-            let (place, begun) = self.take_first_blocked(id, lane)?;
-            self.put_in_line(lane, place, begun, Some(id))?;
-        }
-        self.moved_in_limit(id, lane, jobs)
-    }
-
-    fn take_first_blocked(&mut self, id: i64, lane: i64) -> Result<(Place, bool)> {
-        let conn = self.conn;
-        let front = &mut self.touch_limit(id)?.room_in(lane).front;
-        if let Some(first) = front.take() {
-            return Ok(first);
-        }
-        let passed = front.passed.take();
-        self.cut_limit_line(id, lane, passed.map_or(Before::Nothing, Before::Cut))?;
-        let read = conn
-            .prepare_cached(FIRST)?
-            .query_map([id, lane, READ_AHEAD], |row| Ok((read_place(row)?, row.get(4)?)))?
-            .collect::<Result<Vec<_>>>()?;
-        let front = &mut self.touch_limit(id)?.room_in(lane).front;
-        front.read_ahead(read);
-        front.take().ok_or_else(|| unreadable(format_args!("limit {id}, which blocks fewer than it says")))
-    }
-
-    fn let_many_in(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
-        let passed =
-            std::mem::replace(&mut self.touch_limit(id)?.room_in(lane).front, Front::new(None)).passed;
-        self.cut_limit_line(id, lane, passed.map_or(Before::Nothing, Before::Cut))?;
-        let last @ (priority, round, due, seq) =
-            self.conn.prepare_cached(NEXT_BLOCKED)?.query_row([id, lane, jobs - 1], read_place)?;
-        self.conn.prepare_cached(LET_IN)?.execute([id, lane, priority, round, due, seq])?;
-        self.cut_limit_line(id, lane, Before::Cut(last))?;
-        self.news.due = true;
-        self.memory.lanes.count(lane, StateName::Queued, jobs)?;
-        self.moved_in_limit(id, lane, jobs)
-    }
-
-    fn moved_in_limit(&mut self, id: i64, lane: i64, into_line: i64) -> Result<()> {
-        let rooms = self.touch_limit(id)?.room_in(lane);
-        rooms.queued += into_line;
-        rooms.blocked -= into_line;
-        self.memory.lanes.count(lane, StateName::Blocked, -into_line)
-    }
-
     /// Writes what changed.
     pub(crate) fn flush_limits(&mut self) -> Result<()> {
         let changed = self.memory.keyed.limits.take_changed();
@@ -315,7 +196,7 @@ impl Writing<'_> {
         }
         let mut keep = self.conn.prepare_cached(KEEP)?;
         for id in changed {
-            let Some(limit) = self.memory.keyed.limits.get(id) else { continue };
+            let Some(limit) = self.memory.keyed.limits.peek(id) else { continue };
             if limit.is_idle() {
                 self.conn.prepare_cached(DROP)?.execute([id])?;
                 self.memory.keyed.limits.remove(id);
@@ -330,6 +211,10 @@ impl Writing<'_> {
                 value::to_json(&limit.rooms)?,
                 limit.grows.map(|at| at.as_micros()),
             ])?;
+            if limit.is_listed != limit.blocks() {
+                limit.is_listed = limit.blocks();
+                self.conn.prepare_cached(LIST)?.execute(params![id, limit.is_listed])?;
+            }
         }
         Ok(())
     }
@@ -345,11 +230,8 @@ pub(crate) fn read_limit(row: &Row<'_>) -> Result<(i64, Key, LimitRow)> {
         bucket: Bucket(value::instant(row, 6)?),
         rooms: value::maybe_json(row, 7)?.unwrap_or_default(),
         grows: value::maybe_instant(row, 8)?,
+        is_listed: row.get(9)?,
         is_touched: false,
     };
     Ok((row.get(0)?, value::key(row, 1)?, limit))
-}
-
-fn read_place(row: &Row<'_>) -> Result<Place> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }

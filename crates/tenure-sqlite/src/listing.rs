@@ -13,7 +13,7 @@ use tenure_store::{Cursor, Filter, Order};
 
 use crate::front::READ_AHEAD;
 use crate::rows::{Stored, by_seq, stored};
-use crate::value;
+use crate::{key_views, value};
 
 const CHUNK: i64 = 64;
 
@@ -25,10 +25,9 @@ pub(crate) const BY_TROUBLE: &str = "SELECT seq FROM standing
 pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ? + 0";
 pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ? + 0";
 pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ? + 0";
-pub(crate) const BLOCKED: [&str; 3] = [
+pub(crate) const BLOCKED: [&str; 2] = [
     "SELECT DISTINCT seq FROM dependency INDEXED BY dependency_seq LIMIT ? + 0",
     "SELECT seq FROM chained LIMIT ? + 0",
-    "SELECT seq FROM limit_line LIMIT ? + 0",
 ];
 
 /// A lane with as much of its counters as chooses a source.
@@ -226,7 +225,7 @@ fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Opti
         return Ok(None);
     }
     let most = value::bound(limits::PAGE_EXAMINED);
-    // Before each one that is blocked a front of those may lie that are so no more.
+    // Before each one that waits for its turn a front of those may lie that do so no more.
     let most_blocked = most * (READ_AHEAD + 1);
     let mut seqs = Vec::new();
     let mut read = |sql: &str, key: &[i64]| -> Result<()> {
@@ -243,6 +242,9 @@ fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Opti
     }
     if running {
         read(RUNNING, &[most])?;
+    }
+    if blocked {
+        seqs.extend(key_views::blocked_by_limits(conn, most)?);
     }
     // A job that waits for others may also stand in the way of those behind it.
     seqs.sort_unstable();

@@ -1,7 +1,7 @@
 //! The place of a waiting job: in line if it is due, in the diary if it is due later, nowhere while it is
 //! blocked by something else than its limit.
 
-use rusqlite::{Result, params};
+use rusqlite::{Result, params, params_from_iter};
 use tenure_core::{Priority, State, StateName, Timestamp};
 
 use crate::reserve::Place;
@@ -11,11 +11,37 @@ use crate::writing::Writing;
 
 pub(crate) const IN_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun, limit_id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+/// As many as [`AT_ONCE`].
+pub(crate) const MANY_IN_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun, limit_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?),
+         (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)";
 const IN_DIARY: &str =
     "INSERT INTO later (lane, priority, due, seq, begun, singly) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 pub(crate) const OUT_OF_LINE: &str = "DELETE FROM ready
      WHERE lane = ?1 AND priority = ?2 AND round = ?3 AND due = ?4 AND seq = ?5";
 pub(crate) const OUT_OF_DIARY: &str = "DELETE FROM later WHERE due = ?1 AND seq = ?2";
+
+/// Jobs that are written into lines with one statement.
+const AT_ONCE: usize = 8;
+/// Most that have joined lines and are not written.
+const UNWRITTEN: usize = 64;
+
+/// A job that has joined its lane's line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Joined {
+    lane: i64,
+    place: Place,
+    begun: bool,
+    limit: Option<i64>,
+}
+
+impl Joined {
+    fn columns(&self) -> [Option<i64>; 7] {
+        let (priority, round, due, seq) = self.place;
+        let begun = i64::from(self.begun);
+        [Some(self.lane), Some(priority), Some(round), Some(due), Some(seq), Some(begun), self.limit]
+    }
+}
 
 /// Where a waiting job is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +80,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Puts a due job into its lane's line and counts it there.
+    /// Puts a due job into its lane's line and counts it there. It is written with others that join in the same
+    /// transaction, before anybody looks at the line ([`Writing::write_line`]).
     pub(crate) fn put_in_line(
         &mut self,
         lane: i64,
@@ -62,10 +89,32 @@ impl Writing<'_> {
         begun: bool,
         limit: Option<i64>,
     ) -> Result<()> {
-        let (priority, round, due, seq) = place;
-        self.conn.prepare_cached(IN_LINE)?.execute(params![lane, priority, round, due, seq, begun, limit])?;
+        self.line.push(Joined { lane, place, begun, limit });
+        if self.line.len() >= UNWRITTEN {
+            self.write_line()?;
+        }
         self.news.due = true;
         self.memory.lanes.count(lane, StateName::Queued, 1)
+    }
+
+    /// Writes who has joined lines.
+    pub(crate) fn write_line(&mut self) -> Result<()> {
+        if self.line.is_empty() {
+            return Ok(());
+        }
+        let joined = std::mem::take(&mut self.line);
+        let (many, few) = joined.as_chunks::<AT_ONCE>();
+        if !many.is_empty() {
+            let mut statement = self.conn.prepare_cached(MANY_IN_LINE)?;
+            for these in many {
+                statement.execute(params_from_iter(these.iter().flat_map(Joined::columns)))?;
+            }
+        }
+        let mut statement = self.conn.prepare_cached(IN_LINE)?;
+        for one in few {
+            statement.execute(params_from_iter(one.columns()))?;
+        }
+        Ok(())
     }
 
     /// Lets a job wait for its time and counts it there.
@@ -95,6 +144,7 @@ impl Writing<'_> {
     }
 
     pub(crate) fn take_from_line_or_diary(&mut self, stored: &Stored, place: Place) -> Result<Kept> {
+        self.write_line()?;
         let (priority, round, due, seq) = place;
         let lane = stored.lane;
         if self.conn.prepare_cached(OUT_OF_LINE)?.execute([lane, priority, round, due, seq])? > 0 {

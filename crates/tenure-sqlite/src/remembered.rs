@@ -1,7 +1,7 @@
 //! Rows that the writer keeps in mind, so that a transaction reads and writes each of them at most once.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// Rows in mind beyond which all are forgotten: a program may use more keys than there is memory for.
 const MOST: usize = 50_000;
@@ -9,7 +9,7 @@ const MOST: usize = 50_000;
 /// Rows of one table, by id and by key. A row that was changed stays until it is written.
 #[derive(Debug)]
 pub(crate) struct Remembered<K, R> {
-    rows: HashMap<i64, Known<K, R>>,
+    rows: HashMap<i64, Known<K, R>, BuildHasherDefault<OfId>>,
     ids: HashMap<K, i64>,
     /// In the order in which they were changed first.
     changed: Vec<i64>,
@@ -26,7 +26,26 @@ struct Known<K, R> {
 
 impl<K, R> Default for Remembered<K, R> {
     fn default() -> Self {
-        Self { rows: HashMap::new(), ids: HashMap::new(), changed: Vec::new(), changes: 0 }
+        Self { rows: HashMap::default(), ids: HashMap::new(), changed: Vec::new(), changes: 0 }
+    }
+}
+
+/// Spreads ids that the file gave in turn. They are looked up many times for each job, and nobody from outside
+/// chooses them.
+#[derive(Debug, Default)]
+struct OfId(u64);
+
+impl Hasher for OfId {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_i64(i64::from(*byte)));
+    }
+
+    fn write_i64(&mut self, id: i64) {
+        self.0 = (self.0 ^ id.cast_unsigned()).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) const BEGIN: &str = "INSERT INTO standing
          started = excluded.started, holder = excluded.holder, progress = NULL, limit_id = excluded.limit_id";
 pub(crate) const CUT: &str = "DELETE FROM ready
      WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6";
+pub(crate) const LEFT: &str =
+    "SELECT 1 FROM ready WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) LIMIT 1";
 const BEGUN: &str = "SELECT fence, attempt, delivery, failure FROM standing WHERE seq = ?1";
 
 /// What a job that has been claimed before brings along.
@@ -112,6 +114,7 @@ impl Writing<'_> {
         at_most: usize,
         granted: &mut Granted,
     ) -> Result<bool> {
+        self.write_line()?;
         let stretches = match lanes {
             [lane] => vec![(*lane, at_most)],
             _ => self.first_of(lanes, at_most)?,
@@ -172,7 +175,7 @@ impl Writing<'_> {
     ) -> Result<Option<Stop>> {
         let (now, until) = (self.now, self.now.after(ask.ttl));
         let (before, mut last, mut stop) = (granted.jobs.len(), None, None);
-        let mut taken = Taken::default();
+        let (mut taken, mut limited) = (Taken::default(), Vec::new());
         {
             let mut line = self.conn.prepare_cached(LINE)?;
             let mut begun = self.conn.prepare_cached(BEGUN)?;
@@ -195,6 +198,7 @@ impl Writing<'_> {
                         stop = Some(Stop::NoRoom);
                         break;
                     }
+                    limited.push((limit, here));
                 }
                 self.remember(&job, lane, limit)?;
                 last = Some(here);
@@ -202,14 +206,24 @@ impl Writing<'_> {
                 granted.jobs.push(Reserved::granted(job));
             }
         }
-        if let Some(last) = last {
-            self.cut(ask, lane, last, until)?;
-            self.count_granted(lane, &granted.jobs[before..])?;
-        }
-        for (limit, lane, jobs) in taken.all() {
-            self.granted_in_limit(limit, lane, jobs)?;
+        let Some(last) = last else { return Ok(stop) };
+        self.cut(ask, lane, last, until)?;
+        self.count_granted(lane, &granted.jobs[before..])?;
+        if !limited.is_empty() {
+            self.granted_in_limits(lane, last, &limited)?;
         }
         Ok(stop)
+    }
+
+    /// Notes that these jobs of a lane, up to the last place, were granted under their limits.
+    fn granted_in_limits(&mut self, lane: i64, last: Place, limited: &[(i64, Place)]) -> Result<()> {
+        let (priority, round, due, seq) = last;
+        // A clock that was stepped back leaves some in line that are not due any more.
+        let is_passed_wholly = !self.conn.prepare_cached(LEFT)?.exists([lane, priority, round, due, seq])?;
+        for (limit, place) in limited {
+            self.granted_in_limit(*limit, lane, *place, is_passed_wholly)?;
+        }
+        Ok(())
     }
 
     /// Keeps in mind what makes the end of a granted job cheap.

@@ -19,11 +19,15 @@ pub(crate) const LAST_DUE: &str = "SELECT due, seq FROM
 pub(crate) const COUNT_DUE: &str =
     "SELECT lane, singly, count(*) FROM later WHERE (due, seq) <= (?1, ?2) GROUP BY lane, singly";
 pub(crate) const INTO_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun)
-     SELECT lane, priority, 0, due, seq, begun FROM later WHERE (due, seq) <= (?1, ?2) AND singly = 0";
-/// Those that are given their places one by one, in the order in which they came due. With any fair queue
-/// there is, all are.
+     SELECT lane, priority, 0, due, seq, begun FROM later
+     WHERE (due, seq) <= (?1, ?2) AND singly = 0 AND lane NOT IN (SELECT value FROM json_each(?3))";
+/// Those that are given their places one by one, in the order in which they came due.
 pub(crate) const SINGLY: &str = "SELECT seq, lane, priority, begun FROM later
-     WHERE (due, seq) <= (?1, ?2) AND (singly OR ?3) ORDER BY due, seq";
+     WHERE (due, seq) <= (?1, ?2) AND (singly OR lane IN (SELECT value FROM json_each(?3))) ORDER BY due, seq";
+/// The lanes of those that have a share.
+pub(crate) const SHARED: &str = "SELECT l.lane FROM later l CROSS JOIN job j ON j.seq = l.seq
+     WHERE (l.due, l.seq) <= (?1, ?2) AND l.singly
+         AND CASE WHEN json_valid(j.terms) THEN j.terms ->> '$.share' END IS NOT NULL";
 pub(crate) const OUT_OF_DIARY: &str = "DELETE FROM later WHERE (due, seq) <= (?1, ?2)";
 
 /// What a sweep did.
@@ -50,8 +54,9 @@ impl Writing<'_> {
     pub(crate) fn sweep(&mut self) -> Result<Swept> {
         let freed = self.notice_ended()?;
         let (lapsed, due) = (self.take_lapsed()?, self.line_up()?);
-        self.notice_room()?;
-        let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || self.has_unnoticed()?;
+        let grown = self.notice_room()?;
+        let is_cut_short = [lapsed, due, grown].into_iter().any(|rows| rows >= limits::SWEEP_ROWS);
+        let more = is_cut_short || self.has_unnoticed()?;
         if lapsed + due > 0 {
             self.news.due = true;
         }
@@ -108,31 +113,47 @@ impl Writing<'_> {
             .prepare_cached(COUNT_DUE)?
             .query_map(last, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<Vec<(i64, bool, i64)>>>()?;
-        let all_singly = self.memory.lanes.has_fair();
+        let fair = self.fair_lanes(last, &counts)?;
         let mut moved = 0;
-        for (lane, singly, jobs) in &counts {
+        for (lane, is_single, jobs) in &counts {
             moved += usize::try_from(*jobs).unwrap_or(0);
             self.memory.lanes.count(*lane, StateName::Scheduled, -jobs)?;
-            if !singly && !all_singly {
+            if !is_single && !fair.contains(lane) {
                 self.memory.lanes.count(*lane, StateName::Queued, *jobs)?;
             }
         }
-        let some_singly = all_singly || counts.iter().any(|(_, singly, _)| *singly);
-        let singly = if some_singly { self.came_due_singly(last, all_singly)? } else { Vec::new() };
-        if !all_singly {
-            self.conn.prepare_cached(INTO_LINE)?.execute(last)?;
-        }
+        let some_singly = !fair.is_empty() || counts.iter().any(|(_, is_single, _)| *is_single);
+        let fair = value::to_json(&fair)?;
+        let singly = if some_singly { self.came_due_singly(last, &fair)? } else { Vec::new() };
+        let (due, seq) = last;
+        self.conn.prepare_cached(INTO_LINE)?.execute(params![due, seq, fair])?;
         self.conn.prepare_cached(OUT_OF_DIARY)?.execute(last)?;
-        for job in singly {
-            self.line_up_singly(&job)?;
+        for job in &singly {
+            self.line_up_singly(job)?;
         }
         Ok(moved)
     }
 
-    fn came_due_singly(&self, (due, seq): (i64, i64), all: bool) -> Result<Vec<CameDue>> {
+    /// The lanes of queues that are fair, or become so by a job that came due. There, jobs join one by one, for
+    /// their order is not that of their due alone, and those that join before their queue is fair differ.
+    fn fair_lanes(&self, last: (i64, i64), counts: &[(i64, bool, i64)]) -> Result<Vec<i64>> {
+        let mut fair = self.memory.lanes.all_fair();
+        if counts.iter().any(|(_, is_single, _)| *is_single) {
+            let mut shared = self.conn.prepare_cached(SHARED)?;
+            let shared = shared.query_map(last, |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
+            for lane in shared {
+                if !fair.contains(&lane) {
+                    fair.extend(self.memory.lanes.of_queue(&self.memory.lanes.get(lane)?.queue, |_| true));
+                }
+            }
+        }
+        Ok(fair)
+    }
+
+    fn came_due_singly(&self, (due, seq): (i64, i64), fair: &str) -> Result<Vec<CameDue>> {
         self.conn
             .prepare_cached(SINGLY)?
-            .query_map(params![due, seq, all], |row| {
+            .query_map(params![due, seq, fair], |row| {
                 let (seq, lane) = (row.get(0)?, row.get(1)?);
                 Ok(CameDue { seq, lane, priority: row.get(2)?, begun: row.get(3)? })
             })?

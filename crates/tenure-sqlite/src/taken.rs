@@ -29,11 +29,6 @@ impl Taken {
     pub(crate) fn of(&self, limit: i64, lane: i64) -> u32 {
         self.jobs.get(&(limit, lane)).copied().unwrap_or(0)
     }
-
-    /// All of it: limit, lane and how many jobs.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (i64, i64, u32)> {
-        self.jobs.iter().map(|((limit, lane), jobs)| (*limit, *lane, *jobs))
-    }
 }
 
 #[cfg(test)]
@@ -46,6 +41,5 @@ mod tests {
         assert!(taken.take(1, 7, 2) && taken.take(1, 8, 2) && !taken.take(1, 7, 2) && !taken.take(1, 9, 2));
         assert!(taken.take(2, 7, 1));
         assert_eq!((taken.of(1, 7), taken.of(1, 9), taken.surplus.clone()), (1, 0, vec![1]));
-        assert_eq!(taken.all().collect::<Vec<_>>(), [(1, 7, 1), (1, 8, 1), (2, 7, 1)]);
     }
 }

@@ -7,6 +7,7 @@ use tenure_store::{Bulletin, Event, Happening};
 use crate::grants::Grants;
 use crate::keyed::{Keyed, KeyedMark};
 use crate::lanes::{Lanes, LanesMark};
+use crate::place::Joined;
 use crate::value;
 
 /// What the writer keeps in mind between transactions. All of it can be read again from the file.
@@ -36,6 +37,8 @@ pub(crate) struct Writing<'w> {
     pub news: News,
     /// Whether this transaction has made a lease free.
     frees: bool,
+    /// Who has joined lines and is not written there.
+    pub line: Vec<Joined>,
 }
 
 /// What to tell once the transaction is durable.
@@ -123,11 +126,12 @@ impl<'w> Writing<'w> {
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;
         }
-        Ok(Self { conn, memory, now, news, frees: false })
+        Ok(Self { conn, memory, now, news, frees: false, line: Vec::new() })
     }
 
     /// Writes what is written once a transaction.
     pub(crate) fn finish(mut self) -> Result<News> {
+        self.write_line()?;
         self.flush_keys()?;
         self.memory.keyed.trim();
         self.memory.lanes.flush(self.conn)?;
@@ -219,6 +223,7 @@ impl<'w> Writing<'w> {
     /// Begins something that may have to be undone within the transaction.
     pub(crate) fn mark(&mut self) -> Result<Mark> {
         // What is written before it need not be had back from memory.
+        self.write_line()?;
         self.flush_keys()?;
         self.conn.prepare_cached("SAVEPOINT batch")?.execute(params![])?;
         let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
@@ -237,6 +242,7 @@ impl<'w> Writing<'w> {
         self.conn.execute_batch("ROLLBACK TO batch; RELEASE batch")?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
         self.memory.keyed.back_to(mark.keyed);
+        self.line.clear();
         self.memory.last_seq = mark.last_seq;
         self.news.events.truncate(mark.events);
         Ok(())

@@ -230,12 +230,17 @@ const BESIDE: &str = "
         j.terms ->> '$.ordering.key' AS ordering, j.terms ->> '$.limit.key' AS limited
         FROM job j LEFT JOIN standing s USING (seq);
     CREATE TEMP VIEW rooms AS SELECT l.id, r.value ->> 0 AS lane, r.value ->> 1 AS queued, r.value ->> 2 AS blocked,
-        ifnull(r.value ->> '$[3][0]', -1000) AS p, ifnull(r.value ->> '$[3][1]', 0) AS r,
-        ifnull(r.value ->> '$[3][2]', 0) AS d, ifnull(r.value ->> '$[3][3]', 0) AS s,
+        r.value ->> 3 AS gone, r.value -> 4 AS last_gone, r.value -> 5 AS last_queued,
         iif(l.set_to IS NULL, l.said, l.set_to ->> '$.most') AS most, l.set_to ->> '$.rate' AS rate, l.running
         FROM limit_key l, json_each(l.lanes) r;
-    CREATE TEMP VIEW held_back AS SELECT b.* FROM limit_line b JOIN rooms r ON (r.id, r.lane) = (b.limit_id, b.lane)
-        WHERE (b.priority, b.round, b.due, b.seq) > (r.p, r.r, r.d, r.s);
+    CREATE TEMP VIEW lined AS SELECT b.*, CASE
+            WHEN (b.priority, b.round, b.due, b.seq) <=
+                (last_gone ->> 0, last_gone ->> 1, last_gone ->> 2, last_gone ->> 3) THEN 'gone'
+            WHEN (b.priority, b.round, b.due, b.seq) <=
+                (last_queued ->> 0, last_queued ->> 1, last_queued ->> 2, last_queued ->> 3) THEN 'queued'
+            ELSE 'blocked' END AS part
+        FROM limit_line b JOIN rooms r ON (r.id, r.lane) = (b.limit_id, b.lane);
+    CREATE TEMP VIEW held_back AS SELECT * FROM lined WHERE part = 'blocked';
     CREATE TEMP VIEW in_chain AS SELECT m.* FROM chained m JOIN chain c ON c.id = m.chain WHERE m.seq > c.passed;
     CREATE TEMP VIEW placed AS SELECT lane, priority, due, seq, begun FROM ready
         UNION ALL SELECT lane, priority, due, seq, begun FROM later
@@ -341,24 +346,27 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
     ("a job without its limit", "SELECT seq FROM seen WHERE state < 2 AND limited NOT IN (SELECT key FROM limit_key)"),
     (
         "a limit whose jobs in line are others than it counts",
-        "SELECT limit_id FROM (
-             SELECT limit_id, lane, sum(queued) AS queued, sum(blocked) AS blocked FROM (
-                 SELECT limit_id, lane, 1 AS queued, 0 AS blocked FROM ready WHERE limit_id IS NOT NULL
-                 UNION ALL SELECT limit_id, lane, 0, 1 FROM held_back)
-             GROUP BY 1, 2)
-         p FULL JOIN rooms r ON (r.id, r.lane) = (p.limit_id, p.lane)
-         WHERE (p.queued, p.blocked) IS NOT (r.queued, r.blocked)",
+        "SELECT r.id FROM rooms r WHERE (queued, blocked, gone) <> (
+             SELECT count(*) FILTER (WHERE part = 'queued'), count(*) FILTER (WHERE part = 'blocked'),
+                 count(*) FILTER (WHERE part = 'gone')
+             FROM lined WHERE (limit_id, lane) = (r.id, r.lane))",
+    ),
+    (
+        "a queued job that stands in one of its two lines only",
+        "SELECT seq FROM (SELECT limit_id, lane, priority, round, due, seq FROM ready WHERE limit_id IS NOT NULL
+             EXCEPT SELECT limit_id, lane, priority, round, due, seq FROM lined WHERE part = 'queued')
+         UNION SELECT seq FROM (SELECT limit_id, lane, priority, round, due, seq FROM lined WHERE part = 'queued'
+             EXCEPT SELECT limit_id, lane, priority, round, due, seq FROM ready)",
+    ),
+    (
+        "a limit that is not listed as it should be",
+        "SELECT id FROM limit_key l WHERE blocks <> EXISTS (SELECT 1 FROM rooms r WHERE r.id = l.id AND r.blocked > 0)",
     ),
     (
         "a limit that lets in more or fewer than there is room for",
         "SELECT id FROM rooms WHERE
              queued > max(0, ifnull(most, queued + running) - running)
              OR (rate IS NULL AND queued < min(max(0, ifnull(most, 1 << 40) - running), queued + blocked))",
-    ),
-    (
-        "a job that waits behind one for which it should make room",
-        "SELECT b.seq FROM held_back b JOIN ready r ON (r.limit_id, r.lane) = (b.limit_id, b.lane)
-         WHERE (b.priority, b.round, b.due, b.seq) < (r.priority, r.round, r.due, r.seq)",
     ),
     (
         "a job that has ended and waits for others",

@@ -73,8 +73,6 @@ CREATE TABLE ready (
     limit_id INTEGER,
     PRIMARY KEY (lane, priority, round, due, seq)
 ) STRICT, WITHOUT ROWID;
--- The last one that a limit let into a lane's line: it has to leave when room is taken elsewhere.
-CREATE INDEX ready_limit ON ready (limit_id, lane, priority, round, due, seq) WHERE limit_id IS NOT NULL;
 
 -- Waiting jobs that come due later, in that order.
 CREATE TABLE later (
@@ -200,9 +198,9 @@ CREATE TABLE stepped_aside (
 
 -- A limit key that unfinished jobs name or that somebody has set. `said`: how many at once by the last job that
 -- said it; `set_to`: JSON of the limit that was set. `named`: unfinished jobs that name it. `bucket` says when its
--- bucket of tokens is full again. `lanes` is JSON: of each lane how many jobs are queued and blocked, and up to
--- which place (priority, round, due, seq) rows of limit_line are there no more, as with chained.
--- `grows`: when time makes room for some that are blocked.
+-- bucket of tokens is full again. `lanes` is JSON, of each lane: how many jobs are queued, blocked, and gone though
+-- their rows are still there; the places of the last that is gone and of the last that is queued.
+-- `grows`: when time makes room for some that are blocked. `blocks`: whether it blocks any.
 CREATE TABLE limit_key (
     id      INTEGER PRIMARY KEY,
     key     TEXT NOT NULL UNIQUE,
@@ -212,11 +210,14 @@ CREATE TABLE limit_key (
     running INTEGER NOT NULL DEFAULT 0,
     bucket  INTEGER NOT NULL DEFAULT 0,
     lanes   TEXT    NOT NULL DEFAULT '[]',
-    grows   INTEGER
+    grows   INTEGER,
+    blocks  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX limit_key_grows ON limit_key (grows) WHERE grows IS NOT NULL;
+CREATE INDEX limit_key_blocks ON limit_key (id) WHERE blocks = 1;
 
--- Due jobs for which their limit has no room, in the order in which it lets them into line.
+-- The lines of limits: their due jobs in each lane, in order. First those that are gone, until they are deleted
+-- together; then those that are queued and have a place in ready, too; then those that are blocked.
 CREATE TABLE limit_line (
     limit_id INTEGER NOT NULL,
     lane     INTEGER NOT NULL,
