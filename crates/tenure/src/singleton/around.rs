@@ -67,7 +67,9 @@ impl Around {
             held = hold => held,
         };
         held.map_err(|error| match error {
-            Error::WaitOver { refusal, waited, .. } if self.acquire_within.is_some() => {
+            Error::WaitOver { refusal, waited, .. }
+                if self.acquire_within.is_some() || cfg!(feature = "mutant-singleton-wait-counts") =>
+            {
                 let told = format!("lease {lease} was not had within {} s: {refusal}", waited.as_secs_f64());
                 Verdict::Retry { failure: Failure::new(Cause::TimedOut, &told), due: None }
             }
