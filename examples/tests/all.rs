@@ -118,6 +118,54 @@ fn inspect_finds_what_failed_and_does_it_again() {
 }
 
 #[test]
+fn singleton_runs_on_one_instance_at_a_time() {
+    let lines = [
+        "compactor runs on A under fence 1",
+        "on duty: A; standing by: 1",
+        "10 charges are done, of each customer one at a time",
+        "compactor on A ends, because the host stops",
+        "compactor runs on B under fence 2",
+        "nobody is on duty: true",
+    ];
+    shows(env!("CARGO_BIN_EXE_singleton"), &lines);
+}
+
+#[test]
+fn writer_writes_in_order_from_one_instance_to_the_next() {
+    let lines = [
+        "no room: 5 of 5",
+        "written by A",
+        "written by B",
+        "left: 0, parked: 1",
+        "rent 100 (by A)",
+        "rent 200 (by A)",
+        "rent 400 (by A)",
+        "rent 500 (by A)",
+        "food 1 (by A)",
+        "food 2 (by A)",
+        "food 3 (by A)",
+        "food 4 (by B)",
+        "food 5 (by B)",
+        "food 6 (by B)",
+    ];
+    shows(env!("CARGO_BIN_EXE_writer"), &lines);
+}
+
+#[test]
+fn reservations_shows_three_processes_and_a_kill() {
+    let lines = [
+        "stock is taken under fence 1",
+        "ticked twice, stored once: true",
+        "two of three have a role: true",
+        "the instance that had the mailer is killed",
+        "the one that stood by has it now: true",
+        "fence 2: the next has it",
+        "fence 1: the first lapsed",
+    ];
+    shows(env!("CARGO_BIN_EXE_reservations"), &lines);
+}
+
+#[test]
 fn own_effect_once_refuses_the_late_holder() {
     let lines = [
         "host B writes with fence",
@@ -126,4 +174,71 @@ fn own_effect_once_refuses_the_late_holder() {
         "on the shelf: 1 entry, by host B",
     ];
     shows(env!("CARGO_BIN_EXE_own_effect_once"), &lines);
+}
+
+#[test]
+fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
+    let lines = [
+        "held under fence 1",
+        "a second time: no",
+        "lease month-end was not had within 0.3 s: it is held by web-3 since",
+        "web-4 has it under fence 3",
+        "compacted until told: true",
+        "the work stopped: somebody broke it",
+        "fence 1: ended by broke",
+        "held now: false",
+    ];
+    shows(env!("CARGO_BIN_EXE_hold_a_lease"), &lines);
+}
+
+#[test]
+fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
+    let lines = [
+        "host B writes with fence 2",
+        "host A with fence 1 is refused: it is not held any more by whoever names it",
+        "host A was told: its time was over at",
+        "on the shelf: by host B",
+    ];
+    shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
+}
+
+#[test]
+fn in_order_keeps_each_cart_in_its_order() {
+    let lines = [
+        "cart 7, ink: job ",
+        "cart 8, ink: job ",
+        "cart 7: add a pen, add ink, check out",
+        "cart 8: add a pen, add ink, check out",
+        "cart 9: charge failed, charge, deliver",
+        "cart 10: charge failed, deliver, charge",
+    ];
+    shows(env!("CARGO_BIN_EXE_in_order"), &lines);
+}
+
+#[test]
+fn limits_are_kept_and_used_up() {
+    let lines = [
+        "the third: its limit smtp has room, but 2 come before it",
+        "a number: 2 at once",
+        "a queue: 3 at once",
+        "a rate: 5 jobs in no less than a fifth of a second",
+        "limit smtp: set by us, 0 of it running",
+    ];
+    shows(env!("CARGO_BIN_EXE_limits"), &lines);
+}
+
+#[test]
+fn fair_share_serves_the_small_customer_in_turn() {
+    let lines = ["Ann's last: ", "in this order: a museum, Ann, a museum, Ann, a museum, Ann"];
+    shows(env!("CARGO_BIN_EXE_fair_share"), &lines);
+}
+
+#[test]
+fn after_jobs_runs_in_order_and_cancels_what_cannot_be_done() {
+    let lines = [
+        "lay out: it waits for ",
+        "print: cancelled: job translate, for which it waited, failed",
+        "then: lay out, tidy up",
+    ];
+    shows(env!("CARGO_BIN_EXE_after_jobs"), &lines);
 }

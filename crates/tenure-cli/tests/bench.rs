@@ -41,6 +41,9 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
         "life",
         "latency",
         "backlog",
+        "drain_plain",
+        "drain_ordered",
+        "drain_limited",
         "idle",
         "leases",
     ];
@@ -58,6 +61,11 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
     assert!(of("life")["cpu_us_per_job"].as_f64().unwrap() > 0.0);
     assert!(of("life")["cpu_ratio_to_floor"].as_f64().unwrap() > 0.0);
     assert!(of("backlog")["ratio_to_empty"].as_f64().unwrap() > 0.0);
+    for keyed in ["drain_ordered", "drain_limited"] {
+        assert!(of(keyed)["speed_ratio_to_plain"].as_f64().unwrap() > 0.0);
+        assert!(of(keyed)["cpu_ratio_to_plain"].as_f64().unwrap() > 0.0);
+        assert_eq!(of(keyed)["keys"], 2);
+    }
     assert!(of("latency")["p99_ms"].as_f64().unwrap() >= of("latency")["p50_ms"].as_f64().unwrap());
     let left: Vec<_> = std::fs::read_dir(folder.path().join(".tenure")).unwrap().collect();
     assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");

@@ -1,18 +1,13 @@
 //! Why a job is not running: the first question that anybody asks of a queue.
 
-use std::fmt;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     AtWork, Block, End, Failure, Gates, HostId, Job, JobId, Key, Kind, Meter, QueueName, Room, Serving,
-    State, Timestamp, Why, invalid, lapse, limits,
+    State, Timestamp, Why, lapse,
 };
-
-/// Longest part of a failure's message that a reason repeats, in bytes.
-const SHOWN_BYTES: usize = 200;
-/// Most jobs or kinds that a reason lists by name.
-const SHOWN_NAMES: usize = 5;
 
 /// The one predicate of the claim: whether a job may be reserved now by somebody who serves it.
 ///
@@ -342,159 +337,4 @@ fn slots_full(standing: &Standing, covering: &[&Serving]) -> Option<Reason> {
     };
     let running = standing.running.iter().filter(stands_in_the_way).map(|at_work| at_work.id).collect();
     Some(Reason::SlotsFull { slots: all, elsewhere, running })
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Finished { end, at } => write!(f, "it has {} at {at}", end_words(*end)),
-            Self::Running { holder, until, cancelling: false } => {
-                write!(f, "it is running on host {holder}, which holds it until {until}")
-            }
-            Self::Running { holder, .. } => {
-                write!(f, "it is running on host {holder}, which has been asked to stop")
-            }
-            Self::Ending { holder, end: End::Cancelled } => {
-                write!(
-                    f,
-                    "host {holder} was asked to stop it and never said that it did; the next turn ends it"
-                )
-            }
-            Self::Ending { holder, end: End::Failed | End::Succeeded } => {
-                write!(f, "host {holder} fell silent and its attempts are spent; the next turn ends it")
-            }
-            Self::QueuePaused { queue } => write!(f, "queue {queue} is paused"),
-            Self::DueLater { due, why } => write!(f, "it is due at {due} ({})", why_words(*why)),
-            Self::BackingOff { due, attempts, failure } => {
-                write!(f, "attempt {attempts} failed and the next is due at {due}")?;
-                failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {}", first_line(failure)))
-            }
-            Self::AfterJobs { jobs } => write!(f, "it waits for {} to end", list(jobs)),
-            Self::Spoiled { job } => {
-                write!(f, "job {job}, for which it waited, did not succeed; the next turn cancels it")
-            }
-            Self::NotItsTurn { key, turn: Some(turn), ahead: 0 | 1 } => {
-                write!(f, "job {turn} of its ordering key {key} comes first")
-            }
-            Self::NotItsTurn { key, turn: Some(turn), ahead } => {
-                let many = counted(*ahead);
-                write!(f, "job {turn} of its ordering key {key} comes first; {many} in all come before it")
-            }
-            Self::NotItsTurn { key, turn: None, ahead: 1 } => {
-                write!(f, "1 job of its ordering key {key} comes before it")
-            }
-            Self::NotItsTurn { key, turn: None, ahead } => {
-                write!(f, "{} jobs of its ordering key {key} come before it", counted(*ahead))
-            }
-            Self::LimitFull { key, most: 1, running } => {
-                write!(f, "{} lets one run at once, and one does", limit_words(key.as_ref()))?;
-                f.write_str(&told(running))
-            }
-            Self::LimitFull { key, most, running } => {
-                write!(f, "{} lets {most} run at once, and they do", limit_words(key.as_ref()))?;
-                f.write_str(&told(running))
-            }
-            Self::RateReached { key, next } => {
-                write!(f, "{} lets the next start at {next}", limit_words(key.as_ref()))
-            }
-            Self::BehindInLimit { key, ahead: 1 } => {
-                write!(f, "{} has room, but 1 comes before it", limit_words(Some(key)))
-            }
-            Self::BehindInLimit { key, ahead } => {
-                write!(f, "{} has room, but {} come before it", limit_words(Some(key)), counted(*ahead))
-            }
-            Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
-            Self::KindNotServed { kind, served } => {
-                write!(f, "no live worker has a handler for kind {kind}; ")?;
-                if served.is_empty() {
-                    return f.write_str("no kind at all is served in its queue");
-                }
-                write!(f, "the kinds served in its queue are: {}", list(served))
-            }
-            Self::SlotsFull { slots: 0, .. } => f.write_str("the workers of its queue have no slots"),
-            Self::SlotsFull { slots: 1, elsewhere: 0, running } => {
-                write!(f, "the one slot of its queue is taken by {}", list(running))
-            }
-            Self::SlotsFull { slots, elsewhere: 0, running } => {
-                write!(f, "all {slots} slots of its queue are taken by {}", list(running))
-            }
-            Self::SlotsFull { slots: 1, running, .. } => {
-                write!(f, "the one slot of its worker is taken by a job of another queue: {}", list(running))
-            }
-            Self::SlotsFull { slots, elsewhere, running } if elsewhere == slots => {
-                write!(
-                    f,
-                    "all {slots} slots of its workers are taken by jobs of other queues: {}",
-                    list(running)
-                )
-            }
-            Self::SlotsFull { slots, elsewhere, running } => {
-                write!(
-                    f,
-                    "all {slots} slots of its workers are taken, {elsewhere} by jobs of other queues: {}",
-                    list(running)
-                )
-            }
-            Self::Next { ahead: 0 } => f.write_str("it is next in line"),
-            Self::Next { ahead: 1 } => f.write_str("it waits in line behind 1 job"),
-            Self::Next { ahead } => {
-                let or_more = if is_page(*ahead) { " or more" } else { "" };
-                write!(f, "it waits in line behind {ahead} jobs{or_more}")
-            }
-        }
-    }
-}
-
-/// The start of a failure, so that a reason stays one sentence on one line.
-fn first_line(failure: &Failure) -> String {
-    let whole = failure.to_string();
-    let mut lines = whole.lines();
-    let first = invalid::cut(lines.next().unwrap_or_default(), SHOWN_BYTES);
-    if lines.next().is_some() { format!("{first} …") } else { first }
-}
-
-/// The first few, and how many more there are.
-fn list(names: &[impl fmt::Display]) -> String {
-    let shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(ToString::to_string).collect();
-    let more = names.len() - shown.len();
-    let shown = shown.join(", ");
-    if more == 0 { shown } else { format!("{shown} and {more} more") }
-}
-
-/// What follows a sentence that can do without it.
-fn told(jobs: &[JobId]) -> String {
-    if jobs.is_empty() { String::new() } else { format!(": {}", list(jobs)) }
-}
-
-/// A number that was counted up to a page.
-fn counted(number: u32) -> String {
-    let or_more = if is_page(number) { " or more" } else { "" };
-    format!("{number}{or_more}")
-}
-
-fn is_page(number: u32) -> bool {
-    number as usize >= limits::PAGE_JOBS
-}
-
-fn limit_words(key: Option<&Key>) -> String {
-    key.map_or_else(|| "the limit of its queue".to_owned(), |key| format!("its limit {key}"))
-}
-
-fn end_words(end: End) -> &'static str {
-    match end {
-        End::Succeeded => "succeeded",
-        End::Failed => "failed",
-        End::Cancelled => "been cancelled",
-    }
-}
-
-fn why_words(why: Why) -> &'static str {
-    match why {
-        Why::Enqueued => "enqueued for later",
-        Why::Retry => "waiting to be tried again",
-        Why::Snoozed => "snoozed by its handler",
-        Why::Released => "given back by its holder",
-        Why::Lost => "its holder fell silent",
-        Why::Asked => "asked to be done again",
-    }
 }

@@ -50,6 +50,12 @@ impl Limit {
         Self { most: Some(most), rate: None }
     }
 
+    /// The same, of which only so many start in a time.
+    #[must_use]
+    pub fn at_rate(self, rate: Rate) -> Self {
+        Self { rate: Some(rate), ..self }
+    }
+
     /// Accepts a limit within the limits.
     ///
     /// # Errors
@@ -57,6 +63,13 @@ impl Limit {
     pub fn check(&self) -> Result<(), Invalid> {
         self.most.map_or(Ok(()), check_most)?;
         self.rate.map_or(Ok(()), |rate| rate.check())
+    }
+}
+
+impl From<Rate> for Limit {
+    /// So many starts in a time, however many run at once.
+    fn from(rate: Rate) -> Self {
+        Self::default().at_rate(rate)
     }
 }
 
@@ -147,9 +160,12 @@ impl Bucket {
         Some(self.0.before(rate.interval().saturating_mul(missing.checked_sub(1)?)))
     }
 
-    /// The bucket after somebody took so many.
+    /// The bucket after somebody took so many; who takes none changes nothing.
     #[must_use]
     pub fn less(self, tokens: u32, rate: &Rate, now: Timestamp) -> Self {
+        if tokens == 0 {
+            return self;
+        }
         let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.0.max(now) };
         Self(from.after(rate.interval().saturating_mul(tokens)))
     }
@@ -288,6 +304,7 @@ mod tests {
         assert_eq!(drained.limited(hourly, now), drained);
         let quick = drained.limited(Limit { most: None, rate: Some(Rate::new(10, SECOND)) }, now);
         assert_eq!((quick.room(now), quick.room(now.after(SECOND))), (0, 10));
+        assert_eq!(drained.started(0, now.after(SECOND)), drained);
         let free = drained.limited(Limit::default(), now).limited(hourly, now);
         assert_eq!(free.room(now), 10);
     }

@@ -86,7 +86,7 @@ pub const PRUNE_LEDGER: usize = 1_000;
 /// Most leases that one handle holds and waits for at once.
 pub const HELD_LEASES: usize = 100_000;
 /// Most that wait for one lease in the order in which they came; later ones wait unheard.
-pub const LEASE_WAITERS: usize = 10_000;
+pub const LEASE_WAITERS: usize = 1_000;
 
 /// Longest ordering, limit or share key, in bytes.
 pub const KEY_BYTES: usize = 256;

@@ -12,6 +12,8 @@
 //!      ▲                                     redo                        │
 //!      └─────────────────────────────────────────────────────────────────┘
 //! ```
+//! A job that is to wait may be blocked instead: [`crate::Gates`] tells which gate keeps it. A transition goes
+//! on to waiting; the store that writes it asks the gates.
 
 use crate::{AttemptEnd, End, Epoch, Failure, Fence, HostId, Job, Output, State, Timestamp};
 

@@ -250,13 +250,15 @@ async fn run_worker(tenure: Tenure, app: App, number: usize, told: oneshot::Rece
 
 /// The same handle as an instance of the app; whoever is asked for it asks until it is answered.
 pub(crate) async fn as_app(tenure: Tenure, needs_app: bool, clock: &dyn Clock) -> Tenure {
-    while needs_app {
+    if !needs_app {
+        return tenure;
+    }
+    loop {
         match tenure.clone().as_app(APP, "the simulated program").await {
             Ok(tenure) => return tenure,
             Err(_) => clock.sleep(Duration::from_millis(500)).await,
         }
     }
-    tenure
 }
 
 fn name(queue: &QueuePlan) -> QueueName {

@@ -5,7 +5,7 @@ use tenure_core::{Cancel, CancelRequest, Priority, QueueName, State, Unique, Win
 use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection};
 
 use crate::listing::{WalkAsk, walk};
-use crate::rows::{Stored, find, write_standing};
+use crate::rows::{Stored, write_standing};
 use crate::value;
 use crate::writing::Writing;
 
@@ -16,7 +16,7 @@ impl Writing<'_> {
             Selection::Ids(ids) => {
                 let mut outcomes = Vec::with_capacity(ids.len());
                 for id in ids {
-                    let outcome = match find(self.conn, *id)? {
+                    let outcome = match self.find(*id)? {
                         Some(stored) => self.change_one(change, stored)?,
                         None => ChangeOutcome::NotFound,
                     };
@@ -34,13 +34,20 @@ impl Writing<'_> {
         filter: &Filter,
         after: Option<tenure_store::Cursor>,
     ) -> Result<Changed> {
-        // A walk is led by the counters of the file.
+        // A walk is led by what the file says.
+        self.flush_keys()?;
         self.memory.lanes.flush(self.conn)?;
         let (order, now) = (Order::OldestFirst, self.now);
         let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
         for stored in walk.found {
-            outcomes.push((stored.job.id, self.change_one(change, stored)?));
+            let id = stored.job.id;
+            // A change of a job before it may have let it go on.
+            let is_gated = stored.job.terms.are_gated();
+            let stored = if is_gated { self.find(id)? } else { Some(stored) };
+            let outcome =
+                stored.map_or(Ok(ChangeOutcome::NotFound), |stored| self.change_one(change, stored))?;
+            outcomes.push((id, outcome));
         }
         Ok(Changed { outcomes, next: walk.next })
     }
@@ -150,8 +157,10 @@ impl Writing<'_> {
             self.place(&stored, due)?;
         }
         self.settle_keys()?;
-        let name = self.name_now(&stored)?;
-        self.tell_became(stored.lane, stored.job.id, name, None)?;
+        if self.news.is_heard {
+            let name = self.name_now(&stored)?;
+            self.tell_became(stored.lane, stored.job.id, name, None)?;
+        }
         Ok(ChangeOutcome::Done)
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result};
 
 use crate::Options;
@@ -32,7 +33,8 @@ pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
          PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};",
         options.durability.synchronous(),
     ))?;
-    conn.set_prepared_statement_cache_capacity(128);
+    conn.set_prepared_statement_cache_capacity(192);
+    keep_plans(&conn)?;
     Ok(conn)
 }
 
@@ -48,8 +50,15 @@ pub(crate) fn reading(path: &Path, options: &Options) -> Result<Connection> {
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -{READER_CACHE_KIB};",
     ))?;
-    conn.set_prepared_statement_cache_capacity(64);
+    conn.set_prepared_statement_cache_capacity(96);
+    keep_plans(&conn)?;
     Ok(conn)
+}
+
+/// Otherwise SQLite prepares a statement anew, silently, whenever a value is bound that might make a partial
+/// index or a bound of use, or that is 0 or 1 where the last one was not. That costs more than the statement.
+fn keep_plans(conn: &Connection) -> Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// No shared cache and no lock inside: each connection belongs to one thread.

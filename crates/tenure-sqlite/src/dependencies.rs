@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result, params};
-use tenure_core::{AfterJobs, Cancel, End, Job, JobId, Noticed, limits};
+use tenure_core::{AfterJobs, Block, Cancel, End, Job, JobId, Noticed, limits};
 
 use crate::fault::is_unreadable;
-use crate::rows::{Stored, find_by_seq};
+use crate::rows::{Stored, row_of};
 use crate::value;
 use crate::writing::Writing;
 use crate::{code, gates};
@@ -157,10 +157,10 @@ impl Writing<'_> {
     fn notice(&mut self, wait: &Over) -> Result<bool> {
         // It may have been cancelled for another of them a moment ago.
         let edge = [wait.on, wait.waiter];
-        if self.conn.prepare_cached(IS_WAITING_FOR)?.query_row(edge, |_| Ok(())).optional()?.is_none() {
+        if !self.conn.prepare_cached(IS_WAITING_FOR)?.exists(edge)? {
             return Ok(false);
         }
-        let stored = match find_by_seq(self.conn, wait.waiter) {
+        let stored = match row_of(self.conn, wait.waiter) {
             Err(error) if is_unreadable(&error) => {
                 tracing::error!(seq = wait.waiter, %error, "a job that waits cannot be read; update this program");
                 let again = self.now.after(SET_ASIDE).as_micros();
@@ -169,7 +169,7 @@ impl Writing<'_> {
                     .execute([wait.on, again])?;
                 return Ok(false);
             }
-            found => found?,
+            found => found?.map(|stored| stored.blocked(Some(Block::Jobs))),
         };
         let Some((stored, after)) =
             stored.and_then(|stored| stored.job.terms.after.clone().map(|after| (stored, after)))

@@ -66,7 +66,7 @@ impl Writing<'_> {
     ) -> Result<std::result::Result<Accepted, Refusal>> {
         // Only its terms may stand against a job before it is stored, and most have none.
         let has_terms_to_ask = new.terms.unique.is_some() || new.terms.after.is_some();
-        if has_terms_to_ask && find(self.conn, new.id)?.is_some() {
+        if has_terms_to_ask && seq_of(self.conn, new.id)?.is_some() {
             return self.meet_same_id(new);
         }
         let holder = match &new.terms.unique {
@@ -99,7 +99,7 @@ impl Writing<'_> {
     fn replace(&mut self, old: JobId, new: &NewJob, unplaced: &mut Unplaced) -> Result<bool> {
         // The holder may be of this very batch: only a job with a place can be taken out of it.
         self.place_new(unplaced)?;
-        let Some(holder) = find(self.conn, old)? else { return Ok(false) };
+        let Some(holder) = self.find(old)? else { return Ok(false) };
         let reason = format!("replaced by job {}", new.id);
         let request = CancelRequest::new(self.now, std::time::Duration::ZERO, &reason);
         match Cancel::decide(&holder.job, request) {

@@ -3,42 +3,53 @@
 //! Only such jobs come here, and those of queues that are fair; all others have their place by their due alone.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
-use tenure_core::{Block, Gates, Job, State, StateName, Timestamp};
+use tenure_core::{Block, Gates, Job, JobId, Key, State, StateName, Timestamp};
 
 use crate::chains::stand_of;
 use crate::place::{Kept, place_of};
-use crate::rows::Stored;
-use crate::value;
+use crate::rows::{Stored, row_of, seq_of};
 use crate::writing::Writing;
+use crate::{limit_keys, value};
 
 pub(crate) const WAITS_FOR_JOBS: &str = "SELECT 1 FROM dependency WHERE seq = ?1 LIMIT 1";
-pub(crate) const WAITS_FOR_TURN: &str =
-    "SELECT 1 FROM chained WHERE chain = (SELECT id FROM chain WHERE key = ?1) AND seq = ?2";
+pub(crate) const WAITS_FOR_TURN: &str = "SELECT 1 FROM chain c CROSS JOIN chained m ON m.chain = c.id
+     WHERE c.key = ?1 AND m.seq = ?2 AND m.seq > c.passed";
+pub(crate) const ROUND: &str = "SELECT round FROM fair_place WHERE seq = ?1";
 pub(crate) const WAITS_FOR_ROOM: &str = "SELECT 1 FROM limit_line
-     WHERE limit_id = (SELECT id FROM limit_key WHERE key = ?1) AND lane = ?2 AND priority = ?3
-         AND round = ifnull((SELECT round FROM fair_place WHERE seq = ?5), 0) AND due = ?4 AND seq = ?5";
+     WHERE limit_id = ?1 AND lane = ?2 AND priority = ?3 AND round = ?4 AND due = ?5 AND seq = ?6";
 
-/// What blocks a job that waits, as the tables tell; `None` if nothing does.
+/// What blocks a job that waits, as the tables tell; `None` if nothing does. What the writer has in mind has to
+/// be written before.
 pub(crate) fn block_of(conn: &Connection, job: &Job, lane: i64) -> Result<Option<Block>> {
     let terms = &job.terms;
     let seq = value::signed(job.seq);
-    let is_there = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<bool> {
-        Ok(conn.prepare_cached(sql)?.query_row(params, |_| Ok(())).optional()?.is_some())
-    };
-    if terms.after.is_some() && is_there(WAITS_FOR_JOBS, params![seq])? {
+    if terms.after.is_some() && conn.prepare_cached(WAITS_FOR_JOBS)?.exists([seq])? {
         return Ok(Some(Block::Jobs));
     }
     if let Some(ordering) = &terms.ordering
-        && is_there(WAITS_FOR_TURN, params![ordering.key.as_str(), seq])?
+        && conn.prepare_cached(WAITS_FOR_TURN)?.exists(params![ordering.key.as_str(), seq])?
     {
         return Ok(Some(Block::Order));
     }
-    let Some(due) = job.state.due() else { return Ok(None) };
-    if let Some(limit) = &terms.limit {
-        let place = params![limit.key.as_str(), lane, job.priority.number(), due.as_micros(), seq];
-        return Ok(is_there(WAITS_FOR_ROOM, place)?.then_some(Block::Limit));
+    match &terms.limit {
+        Some(limit) if waits_for_room(conn, &limit.key, job, lane)? => Ok(Some(Block::Limit)),
+        Some(_) | None => Ok(None),
     }
-    Ok(None)
+}
+
+fn waits_for_room(conn: &Connection, key: &Key, job: &Job, lane: i64) -> Result<bool> {
+    let Some(due) = job.state.due() else { return Ok(false) };
+    let found = conn.prepare_cached(limit_keys::FIND)?.query_row([key.as_str()], limit_keys::read_limit);
+    let Some((id, _, limit)) = found.optional()? else { return Ok(false) };
+    let Some(rooms) = limit.rooms.iter().find(|rooms| rooms.lane == lane && rooms.blocked > 0) else {
+        return Ok(false);
+    };
+    let seq = value::signed(job.seq);
+    let round = conn.prepare_cached(ROUND)?.query_row([seq], |row| row.get(0)).optional()?.unwrap_or(0);
+    let place = (job.priority.number(), round, due.as_micros(), seq);
+    let (priority, round, due, seq) = place;
+    Ok(rooms.front.holds(place)
+        && conn.prepare_cached(WAITS_FOR_ROOM)?.exists([id, lane, priority, round, due, seq])?)
 }
 
 impl Writing<'_> {
@@ -140,8 +151,27 @@ impl Writing<'_> {
         }
     }
 
+    /// The job with this id.
+    pub(crate) fn find(&mut self, id: JobId) -> Result<Option<Stored>> {
+        match seq_of(self.conn, id)? {
+            Some(seq) => self.find_by_seq(seq),
+            None => Ok(None),
+        }
+    }
+
+    /// The job with this place in the order of acceptance.
+    pub(crate) fn find_by_seq(&mut self, seq: i64) -> Result<Option<Stored>> {
+        let Some(stored) = row_of(self.conn, seq)? else { return Ok(None) };
+        if stored.may_be_blocked() {
+            // What blocks it is told by the file alone.
+            self.flush_keys()?;
+        }
+        stored.seen(self.conn).map(Some)
+    }
+
     /// The state under which people see a job that waits, once its step is settled.
-    pub(crate) fn name_of_waiting(&self, stored: &Stored) -> Result<StateName> {
+    pub(crate) fn name_of_waiting(&mut self, stored: &Stored) -> Result<StateName> {
+        self.flush_keys()?;
         Ok(match block_of(self.conn, &stored.job, stored.lane)? {
             Some(_) => StateName::Blocked,
             None => stored.job.state.name(self.now),
@@ -163,7 +193,7 @@ impl Writing<'_> {
             return Ok(false);
         }
         let seq = value::signed(stored.job.seq);
-        Ok(self.conn.prepare_cached(WAITS_FOR_JOBS)?.query_row([seq], |_| Ok(())).optional()?.is_some())
+        self.conn.prepare_cached(WAITS_FOR_JOBS)?.exists([seq])
     }
 }
 

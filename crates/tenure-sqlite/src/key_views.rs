@@ -6,6 +6,7 @@ use tenure_store::{LimitInfo, LimitPage};
 
 use crate::fault::unreadable;
 use crate::limit_row::LimitRow;
+use crate::reserve::Place;
 use crate::rows::Stored;
 use crate::views::{SURROUNDING, round_of_place};
 use crate::{code, limit_keys, value};
@@ -23,11 +24,12 @@ pub(crate) const RUNNING: &str = "SELECT j.id FROM (
 pub(crate) const AHEAD_QUEUED: &str = "SELECT count(*) FROM (SELECT 1 FROM ready INDEXED BY ready_limit
      WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) < (?3, ?4, ?5, ?6) LIMIT ?7 + 0)";
 pub(crate) const AHEAD_BLOCKED: &str = "SELECT count(*) FROM (SELECT 1 FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) < (?3, ?4, ?5, ?6) LIMIT ?7 + 0)";
+     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) < (?3, ?4, ?5, ?6)
+         AND (priority, round, due, seq) > (?8, ?9, ?10, ?11) LIMIT ?7 + 0)";
 const CHAIN: &str =
-    "SELECT c.id, c.turn, j.id FROM chain c LEFT JOIN job j ON j.seq = c.turn WHERE c.key = ?1";
+    "SELECT c.id, c.turn, j.id, c.passed FROM chain c LEFT JOIN job j ON j.seq = c.turn WHERE c.key = ?1";
 pub(crate) const AHEAD_CHAINED: &str =
-    "SELECT count(*) FROM (SELECT 1 FROM chained WHERE chain = ?1 AND seq < ?2 LIMIT ?3 + 0)";
+    "SELECT count(*) FROM (SELECT 1 FROM chained WHERE chain = ?1 AND seq < ?2 AND seq > ?4 LIMIT ?3 + 0)";
 pub(crate) const AHEAD_ASIDE: &str =
     "SELECT count(*) FROM (SELECT 1 FROM stepped_aside WHERE chain = ?1 AND seq < ?2 LIMIT ?3 + 0)";
 pub(crate) const AWAITED: &str = "SELECT j.id, e.id, e.how, e.seq IS NOT NULL FROM dependency d
@@ -73,22 +75,34 @@ fn info(key: Key, limit: &LimitRow) -> LimitInfo {
     }
 }
 
+/// A row of [`CHAIN`].
+struct Chain {
+    id: i64,
+    /// Whose turn it is, by its place in the order of acceptance and by its id.
+    turn: Option<i64>,
+    of: Option<[u8; 16]>,
+    passed: i64,
+}
+
+fn read_chain(row: &Row<'_>) -> Result<Chain> {
+    Ok(Chain { id: row.get(0)?, turn: row.get(1)?, of: row.get(2)?, passed: row.get(3)? })
+}
+
 /// A job's place among the jobs of its ordering key.
 pub(crate) fn ordered(conn: &Connection, job: &Job) -> Result<Option<Ordered>> {
     let Some(ordering) = job.terms.ordering.as_ref().filter(|_| !job.state.is_finished()) else {
         return Ok(None);
     };
-    let chain: Option<(i64, Option<i64>, Option<[u8; 16]>)> = conn
-        .prepare_cached(CHAIN)?
-        .query_row([ordering.key.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((chain, turn, id)) = chain else { return Ok(Some(Ordered { of: None, ahead: 0 })) };
+    let chain = conn.prepare_cached(CHAIN)?.query_row([ordering.key.as_str()], read_chain).optional()?;
+    let Some(Chain { id: chain, turn, of, passed }) = chain else {
+        return Ok(Some(Ordered { of: None, ahead: 0 }));
+    };
     let (seq, most) = (value::signed(job.seq), value::bound(SURROUNDING));
-    let mut ahead = i64::from(turn.is_some_and(|turn| turn < seq));
-    for sql in [AHEAD_CHAINED, AHEAD_ASIDE] {
-        ahead += conn.prepare_cached(sql)?.query_row([chain, seq, most], |row| row.get::<_, i64>(0))?;
-    }
-    Ok(Some(Ordered { of: id.map(JobId::from_bytes), ahead: value::number(ahead.min(most))? }))
+    let number = |row: &Row<'_>| row.get::<_, i64>(0);
+    let ahead = i64::from(turn.is_some_and(|turn| turn < seq))
+        + conn.prepare_cached(AHEAD_CHAINED)?.query_row([chain, seq, most, passed], number)?
+        + conn.prepare_cached(AHEAD_ASIDE)?.query_row([chain, seq, most], number)?;
+    Ok(Some(Ordered { of: of.map(JobId::from_bytes), ahead: value::number(ahead.min(most))? }))
 }
 
 /// The limit of a job, and how it is used.
@@ -106,19 +120,22 @@ pub(crate) fn limited(conn: &Connection, stored: &Stored, now: Timestamp) -> Res
         .query_map([id, now.as_micros(), value::bound(SURROUNDING)], |row| value::job_id(row, 0))?
         .collect::<Result<_>>()?;
     let meter = Meter { running: limit.running.saturating_sub(overheld), ..limit.meter() };
-    Ok(Some(Limited { meter, running, ahead: ahead_in_limit(conn, id, stored)? }))
+    let rooms = limit.rooms.iter().find(|rooms| rooms.lane == stored.lane);
+    let passed = rooms.and_then(|rooms| rooms.front.passed);
+    Ok(Some(Limited { meter, running, ahead: ahead_in_limit(conn, id, passed, stored)? }))
 }
 
 /// How many jobs of a limit stand before this one in its line; 0 if it is not there.
-fn ahead_in_limit(conn: &Connection, id: i64, stored: &Stored) -> Result<u32> {
+fn ahead_in_limit(conn: &Connection, id: i64, passed: Option<Place>, stored: &Stored) -> Result<u32> {
     let Some((priority, round, due, seq)) = round_of_place(conn, stored)? else { return Ok(0) };
-    let most = value::bound(SURROUNDING);
-    let mut ahead = 0_i64;
-    for sql in [AHEAD_QUEUED, AHEAD_BLOCKED] {
-        ahead += conn
-            .prepare_cached(sql)?
-            .query_row([id, stored.lane, priority, round, due, seq, most], |row| row.get::<_, i64>(0))?;
-    }
+    let (lane, most) = (stored.lane, value::bound(SURROUNDING));
+    // No priority is as small as this: nothing has been passed.
+    let (p, r, d, s) = passed.unwrap_or((i64::MIN, 0, 0, 0));
+    let number = |row: &Row<'_>| row.get::<_, i64>(0);
+    let queued = [id, lane, priority, round, due, seq, most];
+    let blocked = [id, lane, priority, round, due, seq, most, p, r, d, s];
+    let ahead = conn.prepare_cached(AHEAD_QUEUED)?.query_row(queued, number)?
+        + conn.prepare_cached(AHEAD_BLOCKED)?.query_row(blocked, number)?;
     value::number(ahead.min(most))
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Keyed {
     grows: Option<bool>,
 }
 
+/// How it was before a batch that may be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyedMark(u64);
+
 impl Keyed {
     /// Whether any job waits for another.
     pub(crate) fn is_any_awaited(&mut self, conn: &Connection) -> Result<bool> {
@@ -75,22 +79,30 @@ impl Keyed {
 
     /// Forgets all: another program may have changed it, or it was undone.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        self.chains.forget();
+        self.limits.forget();
+        self.touched_chains.clear();
+        self.touched_limits.clear();
+        (self.awaited, self.grows) = (None, None);
+    }
+
+    /// How it is before a batch that may be refused. All that changed has to be written.
+    pub(crate) fn mark(&self) -> KeyedMark {
+        KeyedMark(self.chains.changes() + self.limits.changes())
+    }
+
+    /// Forgets what has been undone since the mark.
+    pub(crate) fn back_to(&mut self, mark: KeyedMark) {
+        if self.mark() != mark {
+            self.forget();
+        }
+        (self.awaited, self.grows) = (None, None);
     }
 
     /// Forgets what is too much to keep in mind. Only once everything is written.
     pub(crate) fn trim(&mut self) {
         self.chains.trim();
         self.limits.trim();
-    }
-
-    /// Forgets what was changed since it was last written: that has been undone.
-    pub(crate) fn forget_changed(&mut self) {
-        self.chains.forget_changed();
-        self.limits.forget_changed();
-        self.touched_chains.clear();
-        self.touched_limits.clear();
-        (self.awaited, self.grows) = (None, None);
     }
 }
 

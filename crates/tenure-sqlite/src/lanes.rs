@@ -202,13 +202,24 @@ impl Lanes {
         let Some(queue) = self.queues.get(name).filter(|queue| queue.limit != Limit::default()) else {
             return Ok(None);
         };
-        let written: i64 = conn
-            .prepare_cached("SELECT ifnull(sum(running), 0) FROM lane WHERE queue = ?1")?
-            .query_row([name.as_str()], |row| row.get(0))?;
-        let of_queue = self.lanes.iter().filter(|lane| lane.queue == *name);
-        let added: i64 = of_queue.map(|lane| lane.added[column(StateName::Running)]).sum();
-        let running = u32::try_from(written + added).unwrap_or(0);
+        let sql = "SELECT ifnull(sum(running), 0) FROM lane WHERE queue = ?1";
+        let running = self.count_in(conn, name, StateName::Running, sql)?;
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
         Ok(Some(Meter { limit: queue.limit, running, bucket: queue.bucket }))
+    }
+
+    /// How many jobs of a queue are queued.
+    pub(crate) fn queued_in(&self, conn: &Connection, name: &QueueName) -> Result<u64> {
+        let sql = "SELECT ifnull(sum(queued), 0) FROM lane WHERE queue = ?1";
+        self.count_in(conn, name, StateName::Queued, sql)
+    }
+
+    /// What the file says, and what the transaction has counted since.
+    fn count_in(&self, conn: &Connection, name: &QueueName, state: StateName, sql: &str) -> Result<u64> {
+        let written: i64 = conn.prepare_cached(sql)?.query_row([name.as_str()], |row| row.get(0))?;
+        let of_queue = self.lanes.iter().filter(|lane| lane.queue == *name);
+        let added: i64 = of_queue.map(|lane| lane.added[column(state)]).sum();
+        Ok(u64::try_from(written + added).unwrap_or(0))
     }
 
     /// Notes what was taken from the bucket of a queue.

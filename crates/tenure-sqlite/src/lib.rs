@@ -31,6 +31,7 @@ mod connection;
 mod dependencies;
 mod enqueue;
 mod fault;
+mod front;
 mod gates;
 mod grants;
 mod hosts;
@@ -74,4 +75,6 @@ mod writing;
 
 pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
 pub use options::{Durability, Options};
+/// The driver as this store uses it, for transactions of one's own on its file.
+pub use rusqlite;
 pub use store::SqliteStore;

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Result, Row, params};
 use tenure_core::{Bucket, Key, Limit, LimitKey, StateName, limits};
 
 use crate::fault::unreadable;
+use crate::front::{Before, Front, READ_AHEAD};
 use crate::limit_row::{LimitRow, Rooms};
 use crate::reserve::Place;
 use crate::value;
@@ -34,18 +35,15 @@ pub(crate) const LEAVE: &str = "DELETE FROM limit_line
 pub(crate) const LAST_QUEUED: &str = "SELECT priority, round, due, seq FROM ready INDEXED BY ready_limit
      WHERE limit_id = ?1 AND lane = ?2
      ORDER BY priority DESC, round DESC, due DESC, seq DESC LIMIT 1 OFFSET ?3 + 0";
+pub(crate) const FIRST: &str = "SELECT priority, round, due, seq, begun FROM limit_line
+     WHERE limit_id = ?1 AND lane = ?2 ORDER BY priority, round, due, seq LIMIT ?3 + 0";
+pub(crate) const CUT: &str = "DELETE FROM limit_line
+     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) <= (?3, ?4, ?5, ?6)";
+// The statements for many move all up to (or from) a place that was looked up before.
 pub(crate) const NEXT_BLOCKED: &str = "SELECT priority, round, due, seq FROM limit_line
      WHERE limit_id = ?1 AND lane = ?2 ORDER BY priority, round, due, seq LIMIT 1 OFFSET ?3 + 0";
-pub(crate) const LET_FIRST_IN: &str = "DELETE FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) =
-         (SELECT priority, round, due, seq FROM limit_line
-          WHERE limit_id = ?1 AND lane = ?2 ORDER BY priority, round, due, seq LIMIT 1)
-     RETURNING priority, round, due, seq, begun";
-// The statements for many move all up to (or from) a place that was looked up before.
 pub(crate) const LET_IN: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun, limit_id)
      SELECT lane, priority, round, due, seq, begun, limit_id FROM limit_line
-     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) <= (?3, ?4, ?5, ?6)";
-pub(crate) const LEFT_IN: &str = "DELETE FROM limit_line
      WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) <= (?3, ?4, ?5, ?6)";
 pub(crate) const PUSH_OUT: &str = "INSERT INTO limit_line (limit_id, lane, priority, round, due, seq, begun)
      SELECT limit_id, lane, priority, round, due, seq, begun FROM ready INDEXED BY ready_limit
@@ -145,14 +143,17 @@ impl Writing<'_> {
         let (id, now) = (self.limit_for(key)?, self.now);
         let limit = self.touch_limit(id)?;
         let room = i64::from(limit.meter().room(now));
-        let Rooms { queued, blocked, .. } = *limit.room_in(lane);
+        let &mut Rooms { queued, blocked, .. } = limit.room_in(lane);
         let fits = queued < room && blocked == 0;
         // Those behind it are pushed out by the look that follows, if there are too many now.
         if fits || (queued > 0 && place < self.last_queued(id, lane)?) {
             self.touch_limit(id)?.room_in(lane).queued += 1;
             return self.put_in_line(lane, place, begun, Some(id));
         }
-        self.touch_limit(id)?.room_in(lane).blocked += 1;
+        let rooms = self.touch_limit(id)?.room_in(lane);
+        rooms.blocked += 1;
+        let before = rooms.front.join(place);
+        self.cut_limit_line(id, lane, before)?;
         let (priority, round, due, seq) = place;
         self.conn.prepare_cached(WAIT)?.execute(params![id, lane, priority, round, due, seq, begun])?;
         self.memory.lanes.count(lane, StateName::Blocked, 1)
@@ -172,8 +173,17 @@ impl Writing<'_> {
     pub(crate) fn leave_limit_line(&mut self, id: i64, lane: i64, place: Place) -> Result<()> {
         let (priority, round, due, seq) = place;
         self.conn.prepare_cached(LEAVE)?.execute([id, lane, priority, round, due, seq])?;
-        self.touch_limit(id)?.room_in(lane).blocked -= 1;
+        let rooms = self.touch_limit(id)?.room_in(lane);
+        rooms.blocked -= 1;
+        rooms.front.leave(place);
         self.memory.lanes.count(lane, StateName::Blocked, -1)
+    }
+
+    fn cut_limit_line(&self, id: i64, lane: i64, before: Before<Place>) -> Result<()> {
+        if let Before::Cut((priority, round, due, seq)) = before {
+            self.conn.prepare_cached(CUT)?.execute([id, lane, priority, round, due, seq])?;
+        }
+        Ok(())
     }
 
     /// Sets the limit of a key, whatever its jobs say; or lets them say again.
@@ -223,6 +233,9 @@ impl Writing<'_> {
                 _ => self.let_in(id, lane, -surplus)?,
             }
         }
+        for (lane, passed) in self.touch_limit(id)?.passed_wholly() {
+            self.cut_limit_line(id, lane, Before::Cut(passed))?;
+        }
         let limit = self.touch_limit(id)?;
         limit.settle(now);
         limit.is_touched = false;
@@ -234,8 +247,10 @@ impl Writing<'_> {
 
     /// Blocks the last so many that are queued in a lane.
     pub(crate) fn push_out(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
-        let (priority, round, due, seq) =
+        let first @ (priority, round, due, seq) =
             self.conn.prepare_cached(LAST_QUEUED)?.query_row([id, lane, jobs - 1], read_place)?;
+        let before = self.touch_limit(id)?.room_in(lane).front.join(first);
+        self.cut_limit_line(id, lane, before)?;
         let from = [id, lane, priority, round, due, seq];
         self.conn.prepare_cached(PUSH_OUT)?.execute(from)?;
         self.conn.prepare_cached(PUSHED_OUT)?.execute(from)?;
@@ -245,41 +260,68 @@ impl Writing<'_> {
 
     /// Queues the first so many that are blocked in a lane.
     fn let_in(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
-        if jobs == 1 {
-            let (place, begun) = self
-                .conn
-                .prepare_cached(LET_FIRST_IN)?
-                .query_row([id, lane], |row| Ok((read_place(row)?, row.get(4)?)))?;
-            self.put_in_line(lane, place, begun, Some(id))?;
-            return self.moved_in_limit(id, lane, 1);
+        if jobs > READ_AHEAD {
+            return self.let_many_in(id, lane, jobs);
         }
-        let (priority, round, due, seq) =
+        for _ in 0..jobs {
+            let (place, begun) = self.take_first_blocked(id, lane)?;
+            self.put_in_line(lane, place, begun, Some(id))?;
+        }
+        self.moved_in_limit(id, lane, jobs)
+    }
+
+    fn take_first_blocked(&mut self, id: i64, lane: i64) -> Result<(Place, bool)> {
+        let conn = self.conn;
+        let front = &mut self.touch_limit(id)?.room_in(lane).front;
+        if let Some(first) = front.take() {
+            return Ok(first);
+        }
+        let passed = front.passed.take();
+        self.cut_limit_line(id, lane, passed.map_or(Before::Nothing, Before::Cut))?;
+        let read = conn
+            .prepare_cached(FIRST)?
+            .query_map([id, lane, READ_AHEAD], |row| Ok((read_place(row)?, row.get(4)?)))?
+            .collect::<Result<Vec<_>>>()?;
+        let front = &mut self.touch_limit(id)?.room_in(lane).front;
+        front.read_ahead(read);
+        front.take().ok_or_else(|| unreadable(format_args!("limit {id}, which blocks fewer than it says")))
+    }
+
+    fn let_many_in(&mut self, id: i64, lane: i64, jobs: i64) -> Result<()> {
+        let passed =
+            std::mem::replace(&mut self.touch_limit(id)?.room_in(lane).front, Front::new(None)).passed;
+        self.cut_limit_line(id, lane, passed.map_or(Before::Nothing, Before::Cut))?;
+        let last @ (priority, round, due, seq) =
             self.conn.prepare_cached(NEXT_BLOCKED)?.query_row([id, lane, jobs - 1], read_place)?;
-        let until = [id, lane, priority, round, due, seq];
-        self.conn.prepare_cached(LET_IN)?.execute(until)?;
-        self.conn.prepare_cached(LEFT_IN)?.execute(until)?;
+        self.conn.prepare_cached(LET_IN)?.execute([id, lane, priority, round, due, seq])?;
+        self.cut_limit_line(id, lane, Before::Cut(last))?;
         self.news.due = true;
         self.memory.lanes.count(lane, StateName::Queued, jobs)?;
         self.moved_in_limit(id, lane, jobs)
     }
 
     fn moved_in_limit(&mut self, id: i64, lane: i64, into_line: i64) -> Result<()> {
-        let room = self.touch_limit(id)?.room_in(lane);
-        room.queued += into_line;
-        room.blocked -= into_line;
+        let rooms = self.touch_limit(id)?.room_in(lane);
+        rooms.queued += into_line;
+        rooms.blocked -= into_line;
         self.memory.lanes.count(lane, StateName::Blocked, -into_line)
     }
 
     /// Writes what changed.
     pub(crate) fn flush_limits(&mut self) -> Result<()> {
-        for id in self.memory.keyed.limits.take_changed() {
+        let changed = self.memory.keyed.limits.take_changed();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let mut keep = self.conn.prepare_cached(KEEP)?;
+        for id in changed {
             let Some(limit) = self.memory.keyed.limits.get(id) else { continue };
             if limit.is_idle() {
                 self.conn.prepare_cached(DROP)?.execute([id])?;
                 self.memory.keyed.limits.remove(id);
                 continue;
             }
-            self.conn.prepare_cached(KEEP)?.execute(params![
+            keep.execute(params![
                 id,
                 limit.said,
                 limit.named,

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tenure_core::{Bucket, Limit, Meter, Timestamp};
 
+use crate::front::Front;
+use crate::reserve::Place;
+
 /// A limit key that unfinished jobs name or that somebody has set.
 #[derive(Debug, Clone)]
 pub(crate) struct LimitRow {
@@ -23,14 +26,19 @@ pub(crate) struct LimitRow {
 }
 
 /// Its due jobs in one lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rooms {
     pub lane: i64,
     /// There is room for these.
     pub queued: i64,
     /// These wait behind them.
     pub blocked: i64,
+    /// The first of those.
+    pub front: Front<Place, Begun>,
 }
+
+/// Whether a job has a standing.
+pub(crate) type Begun = bool;
 
 impl Default for LimitRow {
     fn default() -> Self {
@@ -59,7 +67,7 @@ impl LimitRow {
     /// Its jobs in this lane.
     pub(crate) fn room_in(&mut self, lane: i64) -> &mut Rooms {
         let index = self.rooms.iter().position(|rooms| rooms.lane == lane).unwrap_or_else(|| {
-            self.rooms.push(Rooms { lane, queued: 0, blocked: 0 });
+            self.rooms.push(Rooms { lane, queued: 0, blocked: 0, front: Front::new(None) });
             self.rooms.len() - 1
         });
         &mut self.rooms[index]
@@ -78,6 +86,12 @@ impl LimitRow {
             .map(|of_lane| (of_lane.lane, surplus(of_lane)))
             .filter(|(_, jobs)| *jobs != 0)
             .collect()
+    }
+
+    /// The lanes in which all that were blocked have been let in, and how far their lines were passed.
+    pub(crate) fn passed_wholly(&mut self) -> Vec<(i64, Place)> {
+        let wholly = self.rooms.iter_mut().filter(|rooms| rooms.blocked == 0);
+        wholly.filter_map(|rooms| rooms.front.passed.take().map(|passed| (rooms.lane, passed))).collect()
     }
 
     /// Keeps what follows from all else in step with it.
@@ -100,14 +114,14 @@ impl LimitRow {
 // A row has few lanes, and is written often: numbers without names are enough.
 impl Serialize for Rooms {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.lane, self.queued, self.blocked).serialize(serializer)
+        (self.lane, self.queued, self.blocked, self.front.passed).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Rooms {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (lane, queued, blocked) = Deserialize::deserialize(deserializer)?;
-        Ok(Self { lane, queued, blocked })
+        let (lane, queued, blocked, passed) = Deserialize::deserialize(deserializer)?;
+        Ok(Self { lane, queued, blocked, front: Front::new(passed) })
     }
 }
 
@@ -118,14 +132,16 @@ mod tests {
     #[test]
     fn each_lane_is_let_as_much_as_there_is_room_for() {
         let mut limit = LimitRow { said: Some(2), ..LimitRow::default() };
-        *limit.room_in(7) = Rooms { lane: 7, queued: 3, blocked: 1 };
-        *limit.room_in(8) = Rooms { lane: 8, queued: 0, blocked: 5 };
-        *limit.room_in(9) = Rooms { lane: 9, queued: 1, blocked: 0 };
+        for (lane, queued, blocked) in [(7, 3, 1), (8, 0, 5), (9, 1, 0)] {
+            *limit.room_in(lane) = Rooms { lane, queued, blocked, front: Front::new(None) };
+        }
+        limit.room_in(8).front.passed = Some((0, 0, 10, 3));
         assert_eq!(limit.surpluses(2), [(7, 1), (8, -2)]);
         assert_eq!(limit.surpluses(i64::from(u32::MAX)), [(7, -1), (8, -5)]);
         let text = serde_json::to_string(&limit.rooms).unwrap();
-        assert_eq!(text, "[[7,3,1],[8,0,5],[9,1,0]]");
-        assert_eq!(serde_json::from_str::<Vec<Rooms>>(&text).unwrap(), limit.rooms);
+        assert_eq!(text, "[[7,3,1,null],[8,0,5,[0,0,10,3]],[9,1,0,null]]");
+        let read: Vec<Rooms> = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 
     #[test]

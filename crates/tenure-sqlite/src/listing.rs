@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Result, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 use tenure_core::{Job, StateName, Timestamp, limits};
 use tenure_store::{Cursor, Filter, Order};
 
+use crate::front::READ_AHEAD;
 use crate::rows::{Stored, by_seq, stored};
 use crate::value;
 
@@ -88,8 +89,10 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
             break;
         }
         let Some(seq) = source.next(conn)? else { return Ok(Walk { found, next: None }) };
-        let candidate = job.query_row([seq], stored)?.seen(conn)?;
-        last = Some(candidate.job.seq);
+        last = Some(value::seq(seq)?);
+        // Of those that were blocked some may be gone that are still listed.
+        let Some(candidate) = job.query_row([seq], stored).optional()? else { continue };
+        let candidate = candidate.seen(conn)?;
         if ask.filter.means(&candidate.job, ask.now) {
             found.push(candidate);
         }
@@ -223,22 +226,23 @@ fn short_list(conn: &Connection, filter: &Filter, lanes: &[Lane]) -> Result<Opti
         return Ok(None);
     }
     let most = value::bound(limits::PAGE_EXAMINED);
+    // Before each one that is blocked a front of those may lie that are so no more.
+    let most_blocked = most * (READ_AHEAD + 1);
     let mut seqs = Vec::new();
     let mut read = |sql: &str, key: &[i64]| -> Result<()> {
         let mut statement = conn.prepare_cached(sql)?;
-        let rows =
-            statement.query_map(params_from_iter(key.iter().chain([&most])), |row| row.get::<_, i64>(0))?;
+        let rows = statement.query_map(params_from_iter(key), |row| row.get::<_, i64>(0))?;
         rows.into_iter().try_for_each(|seq| seq.map(|seq| seqs.push(seq)))
     };
     if waiting {
-        wanted().filter(|lane| lane.queued > 0).try_for_each(|lane| read(IN_LINE, &[lane.id]))?;
-        read(IN_DIARY, &[])?;
+        wanted().filter(|lane| lane.queued > 0).try_for_each(|lane| read(IN_LINE, &[lane.id, most]))?;
+        read(IN_DIARY, &[most])?;
     }
     if blocked {
-        BLOCKED.into_iter().try_for_each(|sql| read(sql, &[]))?;
+        BLOCKED.into_iter().try_for_each(|sql| read(sql, &[most_blocked]))?;
     }
     if running {
-        read(RUNNING, &[])?;
+        read(RUNNING, &[most])?;
     }
     // A job that waits for others may also stand in the way of those behind it.
     seqs.sort_unstable();

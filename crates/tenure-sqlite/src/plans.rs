@@ -1,10 +1,13 @@
 //! How SQLite goes about the statements that everything waits for: never through all jobs.
 
 use rusqlite::types::Null;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, StatementStatus, params_from_iter};
 use tenure_store::Order;
 
-use crate::{aside, check_in, leases, ledger, listing, open, reserve, settle, sweep, tend, views};
+use crate::{
+    aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, listing,
+    open, place, reserve, settle, shares, sweep, tend, views,
+};
 
 /// The plan in SQLite's words, a line a step.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -31,24 +34,89 @@ fn is_narrow(conn: &Connection, sql: &str) {
     }
 }
 
+/// What every job goes through.
+const FOR_ALL: &[&str] = &[
+    reserve::LINE,
+    reserve::PLACES,
+    reserve::BEGIN,
+    reserve::CUT,
+    settle::SUCCEED,
+    sweep::LAPSED,
+    sweep::INTO_LINE,
+    sweep::SINGLY,
+    sweep::OUT_OF_DIARY,
+    aside::OUT_OF_PLACE,
+    enqueue::IN_LINE,
+    enqueue::IN_DIARY,
+    place::IN_LINE,
+    place::OUT_OF_LINE,
+    place::OUT_OF_DIARY,
+    views::AHEAD_IN_LINE,
+    views::NEXT_ROUND,
+];
+
+/// What jobs with keys go through.
+const FOR_KEYS: &[&str] = &[
+    gates::WAITS_FOR_JOBS,
+    gates::WAITS_FOR_TURN,
+    gates::WAITS_FOR_ROOM,
+    chains::KEEP,
+    chains::LEAVE,
+    chains::STEP_BACK,
+    chains::FIRST,
+    chains::CUT,
+    limit_keys::KEEP,
+    limit_keys::LEAVE,
+    limit_keys::LAST_QUEUED,
+    limit_keys::NEXT_BLOCKED,
+    limit_keys::FIRST,
+    limit_keys::CUT,
+    limit_keys::LET_IN,
+    limit_keys::PUSH_OUT,
+    limit_keys::PUSHED_OUT,
+    limit_keys::GROWN,
+    dependencies::ENDED_IF_AWAITED,
+    dependencies::WAIT_NO_MORE,
+    dependencies::WAIT_NOT_FOR,
+    dependencies::IS_WAITING_FOR,
+    dependencies::NOTICED_BY_ALL,
+    shares::FIND,
+    key_views::AHEAD_QUEUED,
+    key_views::AHEAD_BLOCKED,
+    key_views::AHEAD_CHAINED,
+    key_views::AHEAD_ASIDE,
+    key_views::PAGE,
+    key_views::OVERHELD,
+    key_views::OVERHELD_IN_QUEUE,
+];
+
 #[test]
-fn claiming_settling_sweeping_and_pruning_scan_and_sort_nothing() {
+fn what_jobs_go_through_scans_and_sorts_nothing() {
     let (_directory, conn) = file();
-    for sql in [
-        reserve::LINE,
-        reserve::PLACES,
-        reserve::BEGIN,
-        reserve::CUT,
-        settle::SUCCEED,
-        sweep::LAPSED,
-        sweep::INTO_LINE,
-        sweep::OUT_OF_DIARY,
-        aside::OUT_OF_PLACE,
-        tend::EXPIRED,
-        tend::FREE_KEYS,
-        views::AHEAD_IN_LINE,
-    ] {
+    for sql in FOR_ALL.iter().chain(FOR_KEYS).chain(&[tend::EXPIRED, tend::FREE_KEYS]) {
         is_narrow(&conn, sql);
+    }
+    // The last one that a limit let into a lane's line is found among those of the limit, not of the lane.
+    for sql in [limit_keys::LAST_QUEUED, limit_keys::PUSH_OUT, limit_keys::PUSHED_OUT] {
+        let steps = plan(&conn, sql);
+        assert!(steps.iter().any(|step| step.contains("ready_limit (limit_id=? AND lane=?")), "{steps:?}");
+    }
+}
+
+/// SQLite does so, silently, where a value that is bound could make a partial index or a bound of use. It
+/// costs more than the statement itself.
+#[test]
+fn no_statement_is_prepared_anew_for_another_value() {
+    let (_directory, conn) = file();
+    for sql in FOR_ALL.iter().chain(FOR_KEYS) {
+        let mut statement = conn.prepare(sql).unwrap();
+        for value in 1..4 {
+            let mut rows =
+                statement.query(params_from_iter(vec![value; statement.parameter_count()])).unwrap();
+            // It may well meet a constraint: the tables are empty, and the values mean nothing.
+            while let Ok(Some(_)) = rows.next() {}
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
     }
 }
 
@@ -65,6 +133,22 @@ fn what_does_scan_or_sort_has_a_bound() {
     assert!(sweep::LAST_DUE.contains("ORDER BY due, seq LIMIT ?2 + 0)"));
     // It groups the rows up to the last one found by the statement before: again those of one sweep.
     assert_eq!(steps(sweep::COUNT_DUE), ["USE TEMP B-TREE FOR GROUP BY"]);
+    // The next two go through ended jobs that others wait for and no turn has noticed, as many as they are
+    // told, or until one is found.
+    assert_eq!(steps(dependencies::OVER), ["SCAN e"]);
+    assert!(dependencies::OVER.contains("ORDER BY e.seq, d.seq LIMIT ?2"));
+    assert!(steps(dependencies::IS_NEWS).contains(&"SCAN awaited_end".to_owned()));
+    // They read the next shares, as many as they are told.
+    assert_eq!(steps(shares::MEANINGLESS), ["SCAN s"]);
+    assert!(shares::MEANINGLESS.contains("WHERE id > ?1 ORDER BY id LIMIT ?2"));
+    // It sorts what runs under one limit.
+    assert_eq!(steps(key_views::RUNNING), ["USE TEMP B-TREE FOR ORDER BY", "SCAN s"]);
+    assert!(steps(key_views::AWAITED).is_empty());
+    // They read what is blocked from its start, as many rows as they are told.
+    for sql in listing::BLOCKED {
+        assert!(steps(sql).iter().all(|step| step.starts_with("SCAN")), "{sql}");
+        assert!(sql.contains("LIMIT"));
+    }
     // They read the diary from its start, as many rows as they are told.
     assert!(steps(listing::IN_DIARY).iter().all(|step| step.starts_with("SCAN later")));
     assert!(listing::IN_DIARY.contains("LIMIT"));
@@ -80,6 +164,8 @@ fn the_first_of_an_index_is_read_from_its_end() {
     // SQLite calls it a scan, which ends with the first entry.
     assert_eq!(plan(&conn, sweep::FIRST_LAPSE), ["SCAN standing USING COVERING INDEX standing_lapse"]);
     assert_eq!(plan(&conn, sweep::FIRST_LATER), ["SCAN later"]);
+    let first_grows = plan(&conn, limit_keys::FIRST_GROWS);
+    assert_eq!(first_grows, ["SEARCH limit_key USING COVERING INDEX limit_key_grows (grows>?)"]);
 }
 
 #[test]

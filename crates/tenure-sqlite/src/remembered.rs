@@ -13,6 +13,8 @@ pub(crate) struct Remembered<K, R> {
     ids: HashMap<K, i64>,
     /// In the order in which they were changed first.
     changed: Vec<i64>,
+    /// How often any was changed.
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -24,7 +26,7 @@ struct Known<K, R> {
 
 impl<K, R> Default for Remembered<K, R> {
     fn default() -> Self {
-        Self { rows: HashMap::new(), ids: HashMap::new(), changed: Vec::new() }
+        Self { rows: HashMap::new(), ids: HashMap::new(), changed: Vec::new(), changes: 0 }
     }
 }
 
@@ -42,11 +44,17 @@ impl<K: Eq + Hash + Clone, R> Remembered<K, R> {
     /// The row, to be changed; it will have to be written.
     pub(crate) fn change(&mut self, id: i64) -> Option<&mut R> {
         let known = self.rows.get_mut(&id)?;
+        self.changes += 1;
         if !known.is_changed {
             known.is_changed = true;
             self.changed.push(id);
         }
         Some(&mut known.row)
+    }
+
+    /// The row, to be changed while it is written.
+    pub(crate) fn peek(&mut self, id: i64) -> Option<&mut R> {
+        self.rows.get_mut(&id).map(|known| &mut known.row)
     }
 
     /// Takes a row to mind, as the file has it.
@@ -78,16 +86,14 @@ impl<K: Eq + Hash + Clone, R> Remembered<K, R> {
         }
     }
 
-    /// Forgets what was changed: it has been undone.
-    pub(crate) fn forget_changed(&mut self) {
-        for id in std::mem::take(&mut self.changed) {
-            self.remove(id);
-        }
+    /// How often any has been changed so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Forgets all.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { changes: self.changes, ..Self::default() };
     }
 
     /// Forgets all if it is too much. Only once everything is written.
@@ -103,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_row_is_written_once_and_forgotten_if_it_is_undone() {
+    fn a_changed_row_is_written_once() {
         let mut rows: Remembered<&str, i64> = Remembered::default();
         rows.learn(1, "a", 10);
         rows.learn(2, "b", 20);
@@ -111,8 +117,9 @@ mod tests {
         *rows.change(2).unwrap() += 1;
         assert_eq!(rows.changed().collect::<Vec<_>>(), [&22]);
         assert_eq!((rows.take_changed(), rows.take_changed()), (vec![2], vec![]));
-        *rows.change(1).unwrap() += 1;
-        rows.forget_changed();
+        rows.remove(1);
         assert_eq!((rows.id(&"a"), rows.get(1), rows.get(2)), (None, None, Some(&22)));
+        rows.forget();
+        assert_eq!((rows.id(&"b"), rows.changes()), (None, 2));
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
-use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
+use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
 
 use crate::fault::{of_job, unreadable};
 use crate::gates::block_of;
@@ -29,15 +29,16 @@ pub(crate) fn by_seq(conn: &Connection) -> Result<CachedStatement<'_>> {
     conn.prepare_cached(&format!("{COLUMNS} WHERE j.seq = ?1"))
 }
 
-/// The job with this place in the order of acceptance.
-pub(crate) fn find_by_seq(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
-    by_seq(conn)?.query_row([seq], stored).optional()?.map(|stored| stored.seen(conn)).transpose()
+/// The job with this place in the order of acceptance, as its own rows tell: whether it is blocked,
+/// [`Stored::seen`] tells.
+pub(crate) fn row_of(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
+    by_seq(conn)?.query_row([seq], stored).optional()
 }
 
 /// The job with this id.
 pub(crate) fn find(conn: &Connection, id: JobId) -> Result<Option<Stored>> {
     match seq_of(conn, id)? {
-        Some(seq) => find_by_seq(conn, seq),
+        Some(seq) => row_of(conn, seq)?.map(|stored| stored.seen(conn)).transpose(),
         None => Ok(None),
     }
 }
@@ -51,14 +52,25 @@ pub(crate) fn seq_of(conn: &Connection, id: JobId) -> Result<Option<i64>> {
 
 impl Stored {
     /// The job as it is seen: what blocks it is told by other tables than its own.
-    pub(crate) fn seen(mut self, conn: &Connection) -> Result<Self> {
-        let State::Waiting { due, why } = self.job.state else { return Ok(self) };
-        if self.job.terms.are_gated()
-            && let Some(on) = block_of(conn, &self.job, self.lane)?
-        {
+    pub(crate) fn seen(self, conn: &Connection) -> Result<Self> {
+        if !self.may_be_blocked() {
+            return Ok(self);
+        }
+        let block = block_of(conn, &self.job, self.lane)?;
+        Ok(self.blocked(block))
+    }
+
+    /// Whether its own rows leave open whether it is blocked.
+    pub(crate) fn may_be_blocked(&self) -> bool {
+        matches!(self.job.state, State::Waiting { .. }) && self.job.terms.are_gated()
+    }
+
+    /// The same job, if it waits for this.
+    pub(crate) fn blocked(mut self, on: Option<Block>) -> Self {
+        if let (State::Waiting { due, why }, Some(on)) = (self.job.state, on) {
             self.job.state = State::Blocked { on, due, why };
         }
-        Ok(self)
+        self
     }
 }
 

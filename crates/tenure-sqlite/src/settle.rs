@@ -5,7 +5,7 @@ use tenure_core::{Next, Settlement, State, StateName};
 use tenure_store::Settled;
 
 use crate::grants::Grant;
-use crate::rows::find_by_seq;
+use crate::rows::row_of;
 use crate::writing::Writing;
 use crate::{code, value};
 
@@ -30,7 +30,7 @@ impl Writing<'_> {
         }
         for (index, seq) in wait_gated {
             // What was settled after it may have moved it: its state now is told.
-            if let Some(stored) = find_by_seq(conn, seq)? {
+            if let Some(stored) = self.find_by_seq(seq)? {
                 settled[index] = Settled::Done(stored.job.state.name(self.now));
             }
         }
@@ -67,6 +67,7 @@ impl Writing<'_> {
         if grant.limit.is_some() || grant.chain.is_some() {
             self.end_keyed(&grant)?;
         }
+        self.call_for_room(grant.lane)?;
         self.tell_became(grant.lane, id, StateName::Succeeded, None)?;
         Ok(Some(Settled::Done(StateName::Succeeded)))
     }
@@ -91,7 +92,7 @@ impl Writing<'_> {
         wait_gated: &mut Vec<(usize, i64)>,
     ) -> Result<Settled> {
         // Places are never used again: another job there means that this one is gone.
-        let stored = find_by_seq(self.conn, value::signed(settlement.seq()))?;
+        let stored = row_of(self.conn, value::signed(settlement.seq()))?;
         let Some(stored) = stored.filter(|stored| stored.job.id == settlement.id()) else {
             return Ok(Settled::Gone);
         };

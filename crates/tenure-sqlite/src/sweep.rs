@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use tenure_core::{StateName, Timestamp, lapse, limits};
 
 use crate::fault::is_unreadable;
-use crate::rows::find_by_seq;
+use crate::rows::row_of;
 use crate::value;
 use crate::writing::Writing;
 
@@ -60,9 +60,8 @@ impl Writing<'_> {
 
     /// The next instant at which something comes due or lapses, or time makes room.
     pub(crate) fn next_due(&mut self) -> Result<Option<Timestamp>> {
-        let soon = self.now.after(Duration::from_micros(1));
         if self.has_unnoticed()? {
-            return Ok(Some(soon));
+            return Ok(Some(self.now));
         }
         let first = |sql| -> Result<Option<Timestamp>> {
             self.conn.prepare_cached(sql)?.query_row([], |row| value::instant(row, 0)).optional()
@@ -70,7 +69,7 @@ impl Writing<'_> {
         let next = first(FIRST_LAPSE)?.into_iter().chain(first(FIRST_LATER)?);
         let room = self.memory.keyed.first_grows(self.conn)?.into_iter().chain(self.first_room_in_queues()?);
         // What a bounded sweep left behind is due already: whoever asks again gets it at once.
-        Ok(next.chain(room).min().map(|at| at.max(soon)))
+        Ok(next.chain(room).min().map(|at| at.max(self.now.after(Duration::from_micros(1)))))
     }
 
     fn take_lapsed(&mut self) -> Result<usize> {
@@ -81,7 +80,7 @@ impl Writing<'_> {
             .query_map(params![now, value::bound(limits::SWEEP_ROWS)], |row| row.get::<_, i64>(0))?
             .collect::<Result<Vec<_>>>()?;
         for seq in &seqs {
-            let stored = match find_by_seq(self.conn, *seq) {
+            let stored = match row_of(self.conn, *seq) {
                 Err(error) if is_unreadable(&error) => {
                     self.set_running_aside(*seq, &error)?;
                     continue;
@@ -142,7 +141,7 @@ impl Writing<'_> {
 
     /// Gives a job, which has been taken out of the diary, the place that its keys allow.
     fn line_up_singly(&mut self, job: &CameDue) -> Result<()> {
-        match find_by_seq(self.conn, job.seq) {
+        match row_of(self.conn, job.seq) {
             Ok(Some(stored)) => {
                 self.leave_stand(&stored)?;
                 self.place(&stored, stored.job.state.due().unwrap_or(self.now))?;

@@ -5,7 +5,7 @@ use tenure_core::limits;
 use tenure_store::Tended;
 
 use crate::fault::is_unreadable;
-use crate::rows::find_by_seq;
+use crate::rows::row_of;
 use crate::value;
 use crate::writing::Writing;
 
@@ -36,7 +36,7 @@ impl Writing<'_> {
             .query_map(params![self.now.as_micros(), value::bound(limits::PRUNE_JOBS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
         for seq in &seqs {
-            match find_by_seq(self.conn, *seq) {
+            match row_of(self.conn, *seq) {
                 Ok(Some(stored)) => self.remove(&stored)?,
                 Ok(None) => {}
                 Err(error) if is_unreadable(&error) => self.set_expired_aside(*seq, &error)?,

@@ -8,7 +8,8 @@ use crate::writing::Writing;
 use crate::{attempts, code, value};
 
 impl Writing<'_> {
-    /// Writes what a job becomes; answers the name of its state then.
+    /// Writes what a job becomes; answers the name of its state then, by its own rows: if it waits, keys may
+    /// block it.
     pub(crate) fn enter(&mut self, stored: Stored, transition: Transition) -> Result<StateName> {
         let was_finished = stored.job.state.is_finished();
         self.uncount(&stored)?;
@@ -33,12 +34,15 @@ impl Writing<'_> {
                 self.free_key_at_end(&stored.job)?;
                 self.memory.lanes.count(lane, end.name(), 1)?;
                 self.let_others_go_on(&stored.job, Some(code::of_end(end)))?;
+                self.call_for_room(lane)?;
             }
         }
         self.settle_keys()?;
-        let state = self.name_now(&stored)?;
-        self.tell_became(lane, stored.job.id, state, failure.as_ref())?;
-        Ok(state)
+        if self.news.is_heard {
+            let state = self.name_now(&stored)?;
+            self.tell_became(lane, stored.job.id, state, failure.as_ref())?;
+        }
+        Ok(stored.job.state.name(self.now))
     }
 
     /// A finished job is to be done again: its keys count again.
@@ -51,16 +55,11 @@ impl Writing<'_> {
     }
 
     /// The name of a job's state as this step has left it.
-    pub(crate) fn name_now(&self, stored: &Stored) -> Result<StateName> {
-        match stored.job.state {
-            State::Waiting { .. } | State::Blocked { .. } if stored.job.terms.are_gated() => {
-                self.name_of_waiting(stored)
-            }
-            State::Waiting { .. }
-            | State::Blocked { .. }
-            | State::Running { .. }
-            | State::Finished { .. } => Ok(stored.job.state.name(self.now)),
+    pub(crate) fn name_now(&mut self, stored: &Stored) -> Result<StateName> {
+        if stored.may_be_blocked() {
+            return self.name_of_waiting(stored);
         }
+        Ok(stored.job.state.name(self.now))
     }
 
     /// Removes a job and all that is kept of it, but for a unique key.

@@ -5,7 +5,7 @@ use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
 use tenure_store::{Bulletin, Event, Happening};
 
 use crate::grants::Grants;
-use crate::keyed::Keyed;
+use crate::keyed::{Keyed, KeyedMark};
 use crate::lanes::{Lanes, LanesMark};
 use crate::value;
 
@@ -54,6 +54,7 @@ pub(crate) struct News {
 #[derive(Debug)]
 pub(crate) struct Mark {
     lanes: LanesMark,
+    keyed: KeyedMark,
     last_seq: Option<i64>,
     events: usize,
 }
@@ -221,7 +222,8 @@ impl<'w> Writing<'w> {
         self.flush_keys()?;
         self.conn.prepare_cached("SAVEPOINT batch")?.execute(params![])?;
         let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
-        Ok(Mark { lanes, last_seq, events: self.news.events.len() })
+        let keyed = self.memory.keyed.mark();
+        Ok(Mark { lanes, keyed, last_seq, events: self.news.events.len() })
     }
 
     /// It stays.
@@ -234,7 +236,7 @@ impl<'w> Writing<'w> {
     pub(crate) fn back_to(&mut self, mark: Mark) -> Result<()> {
         self.conn.execute_batch("ROLLBACK TO batch; RELEASE batch")?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
-        self.memory.keyed.forget_changed();
+        self.memory.keyed.back_to(mark.keyed);
         self.memory.last_seq = mark.last_seq;
         self.news.events.truncate(mark.events);
         Ok(())

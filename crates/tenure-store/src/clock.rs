@@ -48,7 +48,10 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn sleep(&self, span: Duration) -> Sleep;
 }
 
-/// The real clock.
+/// For how long at a time a sleeper trusts the timer, which stands still while the host is suspended.
+const NAP: Duration = Duration::from_secs(5);
+
+/// The real clock. Whoever sleeps through a suspend wakes a few seconds after it at the latest, if it is time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -66,9 +69,24 @@ impl Clock for SystemClock {
         Moment(Duration::new(seconds, nanos))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where real time enters")]
     fn sleep(&self, span: Duration) -> Sleep {
-        Box::pin(tokio::time::sleep(span))
+        Box::pin(sleep_by(*self, span))
+    }
+}
+
+/// Sleeps by a clock of moments, in naps by a timer that may stand still while the clock goes on.
+#[expect(clippy::disallowed_methods, reason = "this is where real time enters")]
+async fn sleep_by(clock: impl Clock, span: Duration) {
+    if span <= NAP {
+        return tokio::time::sleep(span).await;
+    }
+    let end = clock.moment().after(span);
+    loop {
+        let left = end.since(clock.moment());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(NAP)).await;
     }
 }
 
@@ -209,6 +227,18 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.until_next_sleeper(), None);
+    }
+
+    /// §B.9: the timer stood still while the host was suspended, and the clock did not.
+    #[expect(clippy::disallowed_methods, reason = "the clock of the timer alone is looked at")]
+    #[tokio::test(start_paused = true)]
+    async fn whoever_sleeps_through_a_suspend_wakes_soon_after_it() {
+        let (clock, start) = (ManualClock::new(), tokio::time::Instant::now());
+        let sleeper = tokio::spawn(sleep_by(clock.clone(), Duration::from_secs(8 * 3_600)));
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_secs(9 * 3_600));
+        sleeper.await.unwrap();
+        assert!(start.elapsed() <= NAP * 2, "{:?}", start.elapsed());
     }
 
     #[test]

@@ -15,11 +15,13 @@ use crate::{Answer, Cursor, Filter};
 /// Jobs come in checked against the limits. Each call takes effect wholly or, if it faults, not at
 /// all or unknown ([`crate::Fault::Unknown`]); repeating a call whose outcome is unknown is harmless.
 pub trait Jobs {
-    /// Stores a batch, or nothing of it. What is acknowledged survives.
+    /// Stores a batch, or nothing of it. What is acknowledged survives. A job may wait for jobs that are
+    /// there and for earlier ones of its batch.
     fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued>;
 
-    /// Grants due jobs to a holder: of each wanted queue in the order of (priority, due, acceptance),
-    /// the queues in the order of the wants. A job whose lease has lapsed is due again.
+    /// Grants due jobs to a holder: of each wanted queue in the order of (priority, round, due, acceptance),
+    /// the queues in the order of the wants. A job whose lease has lapsed is due again. No limit is ever
+    /// exceeded, and of the jobs of an ordering key one runs at a time, in their order.
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation>;
 
     /// Extends reservations that have not lapsed, and tells the holder what it has lost and what it
@@ -35,9 +37,10 @@ pub trait Jobs {
     /// Changes the selected jobs, each by itself; a bounded number of them.
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed>;
 
-    /// Takes a bounded step of what time alone brings: lapsed reservations, jobs that came due,
-    /// finished jobs whose retention is over, hosts that fell silent, lapsed leases of which the ledger
-    /// does not tell yet (in the order of their instants and names). Correctness needs none of it.
+    /// Takes a bounded step of what time alone brings: ends that others wait for, lapsed reservations, jobs
+    /// that came due, limits that have room again, finished jobs whose retention is over, hosts that fell
+    /// silent, lapsed leases of which the ledger does not tell yet (in the order of their instants and
+    /// names). Correctness needs none of it.
     fn tend(&self) -> Answer<'_, Tended>;
 }
 
@@ -143,7 +146,7 @@ impl Kinds {
 pub struct Reservation {
     /// The jobs, in the order in which they shall start.
     pub jobs: Vec<Reserved>,
-    /// When the store next expects something to become due. A hint: it may be early.
+    /// When the store next expects something to become due or to have room. A hint: it may be early.
     pub next_due: Option<Timestamp>,
 }
 
@@ -190,7 +193,8 @@ pub struct Holds {
 /// What came of one settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// It is written; the job is in this state now.
+    /// It is written. The job is in this state when all settlements of the call are written: one that waits
+    /// again may be blocked.
     Done(StateName),
     /// This ownership had been settled before: the reply to that was lost, or it was sent twice.
     Repeated,
@@ -300,7 +304,7 @@ pub enum ChangeOutcome {
 pub struct Tended {
     /// Reservations taken from holders that fell silent or did not stop.
     pub lapsed: usize,
-    /// Jobs that came due.
+    /// Jobs that came due, and jobs that wait for no others any more: they go on, or are cancelled.
     pub due: usize,
     /// Finished jobs removed.
     pub pruned: usize,

@@ -94,13 +94,12 @@ impl Tenure {
 
 /// Says again that the program uses its app id, so that it is not taken for one that was given up.
 pub(crate) async fn claim_again(store: &dyn Store, claimed: &AppUse) {
-    match store.claim_app(&claimed.app, &claimed.program, claimed.host).await {
-        Ok(Err(other)) => tracing::error!(
+    // If it is not heard, it is said again soon; it counts for a month.
+    if let Ok(Err(other)) = store.claim_app(&claimed.app, &claimed.program, claimed.host).await {
+        tracing::error!(
             app = %claimed.app, program = claimed.program, other = other.program,
             "another program has claimed the app id: the two share their locks now",
-        ),
-        // It is said again soon, and counts for a month.
-        Ok(Ok(_)) | Err(_) => {}
+        );
     }
 }
 

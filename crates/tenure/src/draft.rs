@@ -1,5 +1,7 @@
 //! A job on its way to the store.
 
+mod keys;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ pub struct Draft {
     terms: Terms,
     only: Option<Only>,
     singleton: Option<Singleton>,
+    even_if_failed: bool,
     wrong: Option<Invalid>,
 }
 
@@ -66,6 +69,7 @@ impl Draft {
             terms: Terms::default(),
             only: None,
             singleton: None,
+            even_if_failed: false,
             wrong: None,
         }
     }

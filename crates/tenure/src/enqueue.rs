@@ -88,6 +88,43 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.unique(only))
     }
 
+    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
+    /// it waits to be tried again, those behind it wait, too.
+    pub fn ordered(self, key: &str) -> Self {
+        self.with(|draft| draft.ordered(key))
+    }
+
+    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
+    /// it waits to be tried again, those behind it go on.
+    pub fn ordered_stepping_aside(self, key: &str) -> Self {
+        self.with(|draft| draft.ordered_stepping_aside(key))
+    }
+
+    /// At most so many jobs of this limit key run at once, over all hosts. What the last job says counts.
+    pub fn limited(self, key: &str, most: u32) -> Self {
+        self.with(|draft| draft.limited(key, most))
+    }
+
+    /// Shares the limit of this key, which others say or [`crate::Limits::set`] has set.
+    pub fn limit_key(self, key: &str) -> Self {
+        self.with(|draft| draft.limit_key(key))
+    }
+
+    /// Takes turns with the jobs of other share keys in its queue, however many each has.
+    pub fn share(self, key: &str) -> Self {
+        self.with(|draft| draft.share(key))
+    }
+
+    /// Runs when all of these jobs have ended, and is cancelled if one of them does not succeed.
+    pub fn after_jobs(self, jobs: impl IntoIterator<Item = JobId>) -> Self {
+        self.with(|draft| draft.after_jobs(jobs))
+    }
+
+    /// Runs even if a job that it waits for fails, is cancelled or is removed.
+    pub fn even_if_failed(self) -> Self {
+        self.with(Draft::even_if_failed)
+    }
+
     /// All terms at once, in place of those of its kind.
     pub fn terms(self, terms: Terms) -> Self {
         self.with(|draft| draft.terms(terms))

@@ -45,14 +45,14 @@ pub enum Error {
         failure: Option<Failure>,
     },
     /// The time to wait for a lease was over before it was had.
-    #[error("lease {name} was not had within {} s: {refusal}", waited.as_secs_f64())]
+    #[error("lease {name} was not had within {:.1} s: {refusal}", waited.as_secs_f64())]
     WaitOver {
         /// The lease.
         name: LeaseName,
         /// How long it was waited for.
         waited: Duration,
         /// Why it was not had when it was last asked for: who holds it, since when, until when.
-        refusal: LeaseRefusal,
+        refusal: Box<LeaseRefusal>,
     },
     /// A lease was lost before this was done.
     #[error(transparent)]

@@ -38,6 +38,7 @@ mod failed;
 mod holding;
 mod job;
 mod jobs;
+mod limit_keys;
 mod open;
 mod queues;
 mod reserving;
@@ -59,6 +60,7 @@ pub use failed::Failed;
 pub use holding::{FENCE_HEADER, FenceGate, Held, Hold, LeaseLost, LeaseTally, Leases, Loss, Pass, Stale};
 pub use job::Job;
 pub use jobs::{Jobs, Tally};
+pub use limit_keys::Limits;
 pub use open::OpenOptions;
 pub use queues::Queues;
 pub use reserving::{Reservation, Reservations, Roster};
@@ -73,14 +75,15 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AppId, AppUse, Attempt, AttemptEnd, Backoff, Cause, End, Failure, Fence, Holder, Holding, HostId,
-    Invalid, Job as JobRecord, JobId, Keep, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry,
-    LedgerNote, LogLine, Name, Output, Priority, Progress, QueueName, Reason, Retention, RetryPolicy, State,
-    StateName, Terms, Timestamp, Ttl, Verdict, What, Why, limits, seconds,
+    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, Cause, End, Failure, Fence, Head, Holder,
+    Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind, LeaseId, LeaseName,
+    LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter, Name, OrderingKey,
+    Output, Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, State, StateName, Terms,
+    Timestamp, Ttl, Verdict, What, Why, limits, seconds,
 };
-pub use tenure_sqlite::{Durability, Options as SqliteOptions, SqliteStore};
+pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, ManualClock, MemoryStore,
-    Order, Page, PageAsk, QueueInfo, Refusal, Reserve, Store, SystemClock, Want,
+    Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
+    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, Store, SystemClock, Want,
 };

@@ -1,6 +1,6 @@
-//! Looking at queues, pausing and resuming them.
+//! Looking at queues, pausing, resuming and limiting them.
 
-use tenure_core::QueueName;
+use tenure_core::{Limit, QueueName};
 use tenure_store::QueueInfo;
 
 use crate::{Error, Tenure};
@@ -16,7 +16,7 @@ impl<'a> Queues<'a> {
         Self { tenure }
     }
 
-    /// Every queue, with its pause switch and the age of its oldest due job.
+    /// Every queue, with its pause switch, its limit and the age of its oldest due job.
     ///
     /// # Errors
     /// A fault of the store.
@@ -38,6 +38,17 @@ impl<'a> Queues<'a> {
     /// A bad name, or a fault.
     pub async fn resume(&self, name: &str) -> Result<bool, Error> {
         self.set(name, false).await
+    }
+
+    /// Bounds how many jobs of this queue run at once, start in a time, or both, over all hosts;
+    /// [`Limit::default`] lifts the bound. What runs goes on. Answers whether that is new.
+    ///
+    /// # Errors
+    /// A bad name, a limit that is none, or a fault.
+    pub async fn limit(&self, name: &str, limit: impl Into<Limit>) -> Result<bool, Error> {
+        let (name, limit) = (QueueName::new(name)?, limit.into());
+        limit.check()?;
+        Ok(self.tenure.store().set_queue_limit(&name, limit).await?)
     }
 
     async fn set(&self, name: &str, paused: bool) -> Result<bool, Error> {

@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_core::{Fence, Invalid, Job as JobRecord, JobId, Output, Progress, Timestamp};
+use tenure_sqlite::rusqlite::Connection;
+use tenure_sqlite::{CheckInError, check_job};
 
 use crate::worker::{Control, Reports};
 use crate::{Pass, Tenure};
@@ -97,7 +99,8 @@ impl<App> Run<App> {
     }
 
     /// The number of this ownership, greater than that of every earlier attempt. A resource outside
-    /// the store is safe from late writers if it refuses smaller ones.
+    /// the store is safe from late writers if it refuses smaller ones, as a [`FenceGate`](crate::FenceGate)
+    /// does.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.inner.job.fence
@@ -108,6 +111,21 @@ impl<App> Run<App> {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.inner.control.is_held()
+    }
+
+    /// Verifies in a transaction of one's own on the store's SQLite file that the job is still this attempt's.
+    /// From then until the transaction has ended nobody else can take it: what is written in it is never
+    /// written late.
+    ///
+    /// To be called before anything else in a transaction that began with `BEGIN IMMEDIATE`.
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
+        if !self.is_held() {
+            return Err(CheckInError::Lost);
+        }
+        check_job(conn, &self.inner.control.held())
     }
 
     /// Why this attempt shall stop; `None` while it may go on.

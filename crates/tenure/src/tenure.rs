@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, OpenOptions, Queues};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -49,8 +49,8 @@ impl Tenure {
         OpenOptions::new().open(url).await
     }
 
-    /// Uses this store, by its own clock. Nothing runs in the background: a test or a program of its
-    /// own kind calls [`Store`]'s `tend` when it wants.
+    /// Uses this store, by its own clock. Nothing runs in the background but what renews leases, once one is
+    /// taken: a test or a program of its own kind calls [`Store`]'s `tend` when it wants.
     #[must_use]
     pub fn on(store: Arc<dyn Store>, chance: Chance) -> Self {
         Self::assemble(store, chance, None)
@@ -98,11 +98,11 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, self.app(), || self.next_id())?).await
+        self.insist(finish_all(drafts, self.app(), || self.new_id())?).await
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {
-        let accepted = self.insist(vec![draft.finish(self.next_id(), self.app())?]).await?;
+        let accepted = self.insist(vec![draft.finish(self.new_id(), self.app())?]).await?;
         Ok(accepted[0])
     }
 
@@ -125,7 +125,7 @@ impl Tenure {
         Jobs::new(self)
     }
 
-    /// Looking at queues, pausing and resuming them.
+    /// Looking at queues, pausing, resuming and limiting them.
     #[must_use]
     pub fn queues(&self) -> Queues<'_> {
         Queues::new(self)
@@ -135,6 +135,12 @@ impl Tenure {
     #[must_use]
     pub fn leases(&self) -> Leases<'_> {
         Leases::new(self)
+    }
+
+    /// Looking at the limits of limit keys, setting and clearing them.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'_> {
+        Limits::new(self)
     }
 
     /// Names the one reason why a job is not running, by the same predicate as the claim.
@@ -213,7 +219,9 @@ impl Tenure {
         self.inner.clock.now()
     }
 
-    pub(crate) fn next_id(&self) -> JobId {
+    /// An id for a job that is yet to be enqueued, so that others of its batch can name it.
+    #[must_use]
+    pub fn new_id(&self) -> JobId {
         let chance = self.inner.chance.bits();
         let now = self.now();
         self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)

@@ -121,12 +121,22 @@ impl<App: Send + Sync + 'static> Lab<App> {
     /// # Errors
     /// A fault of the store.
     pub async fn turn(&mut self) -> Result<Vec<Ran>, Error> {
-        self.tenure.store().tend().await?;
+        self.tend().await?;
         let mut ran = Vec::new();
         for reserved in self.reserve().await? {
             ran.push(self.run(reserved).await?);
         }
         Ok(ran)
+    }
+
+    /// Lets time and ends have all their effects, as many steps as that takes.
+    async fn tend(&self) -> Result<(), Error> {
+        for _ in 0..TURNS {
+            if !self.tenure.store().tend().await?.more {
+                return Ok(());
+            }
+        }
+        panic!("after {TURNS} steps there is still something to tend");
     }
 
     /// Takes turns until nothing is due any more. Time does not pass by itself.
@@ -167,7 +177,10 @@ impl<App: Send + Sync + 'static> Lab<App> {
     }
 
     async fn waiting(&self) -> Vec<tenure_core::Job> {
-        let filter = Filter { states: vec![StateName::Queued, StateName::Scheduled], ..Filter::default() };
+        let filter = Filter {
+            states: vec![StateName::Queued, StateName::Scheduled, StateName::Blocked],
+            ..Filter::default()
+        };
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
             let ask = PageAsk { filter: filter.clone(), order: Order::OldestFirst, after, at_most: 1_000 };

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::memory;
+use common::{Rig, rigs};
 use tenure::{AppId, Chance, Clock, Error, ManualClock, OpenOptions, Tenure, app};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -63,7 +63,12 @@ fn the_app_id_of_a_site_is_cut_and_made_small_and_says_when_it_was_cut() {
 /// T034: two different programs with one app id on one store.
 #[tokio::test]
 async fn a_second_program_with_the_same_app_id_is_refused_with_the_names_of_both() {
-    let rig = memory();
+    for rig in rigs() {
+        a_second_program_with_the_same_app_id_is_refused_with_the_names_of_both_on(&rig).await;
+    }
+}
+
+async fn a_second_program_with_the_same_app_id_is_refused_with_the_names_of_both_on(rig: &Rig) {
     let shop = rig.tenure.clone().as_app("orders", "shop").await.unwrap();
     assert_eq!(shop.app().unwrap().as_str(), "orders");
     let since = rig.clock.now();
@@ -85,7 +90,12 @@ async fn a_second_program_with_the_same_app_id_is_refused_with_the_names_of_both
 /// T034: what nobody has used for a month may be had by another.
 #[tokio::test]
 async fn an_app_id_that_was_given_up_goes_to_another_program() {
-    let rig = memory();
+    for rig in rigs() {
+        an_app_id_that_was_given_up_goes_to_another_program_on(&rig).await;
+    }
+}
+
+async fn an_app_id_that_was_given_up_goes_to_another_program_on(rig: &Rig) {
     rig.tenure.clone().as_app("orders", "shop").await.unwrap();
     rig.clock.advance(DAY * 30 - Duration::from_secs(1));
     assert!(rig.tenure.clone().as_app("orders", "warehouse").await.is_err());
@@ -97,7 +107,12 @@ async fn an_app_id_that_was_given_up_goes_to_another_program() {
 /// T035: what tells programs apart is their name, not their version or where they are installed.
 #[tokio::test]
 async fn a_new_version_keeps_its_app_id() {
-    let rig = memory();
+    for rig in rigs() {
+        a_new_version_keeps_its_app_id_on(&rig).await;
+    }
+}
+
+async fn a_new_version_keeps_its_app_id_on(rig: &Rig) {
     let old = rig.tenure.clone().as_app("orders", "shop").await.unwrap();
     // Another process, of another version: another handle, another host.
     let new = Tenure::on(Arc::clone(&rig.store), Chance::seeded(9)).as_app("orders", "shop").await.unwrap();

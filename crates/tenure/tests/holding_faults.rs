@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{leased, settle_down};
@@ -68,8 +69,13 @@ async fn a_release_that_fails_in_transit_is_repeated_until_the_lease_is_free() {
     for awaited in [true, false] {
         let held = rig.tenure.leases().hold("x").ttl(TTL).await.unwrap();
         rig.network.set(Faults { drop_request: 0.5, fail: 0.5, ..Faults::none(7) });
-        let releasing =
-            tokio::spawn(async move { if awaited { held.release().await } else { Ok(drop(held)) } });
+        let releasing = tokio::spawn(async move {
+            if awaited {
+                return held.release().await;
+            }
+            drop(held);
+            Ok(())
+        });
         rig.pass(Duration::from_secs(2)).await;
         rig.network.heal();
         rig.pass(Duration::from_secs(3)).await;
@@ -144,4 +150,20 @@ async fn a_holder_whose_lease_another_program_gave_back_is_told() {
     rig.store.lease(vec![wish]).await.unwrap();
     rig.pass(Duration::from_secs(6)).await;
     assert_eq!(held.loss(), Some(Loss::Released));
+}
+
+/// Nobody is left who could hear of it: not even a lease without end is tried to be given back for ever.
+#[tokio::test]
+async fn a_wait_that_was_dropped_while_the_store_is_away_leaves_nothing_behind() {
+    let rig = leased();
+    let (network, clock, tenure) = (Arc::downgrade(&rig.network), rig.clock.clone(), rig.tenure.clone());
+    rig.network.set(replies_lost());
+    let waits = tokio::spawn(async move { tenure.leases().hold("x").endless().await });
+    rig.pass(Duration::from_secs(1)).await;
+    rig.network.down(true);
+    waits.abort();
+    drop(waits.await);
+    drop(rig);
+    common::pass(&clock, Duration::from_secs(120)).await;
+    assert_eq!(network.strong_count(), 0, "whoever asked has ended");
 }

@@ -162,7 +162,8 @@ async fn without_any_time_there_is_one_try() {
     let rig = leased();
     let held = rig.tenure.leases().hold("x").within(Duration::ZERO).await.unwrap();
     let over = rig.another().leases().hold("x").within(Duration::ZERO).await.unwrap_err();
-    assert!(matches!(over, Error::WaitOver { refusal: LeaseRefusal::Held { .. }, .. }), "{over}");
+    let Error::WaitOver { refusal, .. } = over else { panic!("{over}") };
+    assert!(matches!(*refusal, LeaseRefusal::Held { .. }), "{refusal}");
     held.release().await.unwrap();
 }
 

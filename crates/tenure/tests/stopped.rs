@@ -16,6 +16,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use rustix::process::{Pid, Signal, kill_process};
 use tenure::{Chance, Clock, Fence, Held, SystemClock, Tenure};
+use tokio::task::JoinHandle;
 
 const FOLDER: &str = "TENURE_STOP_TEST_FOLDER";
 const NAME: &str = "the pen";
@@ -147,15 +148,27 @@ fn effects(folder: &Path) -> Vec<u64> {
     fences.map(|fence| u64::try_from(fence.unwrap()).unwrap()).collect()
 }
 
+/// Stands in line for the lease, so that nobody else is first when it is free.
+async fn in_line(tenure: &Tenure) -> JoinHandle<Held> {
+    let waiting = tokio::spawn({
+        let tenure = tenure.clone();
+        async move { tenure.leases().hold(NAME).ttl(LEASE).within(LEASE * 60).await.unwrap() }
+    });
+    while tenure.leases().info(NAME).await.unwrap().is_none_or(|info| info.waiting == 0) {
+        SystemClock.sleep(Duration::from_millis(5)).await;
+    }
+    waiting
+}
+
 /// Takes what the stopped process had. If it was stopped within a transaction, it has locked the whole file:
 /// then it has to go on first, and what it was writing counts, since nobody has taken over.
-async fn succeed(tenure: &Tenure, stopped: &Other) -> Held {
-    let hold = |patience| tenure.leases().hold(NAME).ttl(LEASE).within(patience);
-    if let Ok(held) = hold(LEASE * 4).await {
-        return held;
+async fn succeed(mut waiting: JoinHandle<Held>, stopped: &Other) -> Held {
+    tokio::select! {
+        biased;
+        held = &mut waiting => return held.unwrap(),
+        () = SystemClock.sleep(LEASE * 5) => stopped.signal(Signal::CONT),
     }
-    stopped.signal(Signal::CONT);
-    hold(LEASE * 30).await.unwrap()
+    waiting.await.unwrap()
 }
 
 /// One pair: the other process is stopped again and again. Answers how many late writes were refused.
@@ -169,11 +182,12 @@ fn stop_again_and_again(pair: usize) -> usize {
         let mut refused = 0;
         for _ in 0..ROUNDS {
             let stale = other.hear("HELD");
+            let waiting = in_line(&tenure).await;
             for _ in 0..=chance.below(20) {
                 other.hear("WROTE");
             }
             other.signal(Signal::STOP);
-            let held = succeed(&tenure, &other).await;
+            let held = succeed(waiting, &other).await;
             assert!(held.fence().number() > stale);
             assert!(write(&mut conn, &held), "who has it may write");
             other.signal(Signal::CONT);
@@ -208,10 +222,7 @@ fn kill_again_and_again(_pair: usize) -> Duration {
         for _ in 0..ROUNDS {
             let mut other = Other::start(folder.path());
             other.hear("WROTE");
-            let waiting = tokio::spawn({
-                let tenure = tenure.clone();
-                async move { tenure.leases().hold(NAME).ttl(LEASE).within(LEASE * 30).await.unwrap() }
-            });
+            let waiting = in_line(&tenure).await;
             other.hear("WROTE");
             other.kill();
             let killed = SystemClock.moment();

@@ -36,6 +36,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let tenure = open().await?;
     let reservations = tenure.reservations();
+    match reservations.reserve("stock-taking", Duration::from_secs(60)).await? {
+        Ok(held) => held.run(async |pass| println!("stock is taken under fence {}", pass.fence())).await?,
+        Err(busy) => println!("not now: {busy}"),
+    }
+
     // A role that shall run for ever runs for an occurrence that never changes.
     let ticked = roster(&tenure, 0).tick("always").await?;
     let again = roster(&tenure, 0).tick("always").await?;

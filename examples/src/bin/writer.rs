@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::{
-    AtLast, Backoff, Clock, Duty, Error, Failed, FenceGate, Full, Message, OpenOptions, RetryPolicy,
+    AtLast, Backoff, Clock, Duty, Error, Failed, FenceGate, Full, Mailbox, Message, OpenOptions, RetryPolicy,
     SystemClock, Worker, Writer,
 };
 use tokio::sync::oneshot;
@@ -75,9 +75,7 @@ async fn main() -> Result<(), Error> {
             // It waits until there is room.
             mailbox.send(&Entry { account: "food".into(), cents: number + 1 }).await?;
         }
-        while mailbox.depth().await? > 0 {
-            SystemClock.sleep(Duration::from_millis(10)).await;
-        }
+        until_it_is_empty(&mailbox).await?;
         let by = mailbox.info().await?.writer.and_then(|info| info.lease.held).map(|held| held.by.who);
         println!("written by {}", by.unwrap_or_default());
         drop(stop);
@@ -93,4 +91,14 @@ async fn main() -> Result<(), Error> {
         .iter()
         .for_each(|l| println!("{l}"));
     Ok(())
+}
+
+async fn until_it_is_empty(mailbox: &Mailbox) -> Result<(), Error> {
+    for _ in 0..1_000 {
+        if mailbox.depth().await? == 0 {
+            return Ok(());
+        }
+        SystemClock.sleep(Duration::from_millis(10)).await;
+    }
+    Err(Error::Settings("nobody writes".into()))
 }

@@ -10,6 +10,7 @@ mod figure;
 mod floor;
 mod ground;
 mod idle;
+mod keys;
 mod latency;
 mod leases;
 mod life;
@@ -69,6 +70,7 @@ enum Name {
     Life,
     Latency,
     Backlog,
+    Keys,
     Idle,
     Leases,
 }
@@ -130,6 +132,7 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Life => life::measure(ground, sizes, bench.floor).await,
         Name::Latency => latency::measure(ground, sizes).await,
         Name::Backlog => backlog::measure(ground, sizes).await,
+        Name::Keys => keys::measure(ground, sizes).await,
         Name::Idle => idle::measure(ground, sizes).await,
         Name::Leases => leases::measure(ground, sizes).await,
     }

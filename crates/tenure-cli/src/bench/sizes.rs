@@ -29,6 +29,8 @@ pub(crate) struct Sizes {
     pub(crate) lease_ttl: Duration,
     /// How long the disk's own pace is watched.
     pub(crate) disk: Duration,
+    /// Keys that jobs share where keys are measured.
+    pub(crate) keys: usize,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -52,6 +54,7 @@ impl Sizes {
                 leases: 100,
                 lease_ttl: millis(1_000),
                 disk: millis(20),
+                keys: (jobs / 100).max(1),
                 slots,
             };
         }
@@ -68,6 +71,7 @@ impl Sizes {
             leases: 10_000,
             lease_ttl: millis(15_000),
             disk: millis(300),
+            keys: (jobs / 100).max(1),
             slots,
         }
     }

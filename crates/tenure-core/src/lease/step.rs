@@ -120,9 +120,13 @@ fn acquire(mut lease: Lease, wanted: &Wanted<'_>, line: Line, epoch: Epoch, now:
         }
         _ => {}
     }
-    let again = line.turn(lease.free_since(now).unwrap_or(now), now);
+    let since = lease.free_since(now).unwrap_or(now);
+    let again = line.turn(since, now);
     if again > now {
-        return refused(LeaseRefusal::Awaited { ahead: line.ahead, again });
+        let awaited = refused(LeaseRefusal::Awaited { ahead: line.ahead, again });
+        // If the clock was put back it is free since now: else nobody came nearer before it is as late again.
+        let moved = (since > now).then(|| lease.free_from(now));
+        return Stepped { lease: moved, ..awaited };
     }
     let mut notes = Vec::new();
     if !cfg!(feature = "mutant-ledger-misses-lapse") {
@@ -283,6 +287,14 @@ pub(super) fn lapse_of(lease: &Lease, now: Timestamp) -> Option<LedgerNote> {
 }
 
 impl Lease {
+    fn free_from(mut self, at: Timestamp) -> Self {
+        self.freed = at;
+        if let Some(Ownership { phase: Phase::Lapsed { at: lapsed }, .. }) = &mut self.held {
+            *lapsed = at;
+        }
+        self
+    }
+
     fn end_broken(&mut self, at: Timestamp) {
         self.freed = at;
         if let Some(held) = &mut self.held {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_core::{Epoch, Lease, LeaseAct, LeaseOutcome, LeaseRefusal, Line, Stepped, Ticket, Ttl, step};
+use tenure_core::{
+    Epoch, Lease, LeaseAct, LeaseOutcome, LeaseRefusal, Line, Phase, Stepped, Ticket, Ttl, step,
+};
 
 use crate::given::*;
 
@@ -90,6 +92,13 @@ fn a_clock_that_was_put_back_keeps_nobody_waiting_for_longer_than_the_line() {
     let again = at(NOW).after(START * 2);
     let third = wished(&free, &acquire(B), 2, Duration::ZERO);
     assert_eq!(third.outcome, LeaseOutcome::Refused(LeaseRefusal::Awaited { ahead: 2, again }));
+    // Those before it are dead, and their places are kept by the same clock.
+    for free in [free, of_a(Phase::Lapsed { at: at(NOW + 3_600) })] {
+        let third = wished(&free, &acquire(B), 2, Duration::ZERO);
+        let lease = third.lease.expect("it is free since now");
+        let later = wished(&lease, &acquire(B), 2, START * 2);
+        assert!(matches!(later.outcome, LeaseOutcome::Granted { .. }), "{later:?}");
+    }
 }
 
 /// Who waits was told until when; whatever makes that sooner is worth a look.

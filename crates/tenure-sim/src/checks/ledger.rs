@@ -112,15 +112,13 @@ impl Ledger {
                 LeaseAct::Acquire { by, .. },
                 LeaseOutcome::Refused(LeaseRefusal::Held { .. } | LeaseRefusal::Breaking { .. }),
             ) => {
-                if self.told.insert((leased.name.clone(), owned.fence, by.host, by.who.clone())) {
-                    self.expected.push_back(note(owned.fence, Noted::Refused, now, Some(by)));
-                }
+                let is_new = self.told.insert((leased.name.clone(), owned.fence, by.host, by.who.clone()));
+                self.expected.extend(is_new.then(|| note(owned.fence, Noted::Refused, now, Some(by))));
             }
             (_, LeaseOutcome::RenewedLate { .. }) => self.expected.push_back(present(Noted::RenewedLate)),
             (LeaseAct::Change { to, .. }, LeaseOutcome::Changed { .. }) => {
-                if owned.owner.as_ref().is_some_and(|owner| owner.id != *to) {
-                    self.expected.push_back(present(Noted::Changed));
-                }
+                let is_new = owned.owner.as_ref().is_some_and(|owner| owner.id != *to);
+                self.expected.extend(is_new.then(|| present(Noted::Changed)));
             }
             (LeaseAct::Leave { id }, LeaseOutcome::Left)
                 if owned.owner.as_ref().is_none_or(|owner| owner.id != *id) => {}

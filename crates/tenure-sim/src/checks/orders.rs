@@ -137,7 +137,9 @@ impl Orders {
 
     fn with(&mut self, seq: u64, change: impl FnOnce(&mut Ordered, u64)) {
         let seen = self.seen;
-        self.jobs.get_mut(&seq).map(|job| change(job, seen));
+        if let Some(job) = self.jobs.get_mut(&seq) {
+            change(job, seen);
+        }
     }
 }
 

@@ -167,11 +167,13 @@ CREATE TABLE host (
 ) STRICT, WITHOUT ROWID;
 
 -- An ordering key that unfinished jobs have. `turn` is the one whose turn it is; `waiting` of them are in
--- chained, `aside` in stepped_aside.
+-- chained, `aside` in stepped_aside. Rows of chained up to seq `passed` are there no more: they are deleted some
+-- at a time, because the next ones of many keys lie far apart.
 CREATE TABLE chain (
     id      INTEGER PRIMARY KEY,
     key     TEXT NOT NULL UNIQUE,
     turn    INTEGER,
+    passed  INTEGER NOT NULL,
     waiting INTEGER NOT NULL,
     aside   INTEGER NOT NULL
 ) STRICT;
@@ -198,7 +200,8 @@ CREATE TABLE stepped_aside (
 
 -- A limit key that unfinished jobs name or that somebody has set. `said`: how many at once by the last job that
 -- said it; `set_to`: JSON of the limit that was set. `named`: unfinished jobs that name it. `bucket` says when its
--- bucket of tokens is full again. `lanes` is JSON: of each lane how many jobs are queued and blocked.
+-- bucket of tokens is full again. `lanes` is JSON: of each lane how many jobs are queued and blocked, and up to
+-- which place (priority, round, due, seq) rows of limit_line are there no more, as with chained.
 -- `grows`: when time makes room for some that are blocked.
 CREATE TABLE limit_key (
     id      INTEGER PRIMARY KEY,

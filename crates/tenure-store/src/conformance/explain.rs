@@ -43,6 +43,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_nothing_stands_against_is_next),
         test(what_is_explained_as_next_is_what_a_turn_grants),
         test(what_is_explained_as_next_is_what_free_slots_would_be_granted),
+        test(of_jobs_with_keys_what_is_explained_as_next_is_what_a_turn_grants),
     ]
 }
 
@@ -306,7 +307,7 @@ async fn a_job_that_nothing_stands_against_is_next(given: Given) {
 async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     let (mut granted_in_all, mut left_in_all) = (0, 0);
     for seed in 1..=HISTORIES {
-        let (given, _) = after_a_history(&given, seed).await;
+        let (given, _) = after_a_history(&given, seed, Generator::new(seed)).await;
         announce(&given, 99, &QUEUES.map(|name| serves(name, None, 1_000))).await;
         let (next, others) = explained(&given).await;
         let wants = QUEUES.map(|name| want(name, 1_000)).to_vec();
@@ -325,7 +326,7 @@ async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
 async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Given) {
     let (mut granted_in_all, mut full_in_all) = (0, 0);
     for seed in 1..=HISTORIES {
-        let (given, generator) = after_a_history(&given, seed).await;
+        let (given, generator) = after_a_history(&given, seed, Generator::new(seed)).await;
         let mut asks = Vec::new();
         for number in 1..=3 {
             let (slots, serves) = generator.few_slots();
@@ -350,9 +351,64 @@ async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Gi
     );
 }
 
-async fn after_a_history(given: &Given, seed: u64) -> (Given, Generator) {
+/// Once a turn has noticed all there is, the explanation and the claim are of one mind about jobs with keys,
+/// too. Each queue and kind is asked by itself, for what one is granted may be the room of another.
+async fn of_jobs_with_keys_what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
+    let (mut granted_in_all, mut left_in_all, mut blocked_in_all) = (0, 0, 0);
+    for seed in 1..=2 * HISTORIES {
+        let (given, _) = after_a_history(&given, seed, Generator::with_keys(seed)).await;
+        while given.tend().await.more {}
+        given.serve(&QUEUES).await;
+        for (name, kind) in QUEUES.iter().flat_map(|name| [(*name, "send"), (*name, "print")]) {
+            let (next, room) = next_of(&given, name, kind).await;
+            let granted =
+                given.turn(given.ask(vec![super::given::want_kinds(name, &[kind], 1_000)], 1_000)).await;
+            let granted = super::given::ids(&granted.jobs);
+            let expected: Vec<JobId> = next.iter().copied().take(room).collect();
+            assert_eq!(granted, expected, "history {seed}, {name}, {kind}");
+            granted_in_all += granted.len();
+            left_in_all += next.len() - granted.len();
+        }
+        let (next, _) = explained(&given).await;
+        assert_eq!(next, BTreeSet::new(), "history {seed}: what is next would have been granted");
+        for job in given.all().await {
+            let State::Blocked { .. } = job.state else { continue };
+            blocked_in_all += 1;
+            let reason = reason(&given, job.id).await;
+            let names_a_gate = matches!(
+                reason,
+                Reason::AfterJobs { .. }
+                    | Reason::NotItsTurn { .. }
+                    | Reason::LimitFull { key: Some(_), .. }
+                    | Reason::RateReached { key: Some(_), .. }
+                    | Reason::BehindInLimit { .. }
+            );
+            assert!(names_a_gate, "history {seed}: {reason:?}");
+        }
+        given.store.close().await.unwrap();
+    }
+    let told =
+        format!("{granted_in_all} granted, {left_in_all} left to full queues, {blocked_in_all} blocked");
+    assert!(granted_in_all > 100 && left_in_all > 0 && blocked_in_all > 100, "{told}");
+}
+
+/// The jobs of a queue and kind that are explained as next, in line, and how many its queue has room for.
+async fn next_of(given: &Given, queue: &str, kind: &str) -> (Vec<JobId>, usize) {
+    let (mut next, mut room) = (Vec::new(), 0);
+    for job in given.all().await.into_iter().filter(|j| j.queue.as_str() == queue && j.kind.as_str() == kind)
+    {
+        let standing = standing(given, job.id).await;
+        room = standing.queue.room(given.now()) as usize;
+        if let Reason::Next { ahead } = explain(&standing, given.now()) {
+            next.push((ahead, job.id));
+        }
+    }
+    next.sort();
+    (next.into_iter().map(|(_, id)| id).collect(), room)
+}
+
+async fn after_a_history(given: &Given, seed: u64, mut generator: Generator) -> (Given, Generator) {
     let given = given.anew(seed).await;
-    let mut generator = Generator::new(seed);
     let mut side = Side::new(given.store.clone(), given.clock.clone());
     for _ in 0..STEPS {
         let operation = generator.draw(given.now(), &side);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Args, Backoff, Due, IdSequence, JobId, Keep, Name, NewJob, OnConflict, Progress, QueueName, Retention,
-    RetryPolicy, Serves, StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
+    AfterJobs, Args, Backoff, Due, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit, LimitKey, Name,
+    NewJob, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy, Serves, StateName,
+    Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
 };
 
 use super::given::{host, kind, output, priority, queue, seconds, trouble, want, want_kinds};
@@ -21,17 +22,24 @@ pub(super) struct Generator {
     chance: Chance,
     ids: IdSequence,
     enqueued: Vec<NewJob>,
+    /// Whether jobs share keys and wait for one another, and people set limits.
+    keys: bool,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
-        Self { chance: Chance::seeded(seed), ids: IdSequence::default(), enqueued: Vec::new() }
+        Self { chance: Chance::seeded(seed), ids: IdSequence::default(), enqueued: Vec::new(), keys: false }
+    }
+
+    /// In its histories jobs share keys.
+    pub(super) fn with_keys(seed: u64) -> Self {
+        Self { keys: true, ..Self::new(seed) }
     }
 
     /// The next operation at `now`, on what `side` has.
     pub(super) fn draw(&mut self, now: Timestamp, side: &Side) -> Operation {
         match self.below(100) {
-            0..20 => Operation::Enqueue((0..=self.below(3)).map(|_| self.job(now)).collect()),
+            0..20 => Operation::Enqueue((0..=self.batch()).map(|_| self.job(now)).collect()),
             20..36 => Operation::Reserve(self.reserve()),
             36..52 => self.settle(side),
             52..57 => Operation::Renew {
@@ -56,9 +64,18 @@ impl Generator {
                 Operation::List(self.filter(now), self.of(&[Order::NewestFirst, Order::OldestFirst]), 3)
             }
             91 => Operation::LookAround,
+            92 if self.keys => Operation::SetLimit(self.key(), (!self.one_in(3)).then(|| self.limit())),
+            93 if self.keys => {
+                let limit = if self.one_in(3) { Limit::default() } else { self.limit() };
+                Operation::SetQueueLimit(self.queue(), limit)
+            }
             _ if self.one_in(12) => Operation::Pass(seconds(7_200)),
             _ => Operation::Pass(self.span(30)),
         }
+    }
+
+    fn batch(&self) -> usize {
+        self.below(if self.keys { 5 } else { 3 })
     }
 
     fn below(&self, limit: usize) -> usize {
@@ -79,7 +96,16 @@ impl Generator {
     }
 
     fn queue(&self) -> QueueName {
-        queue(self.of(&QUEUES))
+        queue(self.queue_name())
+    }
+
+    /// Jobs with keys crowd in one queue, so that they stand in each other's way.
+    fn queue_name(&self) -> &'static str {
+        if self.keys && !self.one_in(3) { QUEUES[0] } else { self.of(&QUEUES) }
+    }
+
+    fn kind_name(&self) -> &'static str {
+        if self.keys && !self.one_in(3) { KINDS[0] } else { self.of(&KINDS) }
     }
 
     fn due(&self, now: Timestamp) -> Due {
@@ -96,7 +122,7 @@ impl Generator {
         let id = self.ids.next(now, self.chance.bits());
         let fresh = NewJob {
             id,
-            kind: kind(self.of(&KINDS)),
+            kind: kind(self.kind_name()),
             queue: self.queue(),
             args: Args::new(format!("{{\"to\":{}}}", self.below(1_000)).into_bytes()).unwrap(),
             priority: priority(self.of(&[-5, 0, 0, 0, 5])),
@@ -135,12 +161,47 @@ impl Generator {
         if self.one_in(4) {
             terms.tags = vec![Name::new("tag", "eu").unwrap()];
         }
+        if self.keys && !self.one_in(3) {
+            self.add_keys(&mut terms);
+        }
         terms
+    }
+
+    fn add_keys(&self, terms: &mut Terms) {
+        if self.one_in(2) {
+            let head = self.of(&[Head::Block, Head::StepAside]);
+            terms.ordering = Some(OrderingKey { key: self.key(), head });
+        }
+        if !self.one_in(3) {
+            let most = self.one_in(2).then(|| 1 + self.below(2) as u32);
+            terms.limit = Some(LimitKey { key: self.key(), most });
+        }
+        if self.one_in(3) {
+            terms.share = Some(self.key());
+        }
+        if self.one_in(2) && !self.enqueued.is_empty() {
+            // One that was enqueued long ago may be gone, and would have the whole batch refused.
+            let recent = &self.enqueued[self.enqueued.len().saturating_sub(5)..];
+            let jobs = (0..=self.below(2)).map(|_| self.of(recent).id).collect();
+            terms.after = Some(AfterJobs { jobs, if_failed: self.of(&[IfFailed::Cancel, IfFailed::Run]) });
+        }
+    }
+
+    fn key(&self) -> Key {
+        self.of(&["a", "a", "b"]).parse().unwrap()
+    }
+
+    fn limit(&self) -> Limit {
+        let rate = Rate::new(1 + self.below(3) as u32, self.span(20)).burst(1 + self.below(3) as u32);
+        Limit {
+            most: (!self.one_in(3)).then(|| 1 + self.below(2) as u32),
+            rate: self.one_in(2).then_some(rate),
+        }
     }
 
     fn reserve(&self) -> Reserve {
         let wants = (0..=self.below(3)).map(|_| {
-            let (queue, at_most) = (self.of(&QUEUES), self.below(4));
+            let (queue, at_most) = (self.queue_name(), self.below(4));
             match self.below(4) {
                 0 => want_kinds(queue, &[self.of(&KINDS)], at_most),
                 _ => want(queue, at_most),

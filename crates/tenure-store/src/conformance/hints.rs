@@ -7,6 +7,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 
 use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds};
+use super::keyed::{after, key, limited, ordered};
 use super::wishes::{FORGET, acquire_for, break_within, leave, queue_up, renew};
 use super::{Test, test};
 use crate::{Change, Event, Happening, Report};
@@ -18,6 +19,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_lapse_hints_that_something_is_due),
         test(changes_hint_that_something_is_due),
         test(resuming_a_queue_hints_that_something_is_due),
+        test(an_end_that_others_waited_for_hints_that_something_is_due),
+        test(an_end_of_which_nobody_has_the_good_hints_at_nothing),
+        test(a_limit_that_is_set_hints_that_something_is_due),
         test(cancelling_a_running_job_hints_at_it),
         test(giving_a_lease_back_hints_that_it_is_free),
         test(breaking_a_lease_hints_at_it_to_its_holder_and_to_who_waits),
@@ -73,6 +77,44 @@ async fn resuming_a_queue_hints_that_something_is_due(given: Given) {
     given.enqueue("mail", 1).await;
     given.store.set_paused(&queue("mail"), true).await.unwrap();
     hints(given.store.due(), given.store.set_paused(&queue("mail"), false)).await.unwrap();
+}
+
+async fn an_end_that_others_waited_for_hints_that_something_is_due(given: Given) {
+    given.store.set_queue_limit(&queue("fax"), tenure_core::Limit::of(1)).await.unwrap();
+    let (order, limit) = (ordered(tenure_core::Head::Block), limited(Some(1)));
+    for (queue, terms) in [("mail", order), ("mail", limit), ("fax", tenure_core::Terms::default())] {
+        given.put_on(queue, &terms, 2).await;
+        for _ in 0..2 {
+            let reserved = given.take(queue).await;
+            if given.count(queue, StateName::Queued).await + given.count(queue, StateName::Blocked).await > 0
+            {
+                hints(given.store.due(), given.succeed(reserved)).await;
+            } else {
+                given.succeed(reserved).await;
+            }
+        }
+    }
+    let first = given.running().await;
+    let waits = after(&[first.job().id], tenure_core::IfFailed::Cancel);
+    given.put(given.on_terms("post", waits)).await;
+    hints(given.store.due(), given.succeed(first)).await;
+}
+
+async fn an_end_of_which_nobody_has_the_good_hints_at_nothing(given: Given) {
+    given.store.set_queue_limit(&queue("mail"), tenure_core::Limit::of(1)).await.unwrap();
+    let terms = tenure_core::Terms { limit: limited(Some(1)).limit, ..ordered(tenure_core::Head::Block) };
+    given.put_on("mail", &terms, 1).await;
+    let reserved = given.take("mail").await;
+    let hint = given.store.due();
+    given.succeed(reserved).await;
+    assert!(!hint.has_changed().unwrap(), "a call for nothing wakes every worker");
+}
+
+async fn a_limit_that_is_set_hints_that_something_is_due(given: Given) {
+    let limit = tenure_core::Limit::of(1);
+    hints(given.store.due(), given.store.set_queue_limit(&queue("mail"), limit)).await.unwrap();
+    hints(given.store.due(), given.store.set_limit(&key("smtp"), Some(limit))).await.unwrap();
+    hints(given.store.due(), given.store.set_limit(&key("smtp"), None)).await.unwrap();
 }
 
 async fn cancelling_a_running_job_hints_at_it(given: Given) {

@@ -10,35 +10,91 @@ use super::{Test, test};
 
 pub(super) const HISTORIES: u64 = 200;
 pub(super) const STEPS: usize = 60;
+/// After so many steps everything is looked at.
+const LOOKS: usize = 15;
 
 pub(super) fn tests() -> Vec<Test> {
-    vec![test(every_history_goes_as_it_goes_with_the_reference), test(a_history_can_be_had_again)]
+    vec![
+        test(every_history_goes_as_it_goes_with_the_reference),
+        test(every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference),
+        test(histories_of_jobs_with_keys_come_to_every_gate),
+        test(a_history_can_be_had_again),
+    ]
 }
 
 async fn every_history_goes_as_it_goes_with_the_reference(given: Given) {
+    compare_histories(&given, Generator::new).await;
+}
+
+async fn every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference(given: Given) {
+    compare_histories(&given, Generator::with_keys).await;
+}
+
+async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
     let first = number_from("TENURE_SEED").unwrap_or(1);
     let count = number_from("TENURE_HISTORIES").unwrap_or(HISTORIES);
     for seed in first..first.saturating_add(count) {
         let given = given.anew(seed).await;
         let mut tested = Side::new(given.store.clone(), given.clock.clone());
         let mut reference = Side::new(given.reference(), given.clock.clone());
-        let mut generator = Generator::new(seed);
+        let mut generator = generator(seed);
         for step in 1..=STEPS {
             let operation = generator.draw(given.now(), &tested);
             let answer = tested.apply(&operation).await;
             // Time passes for both at once.
-            if let Operation::Pass(_) = operation {
-                continue;
+            if !matches!(operation, Operation::Pass(_)) {
+                let expected = reference.apply(&operation).await;
+                compare(seed, step, &operation, &answer, &expected);
             }
-            let expected = reference.apply(&operation).await;
-            compare(seed, step, &operation, &answer, &expected);
+            if step % LOOKS == 0 {
+                let (answer, expected) = (tested.look_at_all().await, reference.look_at_all().await);
+                for (answer, expected) in answer.iter().zip(&expected) {
+                    assert_eq!(answer, expected, "history {seed}, after step {step}");
+                }
+                assert_eq!(
+                    answer.len(),
+                    expected.len(),
+                    "history {seed}, step {step}: another number of jobs"
+                );
+            }
         }
-        let (answer, expected) = (tested.look_at_all().await, reference.look_at_all().await);
-        for (answer, expected) in answer.iter().zip(&expected) {
-            assert_eq!(answer, expected, "history {seed}, at its end");
-        }
-        assert_eq!(answer.len(), expected.len(), "history {seed}, at its end: another number of jobs");
         given.store.close().await.unwrap();
+    }
+}
+
+/// What the comparison is worth: the histories come to all that can become of jobs with keys.
+async fn histories_of_jobs_with_keys_come_to_every_gate(given: Given) {
+    let mut told = String::new();
+    for seed in 1..=HISTORIES {
+        let given = given.anew(seed).await;
+        let mut side = Side::new(given.store.clone(), given.clock.clone());
+        let mut generator = Generator::with_keys(seed);
+        for step in 1..=STEPS {
+            let operation = generator.draw(given.now(), &side);
+            told.push_str(&side.apply(&operation).await.text);
+            if step % LOOKS == 0 {
+                told.push_str(&side.look_at_all().await.concat());
+            }
+        }
+        given.store.close().await.unwrap();
+    }
+    for word in [
+        "Blocked { on: Jobs",
+        "Blocked { on: Order",
+        "Blocked { on: Limit",
+        "NoSuchJob",
+        "AfterJobs {",
+        "Spoiled {",
+        "for which it waited",
+        "NotItsTurn {",
+        "LimitFull { key: Some",
+        "RateReached { key: Some",
+        "BehindInLimit {",
+        "LimitFull { key: None",
+        "RateReached { key: None",
+    ] {
+        let count = told.matches(word).count();
+        assert!(count > 0, "told {count} times: {word}");
     }
 }
 

@@ -55,7 +55,7 @@ impl Given {
 
     /// Everything that one turn grants of these queues, each to be settled by its place.
     pub(super) async fn grab(&self, queues: &[&str]) -> Vec<tenure_core::Reserved> {
-        let wants: Vec<Want> = queues.iter().map(|name| want(*name, 1_000)).collect();
+        let wants: Vec<Want> = queues.iter().map(|name| want(name, 1_000)).collect();
         self.turn(self.ask(wants, 1_000)).await.jobs
     }
 
@@ -88,7 +88,7 @@ impl Given {
     pub(super) async fn settle_to(&self, reserved: tenure_core::Reserved, verdict: Verdict) -> StateName {
         match self.settle(reserved, verdict).await {
             Settled::Done(state) => state,
-            other => panic!("{other:?}"),
+            refused @ (Settled::Repeated | Settled::Fenced | Settled::Gone) => panic!("{refused:?}"),
         }
     }
 
@@ -110,7 +110,7 @@ impl Given {
 
     /// A host that has a handler for every kind and as many slots as anybody could want.
     pub(super) async fn serve(&self, queues: &[&str]) {
-        let serves = |name: &&str| tenure_core::Serves { queue: queue(*name), kinds: None, slots: 10_000 };
+        let serves = |name: &&str| tenure_core::Serves { queue: queue(name), kinds: None, slots: 10_000 };
         let serves: Vec<_> = queues.iter().map(serves).collect();
         let ttl = super::given::minutes(60 * 24);
         self.store.announce(super::given::host(99), "web", 10_000, &serves, ttl).await.unwrap();

@@ -42,6 +42,7 @@ mod hints;
 mod histories;
 mod hosts;
 mod keyed;
+mod keyed_races;
 mod lease_calls;
 mod lease_histories;
 mod lease_history;
@@ -115,6 +116,7 @@ fn all() -> Vec<Test> {
         leases::tests(),
         ledger::tests(),
         ledger_pages::tests(),
+        keyed_races::tests(),
         limit::tests(),
         ordering::tests(),
         queue_limit::tests(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, Fence, HostId, Job, JobId, LogLine, NewJob, Progress, QueueName, Reserved, Serves, Settlement,
-    Timestamp, Verdict, explain,
+    Attempt, Fence, HostId, Job, JobId, Key, Limit, LogLine, NewJob, Progress, QueueName, Reserved, Serves,
+    Settlement, Timestamp, Verdict, explain,
 };
 
 use super::given::{decide, held, list};
@@ -26,6 +26,8 @@ pub(super) enum Operation {
     Change(Change, Vec<JobId>),
     ChangeMatching(Change, Filter),
     SetPaused(QueueName, bool),
+    SetQueueLimit(QueueName, Limit),
+    SetLimit(Key, Option<Limit>),
     Announce(HostId, u32, Vec<Serves>, Duration),
     Retire(HostId),
     Tend,
@@ -87,6 +89,10 @@ impl Side {
             Operation::SetPaused(queue, paused) => {
                 text(&self.store.set_paused(queue, *paused).await.unwrap())
             }
+            Operation::SetQueueLimit(queue, limit) => {
+                text(&self.store.set_queue_limit(queue, *limit).await.unwrap())
+            }
+            Operation::SetLimit(key, limit) => text(&self.store.set_limit(key, *limit).await.unwrap()),
             Operation::Announce(id, slots, serves, ttl) => {
                 text(&self.store.announce(*id, "web", *slots, serves, *ttl).await.unwrap())
             }
@@ -125,15 +131,18 @@ impl Side {
         let standing = self.store.standing(id).await.unwrap();
         let now = self.store.clock().now();
         let reason = standing.as_ref().map(|standing| explain(standing, now));
+        let gates =
+            standing.as_ref().map(|s| (s.after.clone(), s.spoiled_by, s.turn, s.limit.clone(), s.queue));
         let around = standing.map(|s| (s.paused, s.serving, s.running, s.ahead, without_epoch(s.job)));
-        format!("{job:?}\n{attempts:?}\n{log:?}\n{reason:?}\n{around:?}")
+        format!("{job:?}\n{attempts:?}\n{log:?}\n{reason:?}\n{gates:?}\n{around:?}")
     }
 
     async fn look_around(&self) -> String {
         let counts = self.store.counts().await.unwrap();
         let queues = self.store.queues().await.unwrap();
         let hosts = self.store.hosts().await.unwrap();
-        format!("{counts:?}\n{queues:?}\n{hosts:?}")
+        let limits = self.store.limits(None, 100).await.unwrap();
+        format!("{counts:?}\n{queues:?}\n{limits:?}\n{hosts:?}")
     }
 
     async fn change_matching(&self, change: &Change, filter: &Filter) -> String {

@@ -400,7 +400,9 @@ async fn counters_agree_with_the_jobs_after_a_turmoil(given: Given) {
     let ends = all_at_once(CALLERS, |caller| {
         let given = Arc::clone(&given);
         async move {
-            let mut generator = Generator::new(caller as u64 + 1);
+            let seed = caller as u64 + 1;
+            let mut generator =
+                if caller % 2 == 0 { Generator::with_keys(seed) } else { Generator::new(seed) };
             let mut side = Side::new(Arc::clone(&given.store), given.clock.clone());
             for _ in 0..60 {
                 let operation = generator.draw(given.now(), &side);

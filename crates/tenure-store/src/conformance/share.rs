@@ -24,6 +24,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(an_urgent_job_of_a_backlog_takes_nobody_s_round),
         test(who_cancels_a_backlog_has_its_rounds_back),
         test(a_job_that_is_given_back_or_lapsed_is_served_in_the_present_round),
+        test(a_job_that_is_given_back_comes_before_no_earlier_job_of_the_present_round),
         test(a_job_that_is_tried_again_joins_behind_the_others_of_its_tenant),
         test(kinds_of_one_queue_share_the_rounds),
         test(each_queue_has_its_own_rounds),
@@ -170,6 +171,20 @@ async fn a_job_that_is_given_back_or_lapsed_is_served_in_the_present_round(given
     given.pass(TTL);
     assert_eq!(given.take("mail").await.job().id, jobs[0]);
     assert_eq!(served(&given, 9).await, "bab");
+}
+
+async fn a_job_that_is_given_back_comes_before_no_earlier_job_of_the_present_round(given: Given) {
+    let back = put(&given, "a", 1).await[0];
+    let running = given.take("mail").await;
+    let before = Due::At(given.now().before(seconds(5)));
+    for tenant in ["b", "b", "c"] {
+        given.put(NewJob { due: before, ..given.on_terms("mail", shared(tenant)) }).await;
+    }
+    assert_eq!(served(&given, 3).await, "bcb", "the second round is the present one");
+    given.put(NewJob { due: before, ..given.on_terms("mail", shared("d")) }).await;
+    assert_eq!(running.job().id, back);
+    given.release(running).await;
+    assert_eq!(served(&given, 9).await, "da");
 }
 
 async fn a_job_that_is_tried_again_joins_behind_the_others_of_its_tenant(given: Given) {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tenure_core::{LeaseOutcome, LeaseRefusal, LeaseState, Ttl};
+use tenure_core::{LeaseOutcome, LeaseRefusal, LeaseState, Ttl, limits};
 
 use super::given::{Given, TTL, minutes, seconds};
-use super::wishes::{FORGET, Mine, acquire, break_within, by, granted, id, leave, queue_up, release};
+use super::wishes::{FORGET, Mine, acquire, break_within, by, granted, id, leave, queue_up, release, wish};
 use super::{Test, test};
 
 /// How long each place in line keeps back the next.
@@ -20,6 +20,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(who_has_no_place_comes_after_all_who_have),
         test(asking_again_keeps_the_place),
         test(a_place_lasts_as_long_as_was_asked_for),
+        test(a_place_that_is_asked_for_again_lasts_for_two_thirds_of_that),
         test(who_leaves_makes_place_for_the_next),
         test(a_grant_gives_up_the_place),
         test(the_head_start_counts_from_when_it_became_free),
@@ -27,6 +28,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(each_name_has_a_line_of_its_own),
         test(a_line_outlasts_its_lease),
         test(who_did_not_ask_for_a_place_has_none),
+        test(a_line_is_bounded_and_who_finds_it_full_has_no_place),
     ]
 }
 
@@ -113,6 +115,23 @@ async fn a_place_lasts_as_long_as_was_asked_for(given: Given) {
     given.give_back("x", mine).await;
     assert!(matches!(given.refusal("x", queue_up(2, LONG)).await, LeaseRefusal::Awaited { ahead: 1, .. }));
     assert!(granted(&given.wish("x", queue_up(3, LONG)).await).is_some());
+}
+
+/// Whoever waits asks often; a store need not write that down each time.
+async fn a_place_that_is_asked_for_again_lasts_for_two_thirds_of_that(given: Given) {
+    given.hold_for("x", 1, Ttl::Endless).await;
+    for _ in 0..30 {
+        given.refusal("x", queue_up(2, seconds(9))).await;
+        given.pass(seconds(1));
+    }
+    given.pass(seconds(4));
+    assert_eq!(given.lease("x").await.waiting, 1);
+    given.pass(seconds(4));
+    assert_eq!(given.lease("x").await.waiting, 0, "and not for longer than all of it");
+    given.refusal("x", queue_up(2, LONG)).await;
+    given.refusal("x", queue_up(2, seconds(9))).await;
+    given.pass(seconds(9));
+    assert_eq!(given.lease("x").await.waiting, 0, "it asked for less");
 }
 
 async fn who_leaves_makes_place_for_the_next(given: Given) {
@@ -210,4 +229,16 @@ async fn who_did_not_ask_for_a_place_has_none(given: Given) {
     assert_eq!(given.lease("x").await.waiting, 0);
     given.give_back("x", mine).await;
     given.hold("x", 3).await;
+}
+
+async fn a_line_is_bounded_and_who_finds_it_full_has_no_place(given: Given) {
+    let most = limits::LEASE_WAITERS as u64;
+    let mine = given.hold("x", 0).await;
+    given.wishes((1..=most + 1).map(|number| wish("x", queue_up(number, LONG))).collect()).await;
+    assert_eq!(given.lease("x").await.waiting, limits::LEASE_WAITERS as u32);
+    given.wish("x", leave(7)).await;
+    given.refusal("x", queue_up(most + 1, LONG)).await;
+    assert_eq!(given.lease("x").await.waiting, limits::LEASE_WAITERS as u32, "there is room again");
+    given.give_back("x", mine).await;
+    assert!(granted(&given.wish("x", queue_up(1, LONG)).await).is_some());
 }

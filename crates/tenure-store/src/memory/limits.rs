@@ -196,13 +196,13 @@ impl Line {
         self.queued.range(..place).chain(self.blocked.range(..place)).take(at_most).count()
     }
 
+    /// A newcomer that has room for itself may leave none for the last.
     fn next_move(&self, room: usize) -> Option<(u64, Step)> {
-        let (last, first) = (self.queued.last(), self.blocked.first());
-        let is_pushed_out = last.zip(first).is_some_and(|(last, first)| first < last);
-        if self.queued.len() > room || is_pushed_out {
-            return last.map(|place| (place.seq, Step::Shut));
+        if self.queued.len() > room {
+            return self.queued.last().map(|place| (place.seq, Step::Shut));
         }
-        first.filter(|_| self.queued.len() < room).map(|place| (place.seq, Step::Opened))
+        let first = self.blocked.first().filter(|_| self.queued.len() < room);
+        first.map(|place| (place.seq, Step::Opened))
     }
 }
 

@@ -294,6 +294,11 @@ impl Queue {
         Meter { limit: self.limit, running, bucket: self.bucket }
     }
 
+    /// Whether jobs wait in it that may have to wait for others to end.
+    pub fn has_use_of_room(&self) -> bool {
+        self.limit.most.is_some() && !self.line.is_empty()
+    }
+
     /// Since when its longest waiting job has been due, as far as turns have found them due.
     pub fn oldest_due(&self) -> Option<Timestamp> {
         self.dues.first().map(|(due, _)| *due)

@@ -186,7 +186,10 @@ impl Rows {
         row.job = row.job.after(transition);
         self.pass_key(&row.job, was_finished);
         match row.job.state {
-            State::Finished { end, .. } => self.news.due |= self.waits.ended(&row.job, Some(end)),
+            State::Finished { end, .. } => {
+                let makes_room = self.queue(&row.job.queue).has_use_of_room();
+                self.news.due |= self.waits.ended(&row.job, Some(end)) || makes_room;
+            }
             State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => {
                 self.news.due = true;
                 if was_finished {

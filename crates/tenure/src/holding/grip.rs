@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tenure_core::{Fence, LeaseId, LeaseName, Timestamp};
+use tenure_sqlite::rusqlite::Connection;
+use tenure_sqlite::{CheckInError, check_lease};
 use tenure_store::{Clock, Moment};
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +72,13 @@ impl Grip {
     /// it turns false on time even if whoever renews it hangs.
     pub(super) fn guard(&self) -> Result<(), LeaseLost> {
         self.loss().map_or(Ok(()), |loss| Err(self.lost_by(loss)))
+    }
+
+    /// Verifies it in somebody's own transaction on the store's file.
+    pub(super) fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
+        // What this host does not believe in any more is not asked about: it shall have stopped by now.
+        self.guard().map_err(|_| CheckInError::Lost)?;
+        check_lease(conn, &self.name, self.id, self.fence, self.clock.now())
     }
 
     /// How it went; `None` while it is held.

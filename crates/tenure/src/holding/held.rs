@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Fence, LeaseId, LeaseName, Timestamp};
+use tenure_sqlite::CheckInError;
+use tenure_sqlite::rusqlite::Connection;
 
 use super::grip::Grip;
 use super::hand::Hand;
@@ -96,6 +98,17 @@ impl Held {
     /// Says how it was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.grip().guard()
+    }
+
+    /// Verifies in a transaction of one's own on the store's SQLite file that the lease is held. From then until
+    /// the transaction has ended nobody else can take it: what is written in it is never written late.
+    ///
+    /// To be called before anything else in a transaction that began with `BEGIN IMMEDIATE`.
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
+        self.grip().check_in(conn)
     }
 
     /// A pass for work that runs beside this.
@@ -201,6 +214,14 @@ impl Pass {
     /// Says how the lease was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.grip().guard()
+    }
+
+    /// As [`Held::check_in`].
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
+        self.grip().check_in(conn)
     }
 
     /// Waits so long by the injected clock, or until the lease is lost.

@@ -105,6 +105,7 @@ impl<'a> Hold<'a> {
         let (name, ttl) = (self.name?, self.ttl?);
         self.by.check()?;
         let within = self.within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
+        let grace = tenure_core::delay_of("grace", self.grace)?;
         let started = self.tenure.clock().moment();
         let until =
             if waits { within } else { Some(within.filter(|span| !span.is_zero()).unwrap_or(ANSWER_WITHIN)) };
@@ -118,10 +119,12 @@ impl<'a> Hold<'a> {
         };
         let client = self.tenure.keeping().client(self.tenure)?;
         let waited = || self.tenure.clock().moment().since(started);
-        match client.ask(ask, self.grace).await {
+        match client.ask(ask, grace).await {
             Answer::Held(held) => Ok(Ok(held)),
             Answer::Refused(refusal) => Ok(Err(refusal)),
-            Answer::Over(Some(Ok(refusal))) => Err(Error::WaitOver { name, waited: waited(), refusal }),
+            Answer::Over(Some(Ok(refusal))) => {
+                Err(Error::WaitOver { name, waited: waited(), refusal: Box::new(refusal) })
+            }
             Answer::Over(Some(Err(fault))) => Err(fault.into()),
             Answer::Over(None) => {
                 let waited = waited().as_millis();
@@ -137,7 +140,9 @@ impl<'a> Hold<'a> {
         let name = self.name.as_ref().ok().cloned();
         match (self.ask(waits).await?, name) {
             (Ok(held), _) => Ok(held),
-            (Err(refusal), Some(name)) => Err(Error::WaitOver { name, waited: Duration::ZERO, refusal }),
+            (Err(refusal), Some(name)) => {
+                Err(Error::WaitOver { name, waited: Duration::ZERO, refusal: Box::new(refusal) })
+            }
             (Err(_), None) => Err(Fault::Broken("a lease without a name was refused".into()).into()),
         }
     }

@@ -142,7 +142,14 @@ impl Keeper {
                 self.step(Input::Ask(number, ask));
             }
             Command::Abandon(number) => {
+                if let Some(kept) = self.kept.get_mut(&number) {
+                    kept.asker = None;
+                }
                 self.step(Input::Abandon(number));
+                // Nobody hears the answer; and its line, kept, would keep this from ever being alone.
+                if let Some(kept) = self.kept.get_mut(&number) {
+                    kept.asker = None;
+                }
                 self.forget(number);
             }
             Command::LetGo(number) => self.step(Input::LetGo(number)),

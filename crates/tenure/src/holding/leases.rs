@@ -78,11 +78,12 @@ impl<'a> Leases<'a> {
     ) -> Result<Result<Timestamp, LeaseRefusal>, Error> {
         let within = within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
         let by: Holder = self.tenure.holder();
-        match self.wish(name, LeaseAct::Break { within, by, reason: reason.to_owned() }).await? {
-            LeaseOutcome::Breaks { free } => Ok(Ok(free)),
-            LeaseOutcome::Refused(refusal) => Ok(Err(refusal)),
-            other => Err(odd(&other)),
+        let act = LeaseAct::Break { within, by, reason: reason.to_owned() };
+        let outcome = self.wish(name, act).await?;
+        if let LeaseOutcome::Breaks { free } = outcome {
+            return Ok(Ok(free));
         }
+        refusal_in(outcome).map(Err)
     }
 
     /// Removes a name that nobody holds from the listing. Its fence is remembered.
@@ -90,11 +91,11 @@ impl<'a> Leases<'a> {
     /// # Errors
     /// A name outside the limits, or a fault.
     pub async fn forget(&self, name: &str) -> Result<Result<(), LeaseRefusal>, Error> {
-        match self.wish(name, LeaseAct::Forget).await? {
-            LeaseOutcome::Forgotten => Ok(Ok(())),
-            LeaseOutcome::Refused(refusal) => Ok(Err(refusal)),
-            other => Err(odd(&other)),
+        let outcome = self.wish(name, LeaseAct::Forget).await?;
+        if outcome == LeaseOutcome::Forgotten {
+            return Ok(Ok(()));
         }
+        refusal_in(outcome).map(Err)
     }
 
     /// A page of the ledger: who held what, and how it ended. Go on behind its cursor while there is one,
@@ -146,6 +147,9 @@ impl<'a> Leases<'a> {
     }
 }
 
-fn odd(outcome: &LeaseOutcome) -> Error {
-    Fault::Broken(format!("the store answered {outcome:?} to another wish")).into()
+fn refusal_in(outcome: LeaseOutcome) -> Result<LeaseRefusal, Error> {
+    if let LeaseOutcome::Refused(refusal) = outcome {
+        return Ok(refusal);
+    }
+    Err(Fault::Broken(format!("the store answered {outcome:?} to another wish")).into())
 }

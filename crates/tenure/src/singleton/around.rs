@@ -66,20 +66,24 @@ impl Around {
             why = run.stopped() => return Err(verdict_before_start(&why)),
             held = hold => held,
         };
-        held.map_err(|error| match error {
-            Error::WaitOver { refusal, waited, .. }
-                if self.acquire_within.is_some() || cfg!(feature = "mutant-singleton-wait-counts") =>
-            {
-                let told = format!("lease {lease} was not had within {} s: {refusal}", waited.as_secs_f64());
-                Verdict::Retry { failure: Failure::new(Cause::TimedOut, &told), due: None }
+        held.map_err(|error| self.without_it(run, &lease, error))
+    }
+
+    /// What becomes of an attempt that could not have its lease.
+    fn without_it<App>(&self, run: &Run<App>, lease: &LeaseName, error: Error) -> Verdict {
+        let bounded = self.acquire_within.is_some() || cfg!(feature = "mutant-singleton-wait-counts");
+        match (&error, bounded) {
+            (Error::WaitOver { refusal, .. }, false) => {
+                run.log(&format!("waits for lease {lease}: {refusal}"));
+                return Verdict::Snoozed(Due::In(self.rest(run)));
             }
-            Error::WaitOver { refusal, .. } => {
-                run.log(&format!("waits for lease {}: {refusal}", lease));
-                Verdict::Snoozed(Due::In(self.rest(run)))
+            (Error::Fault(fault), _) if fault.is_passing() => {
+                return Verdict::Snoozed(Due::In(self.rest(run)));
             }
-            Error::Fault(fault) if fault.is_passing() => Verdict::Snoozed(Due::In(self.rest(run))),
-            other => Verdict::Retry { failure: Failure::new(Cause::Error, &other.to_string()), due: None },
-        })
+            (_, _) => {}
+        }
+        let cause = if matches!(error, Error::WaitOver { .. }) { Cause::TimedOut } else { Cause::Error };
+        Verdict::Retry { failure: Failure::new(cause, &error.to_string()), due: None }
     }
 
     /// The name of the lease, and its form of old.

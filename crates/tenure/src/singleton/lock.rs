@@ -110,7 +110,7 @@ fn printed(app: &AppId, scope: &Scope, mode: Mode) -> String {
 
 /// A part of a name: letters, digits and a few signs as they are, everything else as the bytes of its
 /// UTF-8 in hexadecimal. It can be read back, so two texts are never written alike.
-pub(crate) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let only_dots = text.chars().all(|c| c == '.');
     for c in text.chars() {

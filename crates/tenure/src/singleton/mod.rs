@@ -16,7 +16,6 @@ pub use duty::Duty;
 pub(crate) use duty::Reins;
 pub(crate) use line::line_of;
 pub(crate) use listener::{Begin, Listener, Post, serve};
-pub(crate) use lock::escaped;
 pub use lock::{Lock, Mode, Scope};
 pub use options::{Singleton, SingletonOptions};
 pub(crate) use prepared::Prepared;

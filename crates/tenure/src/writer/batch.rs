@@ -7,6 +7,7 @@ use std::task::Poll;
 use tenure_core::{Job, Reserved};
 use tenure_store::{Clock, Held, Moment};
 
+use super::order::is_in_line;
 use crate::Stopping;
 use crate::worker::{Control, Holding, Lease};
 
@@ -31,7 +32,8 @@ impl Batch {
         };
         let mut messages: Vec<_> =
             jobs.into_iter().map(|reserved| (control(&reserved), reserved)).map(|(c, r)| (r, c)).collect();
-        messages.sort_by_key(|(reserved, _)| reserved.job().seq);
+        // Those that have no place among the others come as they were handed out: before them.
+        messages.sort_by_key(|(reserved, _)| (is_in_line(reserved.job()), reserved.job().seq));
         holding.add(messages.iter().map(|(_, control)| Arc::clone(control)));
         Self { messages, holding: Arc::clone(holding) }
     }
@@ -40,8 +42,10 @@ impl Batch {
         self.messages.len()
     }
 
-    pub(super) fn seqs(&self) -> BTreeSet<u64> {
-        self.messages.iter().map(|(reserved, _)| reserved.job().seq).collect()
+    /// The numbers of those that have a place among the others.
+    pub(super) fn in_line(&self) -> BTreeSet<u64> {
+        let jobs = self.messages.iter().map(|(reserved, _)| reserved.job());
+        jobs.filter(|job| is_in_line(job)).map(|job| job.seq).collect()
     }
 
     pub(super) fn jobs(&self) -> Vec<Job> {

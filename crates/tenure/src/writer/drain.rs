@@ -125,7 +125,6 @@ impl<App: Send + Sync + 'static> Drain<App> {
         if batch.len() == 0 {
             return self.wait_in_vain(duty, pen).await;
         }
-        pen.vain = 0;
         let left = handle(&self.writer, &self.open, (duty, self.grace), batch, &mut pen.pending).await;
         match left {
             Left::Ended(messages) => pen.one_by_one = pen.one_by_one.saturating_sub(messages),
@@ -172,7 +171,6 @@ impl<App: Send + Sync + 'static> Drain<App> {
     async fn wait_in_vain(&self, duty: &Duty<App>, pen: &mut Pen) -> Result<(), Cut> {
         self.settle(duty, pen).await?;
         let pause = LOOKS_APART.saturating_mul(1 << pen.vain.min(16)).min(self.poll);
-        pen.vain = pen.vain.saturating_add(1);
         Ok(duty.sleep(pause).await?)
     }
 
@@ -202,7 +200,8 @@ impl<App: Send + Sync + 'static> Drain<App> {
 
     /// Gives back what does not come next.
     async fn check(&self, duty: &Duty<App>, pen: &mut Pen, mut batch: Batch) -> Result<Batch, Cut> {
-        let mine = batch.seqs();
+        let mine = batch.in_line();
+        let free = batch.len() - mine.len();
         let mut look = Look::new(&mine, pen.ended);
         let mut after = Some(tenure_store::Cursor::behind(pen.ended));
         while !look.done {
@@ -222,8 +221,10 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 break;
             }
         }
-        let next = if cfg!(feature = "mutant-writer-does-not-look") { mine.len() } else { look.intact };
+        let unseen = cfg!(feature = "mutant-writer-does-not-look");
+        let next = if unseen { batch.len() } else { free + look.intact };
         let too_soon = batch.split_off(next);
+        pen.vain = if batch.len() > 0 { 0 } else { pen.vain.saturating_add(1) };
         if too_soon.len() > 0 {
             give_back(too_soon, &mut pen.pending);
             pen.may_wait = true;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use tenure_core::{Job, Timestamp};
+use tenure_core::{Job, Priority, Timestamp};
 
 /// When messages are due: before all time, so that nothing but their number decides which comes first.
 pub(crate) const DUE: Timestamp = Timestamp::EPOCH;
@@ -45,15 +45,15 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a message has a place among the others. One that was put off to another time, or that is done
-/// again, has not: it comes when its time has come.
+/// Whether a message has a place among the others. One that was put off to another time, that is done again,
+/// or that a person gave another priority, has not: it comes when it is handed out.
 pub(crate) fn is_in_line(job: &Job) -> bool {
-    job.state.due() == Some(DUE)
+    job.state.due() == Some(DUE) && job.priority == Priority::default()
 }
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::{Args, Due, End, HostId, JobId, Kind, NewJob, Priority, QueueName, State, Why};
+    use tenure_core::{Args, Due, End, HostId, JobId, Kind, NewJob, QueueName, State, Why};
 
     use super::*;
 

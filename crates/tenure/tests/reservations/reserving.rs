@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure::{Clock, Error, Fault, LeaseRefusal, Loss, Tenure, What};
+use tenure::{Clock, Error, Fault, LeaseRefusal, Loss, OpenOptions, Tenure, What};
 
 use crate::common::fleet::{Fleet, fleet};
 use crate::common::memory;
@@ -98,6 +98,31 @@ async fn a_reservation_that_lapsed_is_on_record_with_its_end() {
     let told: Vec<_> = record.iter().map(|h| (h.by.who.as_str(), h.to, h.end)).collect();
     assert_eq!(told, [("next", None, None), ("dead", Some(until), Some(What::Lapsed))]);
     drop(reservation);
+}
+
+/// T112: the record is not read to reserve.
+#[tokio::test]
+async fn a_ledger_that_cannot_be_read_keeps_nobody_from_reserving() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let url = format!("sqlite://{}", path.display());
+    let open = || OpenOptions::new().untended().app("fleet").program("program").open(&url);
+    let tenure = open().await.unwrap();
+    let reservations = tenure.reservations().named("first");
+    for _ in 0..3 {
+        reservations.reserve("report", PERIOD).await.unwrap().unwrap().cancel().await.unwrap();
+    }
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    // Some columns do not even let garbage in.
+    let spoil = |garbage: &str| conn.execute(&format!("UPDATE ledger SET {garbage}"), []).unwrap_or(0);
+    let spoilt: usize = ["who = x'ff00'", "meta = '[{'", "at = NULL", "what = 99"].map(spoil).iter().sum();
+    assert!(spoilt > 0, "every column refused garbage");
+    let held = reservations.reserve("report", PERIOD).await.unwrap().unwrap();
+    assert!(held.is_held() && reservations.has("report"));
+    assert_eq!(reservations.holder("report").await.unwrap().unwrap().lease.fence, held.fence());
+    held.cancel().await.unwrap();
+    assert!(reservations.holder("report").await.unwrap().is_none(), "and it is given back");
+    assert!(reservations.reserve("report", PERIOD).await.unwrap().is_ok());
 }
 
 /// T113: names that are none are refused with the limits; all others are different jobs.

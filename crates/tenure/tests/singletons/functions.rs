@@ -311,6 +311,23 @@ async fn jobs_of_one_lock_wait_in_one_line() {
     assert_eq!(tenure.jobs().get(plain).await.unwrap().terms.limit, None);
 }
 
+/// H-5: while a job waits for its singleton, `explain` names the lease and who has its place.
+#[tokio::test]
+async fn explain_tells_for_which_singleton_a_job_waits() {
+    let (fleet, seen) = (fleet(), App::default());
+    let (tenure, _) = fleet.handle(9).await;
+    let first = tenure.enqueue(Charge { customer: 100 }).await.unwrap().id();
+    let waits = tenure.enqueue(Charge { customer: 100 }).await.unwrap().id();
+    let instance = fleet.start(1, Arc::clone(&seen), charging).await;
+    fleet.until("the first runs", async || seen.begun.load(Ordering::SeqCst) == 1).await;
+    fleet.pass(SECOND * 5).await;
+    assert_eq!(state(&tenure, waits, &fleet).await, StateName::Blocked);
+    let told = tenure.explain(waits).await.unwrap().to_string();
+    assert!(told.contains(HUNDRED) && told.contains(&first.to_string()), "{told}");
+    assert_eq!(tenure.jobs().get(waits).await.unwrap().delivery, 0, "it was not even handed out");
+    instance.stop().await.1.unwrap();
+}
+
 /// A kind that is a singleton can be tested like any other.
 #[tokio::test]
 async fn a_lab_runs_singletons() {

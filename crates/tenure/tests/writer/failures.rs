@@ -78,6 +78,28 @@ async fn a_message_that_is_done_again_comes_between_the_others() {
     writer.stop().await.1.unwrap();
 }
 
+/// A person may give a message another priority: it loses its place, and holds up nobody.
+#[tokio::test]
+async fn a_message_of_another_priority_comes_when_it_is_handed_out() {
+    let (fleet, book) = (fleet(), Shared::default());
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure);
+    let mut ids = Vec::new();
+    for number in 0..8 {
+        ids.push(mailbox.send(&Entry { number }).await.unwrap());
+    }
+    tenure.jobs().reprioritise(ids[1], 50).await.unwrap();
+    tenure.jobs().reprioritise(ids[6], -50).await.unwrap();
+    *book.takes.lock().unwrap() = SECOND;
+    for batch in [1, 3] {
+        let writer = writing(&fleet, batch, &book, one_by_one().batch(usize::try_from(batch).unwrap())).await;
+        let wanted = if batch == 1 { 4 } else { 8 };
+        fleet.until("they are written", async || book.all().len() >= wanted).await;
+        writer.stop().await.1.unwrap();
+    }
+    assert_eq!(book.all(), [6, 0, 2, 3, 4, 5, 7, 1]);
+}
+
 /// The other choice: nothing is written out of order, so nothing at all, until a person has looked.
 #[tokio::test]
 async fn a_writer_may_pause_its_mailbox_rather_than_go_on_without_a_message() {

@@ -7,6 +7,7 @@ mod common;
 
 mod book;
 mod failures;
+mod kill;
 mod mailbox;
 mod order;
 mod takeover;

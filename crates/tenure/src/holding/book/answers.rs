@@ -16,6 +16,12 @@ struct Answer {
     sent: Moment,
 }
 
+impl Answer {
+    fn is_grant(&self) -> bool {
+        matches!(self.outcome, LeaseOutcome::Granted { .. })
+    }
+}
+
 impl Book {
     /// A request was answered: each wish in it by itself.
     pub(super) fn answered(&mut self, now: Now, number: u64, answer: Result<Vec<LeaseOutcome>, Fault>) {
@@ -58,8 +64,10 @@ impl Book {
         }
         match (&entry.stage, answer.kind) {
             (Stage::Had(_), Kind::Renew) => self.renewed(now, number, answer),
-            // What is not awaited any more is asked again under the same id.
-            (Stage::Wanted(_), Kind::Acquire) if is_awaited => self.acquired(now, number, answer),
+            // A grant that comes late is still one; whatever else comes late is asked again under the same id.
+            (Stage::Wanted(_), Kind::Acquire) if is_awaited || answer.is_grant() => {
+                self.acquired(now, number, answer);
+            }
             (Stage::Leaving(_), Kind::Acquire) if is_awaited => self.acquired_too_late(now, number, &answer),
             (Stage::Leaving(_), Kind::GiveBack) => self.given_back(number, &answer.outcome),
             _ => {}
@@ -68,10 +76,12 @@ impl Book {
     }
 
     fn acquired(&mut self, now: Now, number: Number, answer: Answer) {
-        match answer.outcome {
-            LeaseOutcome::Granted { fence, until } => self.granted(now, number, (fence, until), answer.sent),
-            LeaseOutcome::Refused(refusal) => self.refused(now, number, refusal),
-            other => self.odd(now, number, &other),
+        if let LeaseOutcome::Granted { fence, until } = answer.outcome {
+            self.granted(now, number, (fence, until), answer.sent);
+        } else if let LeaseOutcome::Refused(refusal) = answer.outcome {
+            self.refused(now, number, refusal);
+        } else {
+            self.odd(now, number, &answer.outcome);
         }
     }
 
@@ -96,6 +106,9 @@ impl Book {
         }
         let renew = sent.after(entry.beat.renew_after(chance));
         entry.stage = Stage::Had(Had { fence, since, until, sent, deadline, renew, doubtful: false });
+        // It may have been asked for again by now: what that brings is nothing new.
+        (entry.asked, entry.tries, entry.slow) = (None, 0, 0);
+        self.ready.remove(number);
         self.tally.held += 1;
         self.leave_line(number);
         self.out.push(Output::Granted { number, fence, until, deadline });
@@ -133,31 +146,34 @@ impl Book {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let beat = entry.beat;
         let Stage::Had(had) = &mut entry.stage else { return };
-        match answer.outcome {
+        if had.deadline.is_some_and(|deadline| deadline <= now.moment) {
             // Not even a good answer counts after the deadline: somebody may have looked meanwhile.
-            _ if had.deadline.is_some_and(|deadline| deadline <= now.moment) => self.expire(now, number),
-            LeaseOutcome::Renewed { .. } if answer.sent < had.sent => {}
-            LeaseOutcome::Renewed { until } => {
-                let deadline = beat.deadline(answer.sent);
-                (had.sent, had.until, had.deadline) = (answer.sent, until, deadline);
-                (had.renew, had.doubtful) = (answer.sent.after(beat.renew_after(chance)), false);
-                self.tally.renewals += 1;
-                self.out.push(Output::Renewed { number, until, deadline });
+            self.expire(now, number);
+        } else if let LeaseOutcome::Renewed { until } = answer.outcome {
+            if answer.sent < had.sent {
+                return;
             }
-            LeaseOutcome::RenewedLate { lapsed, .. } => self.lose(number, Loss::Expired { at: lapsed }),
-            LeaseOutcome::Refused(refusal) => self.lose(number, loss_by(&refusal)),
-            other => self.odd(now, number, &other),
+            let deadline = beat.deadline(answer.sent);
+            (had.sent, had.until, had.deadline) = (answer.sent, until, deadline);
+            (had.renew, had.doubtful) = (answer.sent.after(beat.renew_after(chance)), false);
+            self.tally.renewals += 1;
+            self.out.push(Output::Renewed { number, until, deadline });
+        } else if let LeaseOutcome::RenewedLate { lapsed, .. } = answer.outcome {
+            self.lose(number, Loss::Expired { at: lapsed });
+        } else if let LeaseOutcome::Refused(refusal) = &answer.outcome {
+            self.lose(number, loss_by(refusal));
+        } else {
+            self.odd(now, number, &answer.outcome);
         }
     }
 
     fn given_back(&mut self, number: Number, outcome: &LeaseOutcome) {
         let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get(&number) else { return };
-        let end = match outcome {
-            // It may have been given back by an earlier try whose answer was lost.
-            LeaseOutcome::Refused(refusal) if !leaving.unknown => Gone::Lost(loss_by(refusal)),
-            _ => Gone::Free,
-        };
-        self.gone(number, end);
+        if let (LeaseOutcome::Refused(refusal), false) = (outcome, leaving.unknown) {
+            return self.gone(number, Gone::Lost(loss_by(refusal)));
+        }
+        // What is refused now may have been given back by an earlier try whose answer was lost.
+        self.gone(number, Gone::Free);
     }
 
     /// The answer did not come in time.
@@ -204,7 +220,7 @@ impl Book {
                     self.gone(number, Gone::Unheard(Fault::Closed));
                 }
             }
-            Stage::Lost { .. } => {}
+            Stage::Lost(_) => {}
         }
         self.place(number);
     }
@@ -227,11 +243,13 @@ impl Book {
             return;
         };
         let (least, most) = (sent.since(last_got), got.since(last_sent));
+        // Of two requests that were under way at once, any may have been read first.
+        let together = last_got.since(sent);
         let margin = Duration::from_secs(1).max(most / 10);
         let (ahead, behind) = (shown.since(last_shown), last_shown.since(shown));
         let step = if ahead > most + margin {
             Some((ahead - most, true))
-        } else if ahead + margin < least || behind > margin {
+        } else if ahead + margin < least || behind > margin + together {
             Some((least + behind - ahead.min(least), false))
         } else {
             None

@@ -42,7 +42,7 @@ pub(super) enum Stage {
     /// It is held.
     Had(Had),
     /// It was held and is lost; the work under it may not have ended yet.
-    Lost { fence: Fence, loss: Loss },
+    Lost(Lost),
     /// Nobody wants it any more, and the store has to be told.
     Leaving(Leaving),
 }
@@ -76,6 +76,14 @@ pub(super) struct Had {
 }
 
 #[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) fence: Fence,
+    pub(super) since: Timestamp,
+    pub(super) until: Option<Timestamp>,
+    pub(super) loss: Loss,
+}
+
+#[derive(Debug)]
 pub(super) struct Leaving {
     /// `None` if it is not known whether it was granted.
     pub(super) fence: Option<Fence>,
@@ -102,7 +110,7 @@ impl Entry {
         let (next, end) = match &self.stage {
             Stage::Wanted(wanted) => (wanted.next, wanted.until),
             Stage::Had(had) => (Some(had.renew), had.deadline),
-            Stage::Lost { .. } => return None,
+            Stage::Lost(_) => return None,
             Stage::Leaving(leaving) => (Some(leaving.next), leaving.give_up),
         };
         let next = match self.asked {
@@ -129,7 +137,7 @@ impl Entry {
             Stage::Had(Had { fence, .. }) => {
                 (Kind::Renew, LeaseAct::Renew { id, fence: *fence, late: Late::Refused })
             }
-            Stage::Lost { .. } => return None,
+            Stage::Lost(_) => return None,
             Stage::Leaving(Leaving { fence: Some(fence), .. }) => {
                 (Kind::GiveBack, LeaseAct::Release { id, fence: *fence })
             }
@@ -146,18 +154,19 @@ impl Entry {
                 let until = now.after(self.beat.try_for());
                 had.deadline.map_or(until, |deadline| deadline.min(until))
             }
-            Stage::Lost { .. } | Stage::Leaving(_) => now.after(self.beat.try_for()),
+            Stage::Lost(_) | Stage::Leaving(_) => now.after(self.beat.try_for()),
         }
     }
 }
 
 impl Entry {
-    /// What somebody else of this program is told who wants it under the same id; `None` while it is on its
-    /// way to or from being held.
+    /// What somebody else of this program is told who wants it under the same id, for as long as work may run
+    /// under it; `None` while it is on its way to or from being held.
     pub(super) fn refusal(&self) -> Option<LeaseRefusal> {
         let (fence, since, until) = match &self.stage {
             Stage::Had(had) => (had.fence, had.since, had.until),
-            Stage::Wanted(_) | Stage::Lost { .. } | Stage::Leaving(_) => return None,
+            Stage::Lost(lost) => (lost.fence, lost.since, lost.until),
+            Stage::Wanted(_) | Stage::Leaving(_) => return None,
         };
         Some(LeaseRefusal::Held { by: self.by.clone(), fence, since, until, waiting: 0 })
     }

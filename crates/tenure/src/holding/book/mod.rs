@@ -13,6 +13,9 @@
 
 mod answers;
 mod entry;
+mod life;
+mod messages;
+mod ready;
 mod sending;
 #[cfg(test)]
 mod tests;
@@ -20,12 +23,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use tenure_core::{Fence, Holder, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, Timestamp, Ttl, limits};
-use tenure_store::{Chance, Fault, LeaseWish, Moment};
+use tenure_core::{LeaseId, LeaseName, Timestamp};
+use tenure_store::{Chance, Fault, Moment};
 
-use self::entry::{Entry, Kind, Leaving, Stage, Wanted};
-use super::Loss;
-use super::beat::Beat;
+use self::entry::{Entry, Kind, Stage, Wanted};
+pub(super) use self::messages::{Ask, Gone, Input, Now, Number, Output};
+use self::ready::Ready;
 use super::pace::Pace;
 use super::tally::LeaseTally;
 
@@ -50,102 +53,13 @@ const REPEATS: u32 = 3;
 /// A lease without end that cannot be given back is tried for so long once nobody is left.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 
-/// Identifies an acquisition within one keeper. Later ones have greater numbers.
-pub(super) type Number = u64;
-
-/// When something happens.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Now {
-    /// On the clock that never steps: all deadlines are kept by it.
-    pub(super) moment: Moment,
-    /// The time of day, to be shown and to be compared with what the store says.
-    pub(super) time: Timestamp,
-}
-
-/// What somebody asks for.
-#[derive(Debug)]
-pub(super) struct Ask {
-    pub(super) name: LeaseName,
-    pub(super) id: LeaseId,
-    pub(super) by: Holder,
-    pub(super) ttl: Ttl,
-    /// Whether to wait if it cannot be had now.
-    pub(super) waits: bool,
-    /// Until when at the longest.
-    pub(super) until: Option<Moment>,
-}
-
-/// What comes in.
-#[derive(Debug)]
-pub(super) enum Input {
-    /// Somebody wants a lease.
-    Ask(Number, Box<Ask>),
-    /// Whoever wanted it is gone.
-    Abandon(Number),
-    /// Nobody holds it any more: all work under it has ended.
-    LetGo(Number),
-    /// A request was answered.
-    Answered(u64, Result<Vec<LeaseOutcome>, Fault>),
-    /// Its holder found it lost.
-    Lost(Number, Loss),
-    /// A lease may have become free.
-    Freed,
-    /// Somebody may have broken a lease.
-    Broken,
-    /// Everything is to end, whoever may still be there.
-    Close,
-    /// Nobody is there any more.
-    Alone,
-    /// Time has passed.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Debug, PartialEq)]
-pub(super) enum Output {
-    /// Send this, and give up waiting for the answer after so long.
-    Send { request: u64, wishes: Vec<LeaseWish>, within: Duration },
-    /// It is held.
-    Granted { number: Number, fence: Fence, until: Option<Timestamp>, deadline: Option<Moment> },
-    /// Somebody else has it.
-    Refused { number: Number, refusal: LeaseRefusal },
-    /// The time to wait is over; what came of the last try.
-    Over { number: Number, last: Option<Result<LeaseRefusal, Fault>> },
-    /// It was not possible to ask.
-    Failed { number: Number, fault: Fault },
-    /// There are too many leases in this book already.
-    Full { number: Number },
-    /// It is held for longer.
-    Renewed { number: Number, until: Option<Timestamp>, deadline: Option<Moment> },
-    /// A renewal failed.
-    Doubtful { number: Number, fault: Fault },
-    /// It is lost.
-    Lost { number: Number, loss: Loss },
-    /// What came of giving it back.
-    Gone { number: Number, end: Gone },
-    /// The store's clock went otherwise than this host's, by so much.
-    ClockStepped { by: Duration, ahead: bool },
-}
-
-/// What came of giving a lease back.
-#[derive(Debug, PartialEq)]
-pub(super) enum Gone {
-    /// Others can have it.
-    Free,
-    /// It had been lost before.
-    Lost(Loss),
-    /// The store did not answer; it lapses by itself.
-    Unheard(Fault),
-}
-
 /// See the top of this file.
 #[derive(Debug)]
 pub(super) struct Book {
     chance: Chance,
     entries: BTreeMap<Number, Entry>,
     agenda: BTreeSet<(Moment, Number)>,
-    /// What is to be sent as soon as it may be.
-    ready: BTreeSet<Number>,
+    ready: Ready,
     /// Who waits here for a name, in the order in which they came.
     lines: BTreeMap<LeaseName, BTreeSet<Number>>,
     /// Whose acquisition an id is, and who else wants to use it for the same name: never two at once.
@@ -178,7 +92,7 @@ impl Book {
             chance,
             entries: BTreeMap::new(),
             agenda: BTreeSet::new(),
-            ready: BTreeSet::new(),
+            ready: Ready::default(),
             lines: BTreeMap::new(),
             ids: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -235,140 +149,7 @@ impl Book {
     }
 
     pub(super) fn tally(&self) -> LeaseTally {
-        LeaseTally { waiting: self.lines.values().map(BTreeSet::len).sum(), ..self.tally }
-    }
-
-    fn ask(&mut self, now: Now, number: Number, ask: Ask) {
-        if self.closed {
-            return self.out.push(Output::Failed { number, fault: Fault::Closed });
-        }
-        if self.entries.len() >= limits::HELD_LEASES {
-            return self.out.push(Output::Full { number });
-        }
-        let Ask { name, id, by, ttl, waits, until } = ask;
-        let users = self.ids.entry((name.clone(), id)).or_default();
-        if let (Some(first), false) = (users.front(), waits)
-            && let Some(refusal) = self.entries.get(first).and_then(Entry::refusal)
-        {
-            return self.out.push(Output::Refused { number, refusal });
-        }
-        let next = users.is_empty().then_some(now.moment);
-        users.push_back(number);
-        if waits {
-            self.lines.entry(name.clone()).or_default().insert(number);
-        }
-        let stage = Stage::Wanted(Wanted { waits, until, next, looks: false, unknown: false, last: None });
-        let beat = Beat::of(ttl);
-        self.entries
-            .insert(number, Entry { name, id, by, beat, stage, asked: None, tries: 0, slow: 0, wake: None });
-        self.place(number);
-    }
-
-    fn abandon(&mut self, now: Now, number: Number) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        if matches!(entry.stage, Stage::Wanted(_)) {
-            self.give_up(now, number);
-        }
-    }
-
-    /// Nobody wants it any more: the store has to hear of it if it may have heard of the wish.
-    fn give_up(&mut self, now: Now, number: Number) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        let Stage::Wanted(wanted) = &entry.stage else { return };
-        let name = entry.name.clone();
-        let is_known_there = entry.asked.is_some() || wanted.unknown || (wanted.waits && wanted.looks);
-        let is_known_there = is_known_there && !cfg!(feature = "mutant-unknown-acquire-kept");
-        if is_known_there {
-            // Its place in line is kept no longer than this, and a grant that nobody hears of lapses.
-            let give_up = entry.beat.lapsed(now.moment).map(|lapsed| lapsed.max(now.moment.after(SEAT)));
-            let leaving = Leaving { fence: None, next: now.moment, give_up, unknown: false, fault: None };
-            self.leave(number, leaving);
-        } else {
-            self.strike(number);
-        }
-        // Whoever comes first now does not only keep its place.
-        if let Some(first) = self.lines.get(&name).and_then(|line| line.first().copied()) {
-            self.look(first);
-        }
-    }
-
-    /// Starts giving it back. A request that is under way is waited for if it may grant it.
-    fn leave(&mut self, number: Number, leaving: Leaving) {
-        let Some(entry) = self.entries.get_mut(&number) else { return };
-        let was_wanted = matches!(entry.stage, Stage::Wanted(_));
-        entry.stage = Stage::Leaving(leaving);
-        (entry.tries, entry.slow) = (0, 0);
-        if !was_wanted {
-            entry.asked = None;
-        }
-        self.ready.remove(&number);
-        self.leave_line(number);
-        self.place(number);
-    }
-
-    fn let_go(&mut self, now: Now, number: Number) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        let sent = entry.asked.map(|asked| asked.sent);
-        let (fence, give_up) = match &entry.stage {
-            Stage::Had(had) => {
-                (had.fence, entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
-            }
-            Stage::Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed) } => {
-                // Its work has come to an end before the time that was left to it: others need not wait.
-                let give_up = Some(now.moment.after(LAST_WORDS));
-                self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
-                (*fence, give_up)
-            }
-            Stage::Lost { loss, .. } => {
-                self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
-                return self.strike(number);
-            }
-            Stage::Wanted(_) | Stage::Leaving(_) => return,
-        };
-        self.tally.held -= usize::from(matches!(entry.stage, Stage::Had(_)));
-        let leaving = Leaving { fence: Some(fence), next: now.moment, give_up, unknown: false, fault: None };
-        self.leave(number, leaving);
-    }
-
-    /// It is lost. It stays in the book until its work has ended: until then nobody else of this program
-    /// asks for it under the same id.
-    fn lose(&mut self, number: Number, loss: Loss) {
-        let Some(entry) = self.entries.get_mut(&number) else { return };
-        let Stage::Had(had) = &entry.stage else { return };
-        entry.stage = Stage::Lost { fence: had.fence, loss };
-        entry.asked = None;
-        self.tally.held -= 1;
-        self.tally.lost += u64::from(loss != Loss::Closed);
-        self.out.push(Output::Lost { number, loss });
-        self.ready.remove(&number);
-        self.place(number);
-    }
-
-    fn close(&mut self, now: Now) {
-        self.closed = true;
-        let numbers: Vec<Number> = self.entries.keys().copied().collect();
-        for number in numbers {
-            match self.entries.get(&number).map(|entry| &entry.stage) {
-                Some(Stage::Wanted(_)) => {
-                    self.out.push(Output::Failed { number, fault: Fault::Closed });
-                    self.give_up(now, number);
-                }
-                Some(Stage::Had(_)) => self.lose(number, Loss::Closed),
-                Some(Stage::Lost { .. } | Stage::Leaving(_)) | None => {}
-            }
-        }
-    }
-
-    /// Nobody will ask for anything. What has no end is not tried to be given back without end.
-    fn alone(&mut self, now: Now) {
-        let last = now.moment.after(LAST_WORDS);
-        let numbers: Vec<Number> = self.entries.keys().copied().collect();
-        for number in numbers {
-            if let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get_mut(&number) {
-                leaving.give_up = Some(leaving.give_up.map_or(last, |give_up| give_up.min(last)));
-            }
-            self.place(number);
-        }
+        self.tally
     }
 
     /// Everybody who is first in a line of this program looks again.
@@ -383,20 +164,28 @@ impl Book {
         if let Stage::Wanted(Wanted { next: Some(_), .. }) = entry.stage
             && entry.asked.is_none()
         {
-            self.ready.insert(number);
+            self.ready.insert(number, entry);
             self.place(number);
         }
     }
 
     fn has_looks(&self) -> bool {
-        (self.freed && self.has_waiters())
-            || self.ready.iter().any(|number| self.entries.get(number).is_some_and(Entry::is_look))
+        (self.freed && self.has_waiters()) || !self.ready.looks.is_empty()
     }
 
     fn tick(&mut self, now: Now) {
         if let Some((moment, _)) = self.agenda.first() {
             self.tally.latest_wake = self.tally.latest_wake.max(now.moment.since(*moment));
         }
+        self.take_due(now);
+        if self.hinted && self.hints.take(now.moment) {
+            self.hinted = false;
+            self.renew_all(now);
+        }
+        self.send(now);
+    }
+
+    fn take_due(&mut self, now: Now) {
         while let Some((moment, number)) = self.agenda.first().copied()
             && moment <= now.moment
         {
@@ -406,11 +195,6 @@ impl Book {
             }
             self.due(now, number);
         }
-        if self.hinted && self.hints.take(now.moment) {
-            self.hinted = false;
-            self.renew_all(now);
-        }
-        self.send(now);
     }
 
     /// Something is to be done about one entry.
@@ -425,76 +209,20 @@ impl Book {
                 let fault = fault.unwrap_or_else(|| Fault::Unknown("there was no answer in time".into()));
                 return self.gone(number, Gone::Unheard(fault));
             }
-            Stage::Wanted(_) | Stage::Had(_) | Stage::Lost { .. } | Stage::Leaving(_) => {}
+            Stage::Wanted(_) | Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
         }
         match entry.asked {
             Some(asked) if asked.until <= now.moment => self.unanswered(now, number),
             Some(_) => {}
-            None => drop(self.ready.insert(number)),
+            None => self.ready.insert(number, entry),
         }
         self.place(number);
-    }
-
-    fn expire(&mut self, now: Now, number: Number) {
-        let Some(Entry { stage: Stage::Had(had), .. }) = self.entries.get(&number) else { return };
-        let past = had.deadline.map_or(Duration::ZERO, |deadline| now.moment.since(deadline));
-        self.lose(number, Loss::Expired { at: now.time.before(past) });
-    }
-
-    fn over(&mut self, now: Now, number: Number) {
-        let Some(Entry { stage: Stage::Wanted(wanted), .. }) = self.entries.get_mut(&number) else { return };
-        let last = wanted.last.take();
-        self.out.push(Output::Over { number, last });
-        self.give_up(now, number);
-    }
-
-    fn gone(&mut self, number: Number, end: Gone) {
-        self.out.push(Output::Gone { number, end });
-        self.strike(number);
-    }
-
-    /// Its time in this book is over.
-    fn strike(&mut self, number: Number) {
-        self.leave_line(number);
-        self.ready.remove(&number);
-        let Some(entry) = self.entries.remove(&number) else { return };
-        if let Some(wake) = entry.wake {
-            self.agenda.remove(&(wake, number));
-        }
-        let key = (entry.name, entry.id);
-        let Some(users) = self.ids.get_mut(&key) else { return };
-        users.retain(|user| *user != number);
-        match users.front().copied() {
-            None => drop(self.ids.remove(&key)),
-            Some(next) => self.unblock(next),
-        }
-    }
-
-    /// Whoever used its id before is gone.
-    fn unblock(&mut self, number: Number) {
-        if let Some(Entry { stage: Stage::Wanted(wanted), .. }) = self.entries.get_mut(&number)
-            && wanted.next.is_none()
-        {
-            wanted.next = Some(Moment::from_start(Duration::ZERO));
-            self.ready.insert(number);
-            self.place(number);
-        }
-    }
-
-    fn leave_line(&mut self, number: Number) {
-        let Some(name) = self.entries.get(&number).map(|entry| &entry.name) else { return };
-        if let Some(line) = self.lines.get_mut(name) {
-            line.remove(&number);
-            if line.is_empty() {
-                self.lines.remove(name);
-            }
-        }
     }
 
     /// Puts it where it belongs in the agenda.
     fn place(&mut self, number: Number) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        let wake = entry.wakes(self.ready.contains(&number));
+        let wake = entry.wakes(self.ready.contains(number));
         if wake == entry.wake {
             return;
         }

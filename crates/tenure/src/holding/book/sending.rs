@@ -37,22 +37,15 @@ impl Book {
         if looks && self.freed {
             self.look_all();
         }
-        let (mut going, mut renews) = (BTreeSet::new(), false);
-        for number in &self.ready {
-            let Some(entry) = self.entries.get(number) else { continue };
-            let goes = match &entry.stage {
-                Stage::Had(_) => true,
-                Stage::Wanted(wanted) if wanted.looks => looks,
-                Stage::Wanted(_) | Stage::Leaving(_) => has_room,
-                Stage::Lost { .. } => false,
-            };
-            renews |= goes && matches!(entry.stage, Stage::Had(_));
-            going.extend(goes.then_some(*number));
-        }
-        if renews {
+        let mut going = self.ready.renewals.clone();
+        if !going.is_empty() {
             going.extend(self.ripe_holdings(now));
         }
+        if has_room {
+            going.extend(&self.ready.fresh);
+        }
         if looks {
+            going.extend(&self.ready.looks);
             going.extend(self.ripe_looks(now));
         }
         let handed: Vec<Number> = going.iter().filter_map(|number| self.next_after(*number)).collect();
@@ -66,7 +59,7 @@ impl Book {
             Stage::Had(had) => {
                 entry.asked.is_none() && entry.tries == 0 && now.since(had.sent) >= entry.beat.ripe_after()
             }
-            Stage::Wanted(_) | Stage::Lost { .. } | Stage::Leaving(_) => false,
+            Stage::Wanted(_) | Stage::Lost(_) | Stage::Leaving(_) => false,
         };
         self.entries.iter().filter(move |(_, entry)| is_ripe(entry)).map(|(number, _)| *number)
     }
@@ -90,7 +83,7 @@ impl Book {
         let next = *self.lines.get(&entry.name)?.first()?;
         let is_free = |entry: &&Entry| match &entry.stage {
             Stage::Wanted(wanted) => entry.asked.is_none() && wanted.next.is_some(),
-            Stage::Had(_) | Stage::Lost { .. } | Stage::Leaving(_) => false,
+            Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => false,
         };
         self.entries.get(&next).filter(is_free).map(|_| next)
     }
@@ -109,7 +102,7 @@ impl Book {
         let (request, sent) = (self.last_request, now.moment);
         let mut last = sent;
         for (_, number, _) in &wishes {
-            self.ready.remove(number);
+            self.ready.remove(*number);
             let Some(entry) = self.entries.get_mut(number) else { continue };
             let until = entry.patience(sent);
             last = last.max(until);
@@ -124,19 +117,20 @@ impl Book {
         self.out.push(Output::Send { request, wishes, within: last.since(sent) + Duration::from_secs(1) });
     }
 
-    /// Asks the store about all that is held: somebody may have broken some of it.
+    /// Asks the store about all that is held, and soon about what was asked about just now: somebody may have
+    /// broken some of it.
     pub(super) fn renew_all(&mut self, now: Now) {
-        let is_due = |entry: &&Entry| match &entry.stage {
-            Stage::Had(had) => {
-                entry.asked.is_none() && now.moment.since(had.sent) >= entry.beat.ripe_after() / 2
+        let mut held: Vec<Number> = Vec::new();
+        for (number, entry) in &mut self.entries {
+            let soonest = entry.beat.ripe_after() / 2;
+            if let (Stage::Had(had), None) = (&mut entry.stage, entry.asked) {
+                had.renew = had.renew.min(had.sent.after(soonest).max(now.moment));
+                held.push(*number);
             }
-            Stage::Wanted(_) | Stage::Lost { .. } | Stage::Leaving(_) => false,
-        };
-        let due: Vec<Number> =
-            self.entries.iter().filter(|(_, entry)| is_due(entry)).map(|(number, _)| *number).collect();
-        for number in due {
-            self.ready.insert(number);
+        }
+        for number in held {
             self.place(number);
         }
+        self.take_due(now);
     }
 }

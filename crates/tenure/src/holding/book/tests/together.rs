@@ -23,7 +23,11 @@ impl Table {
         line.retain(|(_, until)| *until > now);
         let mine = match wish.act {
             LeaseAct::Acquire { id, .. } | LeaseAct::Leave { id } => Some(id),
-            _ => None,
+            LeaseAct::Renew { .. }
+            | LeaseAct::Change { .. }
+            | LeaseAct::Release { .. }
+            | LeaseAct::Break { .. }
+            | LeaseAct::Forget => None,
         };
         let place = line.iter().position(|(id, _)| Some(*id) == mine);
         let count = |places: usize| u32::try_from(places).unwrap();

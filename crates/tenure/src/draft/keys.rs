@@ -1,0 +1,78 @@
+//! What a job shares with others, and for which it waits.
+
+use tenure_core::{AfterJobs, Head, IfFailed, Invalid, JobId, Key, LimitKey, OrderingKey};
+
+use super::Draft;
+
+impl Draft {
+    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
+    /// it waits to be tried again, those behind it wait, too.
+    pub fn ordered(self, key: &str) -> Self {
+        self.in_order(key, Head::Block)
+    }
+
+    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
+    /// it waits to be tried again, those behind it go on.
+    pub fn ordered_stepping_aside(self, key: &str) -> Self {
+        self.in_order(key, Head::StepAside)
+    }
+
+    /// At most so many jobs of this limit key run at once, over all hosts. What the last job says counts.
+    pub fn limited(self, key: &str, most: u32) -> Self {
+        self.within_limit(key, Some(most))
+    }
+
+    /// Shares the limit of this key, which others say or [`crate::Limits::set`] has set.
+    pub fn limit_key(self, key: &str) -> Self {
+        self.within_limit(key, None)
+    }
+
+    /// Takes turns with the jobs of other share keys in its queue, however many each has.
+    pub fn share(mut self, key: &str) -> Self {
+        self.terms.share = self.key("share_key", key);
+        self
+    }
+
+    /// Runs when all of these jobs have ended, and is cancelled if one of them does not succeed.
+    pub fn after_jobs(mut self, jobs: impl IntoIterator<Item = JobId>) -> Self {
+        let mut named = self.terms.after.take().map_or_else(Vec::new, |after| after.jobs);
+        named.extend(jobs);
+        let if_failed = self.if_failed();
+        self.terms.after = (!named.is_empty()).then_some(AfterJobs { jobs: named, if_failed });
+        self
+    }
+
+    /// Runs even if a job that it waits for fails, is cancelled or is removed.
+    pub fn even_if_failed(mut self) -> Self {
+        self.even_if_failed = true;
+        if let Some(after) = &mut self.terms.after {
+            after.if_failed = IfFailed::Run;
+        }
+        self
+    }
+
+    fn if_failed(&self) -> IfFailed {
+        if self.even_if_failed { IfFailed::Run } else { IfFailed::Cancel }
+    }
+
+    fn in_order(mut self, key: &str, head: Head) -> Self {
+        self.terms.ordering = self.key("ordering_key", key).map(|key| OrderingKey { key, head });
+        self
+    }
+
+    fn within_limit(mut self, key: &str, most: Option<u32>) -> Self {
+        self.terms.limit = self.key("limit_key", key).map(|key| LimitKey { key, most });
+        self
+    }
+
+    fn key(&mut self, field: &str, text: &str) -> Option<Key> {
+        let key: Result<Key, Invalid> = Key::new(field, text);
+        match key {
+            Ok(key) => Some(key),
+            Err(wrong) => {
+                self.wrong.get_or_insert(wrong);
+                None
+            }
+        }
+    }
+}

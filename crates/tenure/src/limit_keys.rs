@@ -1,0 +1,67 @@
+//! Looking at the limits of limit keys, setting and clearing them.
+
+use tenure_core::{Key, Limit};
+use tenure_store::{LimitInfo, LimitPage};
+
+use crate::{Error, Tenure};
+
+/// Most limits that [`Limits::list`] answers.
+const LISTED: usize = 10_000;
+
+/// The limits of a store's limit keys.
+///
+/// A limit says how many jobs of its key run at once, how many start in a time, or both, over all hosts.
+/// Jobs may say a number themselves ([`crate::Draft::limited`]); what is set here outranks them.
+#[derive(Debug)]
+pub struct Limits<'a> {
+    tenure: &'a Tenure,
+}
+
+impl<'a> Limits<'a> {
+    pub(crate) fn new(tenure: &'a Tenure) -> Self {
+        Self { tenure }
+    }
+
+    /// Every limit that is set or that a job has need of, by key, with what uses it up; at most 10,000.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn list(&self) -> Result<Vec<LimitInfo>, Error> {
+        let (mut all, mut behind) = (Vec::new(), None);
+        loop {
+            let page = self.page(behind, tenure_core::limits::PAGE_LIMITS).await?;
+            all.extend(page.limits);
+            behind = page.next;
+            if behind.is_none() || all.len() >= LISTED {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// A page of them, by key.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn page(&self, behind: Option<Key>, at_most: usize) -> Result<LimitPage, Error> {
+        Ok(self.tenure.store().limits(behind, at_most).await?)
+    }
+
+    /// Sets the limit of a key, whatever its jobs say. What runs goes on.
+    ///
+    /// # Errors
+    /// A bad key, a limit that is none, or a fault.
+    pub async fn set(&self, key: &str, limit: impl Into<Limit>) -> Result<(), Error> {
+        let (key, limit) = (Key::new("limit_key", key)?, limit.into());
+        limit.check()?;
+        Ok(self.tenure.store().set_limit(&key, Some(limit)).await?)
+    }
+
+    /// Lets the jobs of a key say their limit again. Its rate is forgotten.
+    ///
+    /// # Errors
+    /// A bad key, or a fault.
+    pub async fn clear(&self, key: &str) -> Result<(), Error> {
+        let key = Key::new("limit_key", key)?;
+        Ok(self.tenure.store().set_limit(&key, None).await?)
+    }
+}
