@@ -166,7 +166,8 @@ impl Bucket {
         if tokens == 0 {
             return self;
         }
-        Self(self.0.max(now).after(rate.interval().saturating_mul(tokens)))
+        let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.0.max(now) };
+        Self(from.after(rate.interval().saturating_mul(tokens)))
     }
 }
 

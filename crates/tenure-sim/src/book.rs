@@ -106,7 +106,7 @@ impl Book {
         pages.closed = true;
         Closed {
             violation: pages.violation.clone(),
-            probes: std::mem::take(&mut pages.probes.hits),
+            probes: std::mem::take(&mut pages.probes.hits.0),
             digest: pages.trace.digest(),
             trace: pages.trace.take(),
             entries: pages.entries,

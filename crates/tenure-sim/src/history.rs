@@ -268,6 +268,8 @@ pub enum Stands {
     Believes,
     /// It knows that the lease is lost.
     KnowsLost,
+    /// The holder lets go of the lease.
+    LetsGo,
     /// It has ended, or was dropped.
     Ends,
 }

@@ -95,6 +95,7 @@ impl Holder {
                 let beside = self.clone().work(held.pass(), work_for);
                 let release = async {
                     self.clock.sleep(self.span(4_000)).await;
+                    self.lets_go(&held);
                     let _ = held.release().await;
                 };
                 tokio::join!(beside, release);
@@ -103,11 +104,17 @@ impl Holder {
                 let beside = self.clone().work(held.pass(), work_for);
                 let open = async {
                     self.clock.sleep(self.span(4_000)).await;
+                    self.lets_go(&held);
                     drop(held);
                 };
                 tokio::join!(beside, open);
             }
         }
+    }
+
+    fn lets_go(&self, held: &Held) {
+        let (name, fence, stands) = (held.name().clone(), held.fence(), Stands::LetsGo);
+        self.world.book.note(self.who, What::Work { name, fence, stands });
     }
 
     /// Work: it writes to what the lease guards, and stops when it hears that the lease is lost, sooner or

@@ -65,7 +65,7 @@ impl Belief {
     fn works(&mut self, who: Who, name: &LeaseName, fence: Fence, stands: Stands) -> Result<(), String> {
         let owned = (name.clone(), fence);
         match stands {
-            Stands::Begins | Stands::Ends => Ok(()),
+            Stands::Begins | Stands::Ends | Stands::LetsGo => Ok(()),
             Stands::KnowsLost => {
                 self.lost.insert((who, name.clone(), fence));
                 Ok(())

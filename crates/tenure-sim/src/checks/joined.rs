@@ -24,7 +24,7 @@ impl Check for Joined {
             match stands {
                 Stands::Begins => *works += 1,
                 Stands::Ends => *works = works.saturating_sub(1),
-                Stands::Believes | Stands::KnowsLost => {}
+                Stands::Believes | Stands::KnowsLost | Stands::LetsGo => {}
             }
         }
         let What::Leased(leased) = &entry.what else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Bucket, Job, Key, Kind, Limit, Limited, Meter, QueueName, Timestamp, limits};
+use tenure_core::{Bucket, Job, Key, Kind, Limit, Limited, Meter, QueueName, State, Timestamp, Why, limits};
 
 use super::rows::{Place, Row, Rows};
 use super::step::Step;
@@ -82,6 +82,11 @@ impl Limits {
         let Some(limit) = &job.terms.limit else { return };
         let row = self.row(&limit.key);
         row.jobs += 1;
+        if cfg!(feature = "mutant-slot-lost-on-lapse")
+            && matches!(job.state, State::Waiting { why: Why::Lost, .. })
+        {
+            row.running.insert(job.seq);
+        }
         match using {
             Use::None => {}
             Use::Queued(place) => _ = row.line(job).queued.insert(place),

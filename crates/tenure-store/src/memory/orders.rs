@@ -91,6 +91,11 @@ impl Row {
             (State::Blocked { on: Block::Jobs, .. }, Head::Block) => Stand::InTheWay,
             (State::Blocked { on: Block::Jobs, .. }, Head::StepAside) => Stand::Aside,
             (State::Waiting { .. }, Head::StepAside) if self.counted == StateName::Scheduled => Stand::Aside,
+            (State::Waiting { .. }, Head::Block)
+                if cfg!(feature = "mutant-turn-passed-on-retry") && self.counted == StateName::Scheduled =>
+            {
+                Stand::Aside
+            }
             (State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }, _) => Stand::Ready,
         };
         Some((&ordering.key, stand))

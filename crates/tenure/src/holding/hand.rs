@@ -30,6 +30,9 @@ impl Hand {
         hand.grip.guard()?;
         hand.grip.lose(Loss::Released);
         let end = hand.client.listen(hand.number);
+        if cfg!(feature = "mutant-release-unjoined") {
+            hand.client.let_go(hand.number);
+        }
         drop(hand);
         end.await
     }

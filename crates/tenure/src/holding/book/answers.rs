@@ -89,7 +89,8 @@ impl Book {
         let chance = self.chance.fraction();
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let (fence, until) = grant;
-        let deadline = entry.beat.deadline(sent);
+        let late = cfg!(feature = "mutant-lease-deadline-from-receipt");
+        let deadline = entry.beat.deadline(if late { now.moment } else { sent });
         if deadline.is_some_and(|deadline| deadline <= now.moment) {
             // The answer took so long that it says nothing about now. Asked again, the time starts again.
             let late = Fault::Unknown("the answer came when the lease was over".to_owned());
@@ -120,6 +121,7 @@ impl Book {
         let Stage::Wanted(wanted) = &mut entry.stage else { return };
         if wanted.waits {
             let pause = if is_first { until_look(&refusal, now, chance) } else { STAY };
+            let pause = if cfg!(feature = "mutant-waits-for-hint") { STAY * 10_000 } else { pause };
             wanted.next = Some(now.moment.after(pause));
             (wanted.looks, wanted.last) = (true, Some(Ok(refusal)));
             return;
