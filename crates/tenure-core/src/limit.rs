@@ -152,9 +152,12 @@ impl Bucket {
         Some(self.0.before(rate.interval().saturating_mul(missing.checked_sub(1)?)))
     }
 
-    /// The bucket after somebody took so many.
+    /// The bucket after somebody took so many; who takes none changes nothing.
     #[must_use]
     pub fn less(self, tokens: u32, rate: &Rate, now: Timestamp) -> Self {
+        if tokens == 0 {
+            return self;
+        }
         Self(self.0.max(now).after(rate.interval().saturating_mul(tokens)))
     }
 }
@@ -292,6 +295,7 @@ mod tests {
         assert_eq!(drained.limited(hourly, now), drained);
         let quick = drained.limited(Limit { most: None, rate: Some(Rate::new(10, SECOND)) }, now);
         assert_eq!((quick.room(now), quick.room(now.after(SECOND))), (0, 10));
+        assert_eq!(drained.started(0, now.after(SECOND)), drained);
         let free = drained.limited(Limit::default(), now).limited(hourly, now);
         assert_eq!(free.room(now), 10);
     }
