@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-sqlite", &["tenure-store", "tenure-core"]),
     ("tenure", &["tenure-sqlite", "tenure-store", "tenure-core"]),
     ("tenure-sim", &["tenure", "tenure-store", "tenure-core"]),
+    ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure"]),
     ("tenure-examples", &["tenure"]),
     ("xtask", &[]),
