@@ -1,19 +1,20 @@
 //! Whole clusters of Tenure in one thread, by seed.
 //!
 //! A seed decides everything: how many hosts there are, what their clients ask for, what their
-//! handlers do, and which faults befall them. Time is simulated: it moves when nothing else can. Under
-//! the same seed every byte of the trace is the same.
+//! handlers do, which leases are wanted, and which faults befall them. Time is simulated: it moves when
+//! nothing else can. Under the same seed every byte of the trace is the same.
 //!
 //! ```text
-//!   clients, operators, workers      the library, as users have it
-//!            │
-//!          Wire                      what one host has for a store: frozen, cut, dead with its host
-//!            │
+//!   clients, operators, workers,     the library, as users have it        rivals: programs that ask
+//!   holders, services                                                     the store without it
+//!            │                                                               │
+//!          Wire ◀────────────────────────────────────────────────────────────┘
+//!            │                       what one host has for a store: frozen, cut, dead with its host
 //!       FaultyStore                  requests and replies that are late, lost or refused
 //!            │
 //!         Witness ───▶ Book          what really happened: traced, checked at once, probed
-//!            │
-//!       MemoryStore                  one for all
+//!            │           ▲
+//!       MemoryStore ─ Resource       one for all, and what leases guard beside it
 //! ```
 //! Each seed has two phases. First there are faults, and nothing unsafe may happen. Then all is
 //! healed, and everything has to end within a bounded time.
