@@ -3,6 +3,8 @@
 // Not every test needs all of it, and one that unwraps fails where it stands.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod agree;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
