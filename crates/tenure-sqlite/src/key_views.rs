@@ -84,17 +84,20 @@ pub(crate) fn ordered(conn: &Connection, job: &Job) -> Result<Option<Ordered>> {
     let Some(ordering) = job.terms.ordering.as_ref().filter(|_| !job.state.is_finished()) else {
         return Ok(None);
     };
-    let chain: Option<(i64, Option<i64>, Option<[u8; 16]>, i64)> = conn
+    let chain = conn
         .prepare_cached(CHAIN)?
-        .query_row([ordering.key.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .query_row([ordering.key.as_str()], |row| {
+            let of = row.get::<_, Option<_>>(2)?.map(JobId::from_bytes);
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, of, row.get::<_, i64>(3)?))
+        })
         .optional()?;
-    let Some((chain, turn, id, passed)) = chain else { return Ok(Some(Ordered { of: None, ahead: 0 })) };
+    let Some((chain, turn, of, passed)) = chain else { return Ok(Some(Ordered { of: None, ahead: 0 })) };
     let (seq, most) = (value::signed(job.seq), value::bound(SURROUNDING));
     let number = |row: &Row<'_>| row.get::<_, i64>(0);
     let ahead = i64::from(turn.is_some_and(|turn| turn < seq))
         + conn.prepare_cached(AHEAD_CHAINED)?.query_row([chain, seq, most, passed], number)?
         + conn.prepare_cached(AHEAD_ASIDE)?.query_row([chain, seq, most], number)?;
-    Ok(Some(Ordered { of: id.map(JobId::from_bytes), ahead: value::number(ahead.min(most))? }))
+    Ok(Some(Ordered { of, ahead: value::number(ahead.min(most))? }))
 }
 
 /// The limit of a job, and how it is used.
