@@ -65,7 +65,9 @@ impl Writing<'_> {
 
     /// The limit, to be changed and looked at before the present step ends.
     pub(crate) fn touch_limit(&mut self, id: i64) -> Result<&mut LimitRow> {
-        self.limit(id)?;
+        if self.memory.keyed.limits.get(id).is_none() {
+            self.learn_limit(FIND_BY_ID, id)?;
+        }
         let keyed = &mut self.memory.keyed;
         let limit = keyed.limits.change(id).ok_or_else(|| unreadable(format_args!("limit {id}")))?;
         if !limit.is_touched {
@@ -96,6 +98,14 @@ impl Writing<'_> {
     /// A job of the limit has ended or is gone.
     pub(crate) fn unname_limit(&mut self, id: i64) -> Result<()> {
         self.touch_limit(id)?.named -= 1;
+        Ok(())
+    }
+
+    /// A running job of the limit has ended.
+    pub(crate) fn ended_in_limit(&mut self, id: i64) -> Result<()> {
+        let limit = self.touch_limit(id)?;
+        limit.running = limit.running.saturating_sub(1);
+        limit.named -= 1;
         Ok(())
     }
 
@@ -168,24 +178,24 @@ impl Writing<'_> {
     /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for.
     pub(crate) fn look_at_limit(&mut self, id: i64) -> Result<()> {
         let now = self.now;
-        let room = i64::from(self.touch_limit(id)?.meter().room(now));
-        // Each move sets one lane right.
-        while let Some((lane, surplus)) = self.limit(id)?.surplus(room) {
-            match surplus {
-                1.. => self.push_out(id, lane, surplus)?,
-                _ => self.let_in(id, lane, -surplus)?,
+        loop {
+            let limit = self.touch_limit(id)?;
+            let room = i64::from(limit.meter().room(now));
+            // Each move sets one lane right.
+            match limit.surplus(room) {
+                Some((lane, surplus @ 1..)) => self.push_out(id, lane, surplus)?,
+                Some((lane, surplus)) => self.let_in(id, lane, -surplus)?,
+                None if limit.has_gone_idle() => self.cut_limit_lines(id)?,
+                None => {
+                    limit.settle(now);
+                    limit.is_touched = false;
+                    if limit.grows.is_some() {
+                        self.memory.keyed.will_grow();
+                    }
+                    return Ok(());
+                }
             }
         }
-        if self.limit(id)?.is_idle() {
-            self.cut_limit_lines(id)?;
-        }
-        let limit = self.touch_limit(id)?;
-        limit.settle(now);
-        limit.is_touched = false;
-        if limit.grows.is_some() {
-            self.memory.keyed.will_grow();
-        }
-        Ok(())
     }
 
     /// Writes what changed.

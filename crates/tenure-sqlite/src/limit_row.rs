@@ -111,6 +111,11 @@ impl LimitRow {
         }
     }
 
+    /// Whether nobody has need of it any more, but rows of those that are gone are there.
+    pub(crate) fn has_gone_idle(&self) -> bool {
+        self.is_idle() && self.rooms.iter().any(|rooms| rooms.gone > 0)
+    }
+
     /// Whether nobody has need of it any more.
     pub(crate) fn is_idle(&self) -> bool {
         self.set.is_none() && self.named == 0

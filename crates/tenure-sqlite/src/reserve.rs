@@ -16,7 +16,7 @@ use crate::value;
 use crate::writing::Writing;
 
 // Here and elsewhere, a bound is `LIMIT ?1 + 0`: after a bare parameter SQLite looks at its value when it
-// prepares a statement, and prepares it anew at each use.
+// prepares a statement, and prepares it anew at each use, unless it is told to keep its plans (connection.rs).
 
 /// A place in a lane's line: priority, round, due, seq.
 pub(crate) type Place = (i64, i64, i64, i64);

@@ -75,8 +75,7 @@ impl Writing<'_> {
     /// What the end of a granted job means to those that share its keys.
     fn end_keyed(&mut self, grant: &Grant) -> Result<()> {
         if let Some(limit) = grant.limit {
-            self.stopped_in_limit(limit)?;
-            self.unname_limit(limit)?;
+            self.ended_in_limit(limit)?;
         }
         if let Some(chain) = grant.chain {
             self.end_in_chain(chain, value::signed(grant.seq))?;

@@ -3,6 +3,7 @@
 // Not every test needs all of it, and one that unwraps fails where it stands.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod agree;
 pub mod leases;
 
 use std::path::{Path, PathBuf};
