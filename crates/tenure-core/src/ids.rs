@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Invalid, Timestamp};
+use crate::{Invalid, Name, Origin, Timestamp};
 
 /// Identifies a job: a UUID, version 7 unless its user chose otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,6 +23,12 @@ impl JobId {
     #[must_use]
     pub fn new(now: Timestamp, chance: u64) -> Self {
         Self(version_7(now, chance))
+    }
+
+    /// The id of the job for a slot of a timer: whoever enqueues it, it is the same.
+    #[must_use]
+    pub fn of_slot(timer: &Name, at: Timestamp, origin: Origin) -> Self {
+        Self(of_slot(timer, at, origin))
     }
 
     /// The id that is stored as these bytes.
@@ -139,9 +145,44 @@ fn version_7(now: Timestamp, chance: u64) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
+/// Version 7 like any other, so that it sorts by the time of its slot; chance is what the names amount to.
+fn of_slot(timer: &Name, at: Timestamp, origin: Origin) -> Uuid {
+    let from: &[u8] = match origin {
+        Origin::Schedule => b"/s",
+        Origin::Start => b"/i",
+        Origin::Trigger => b"/t",
+        Origin::Backfill => b"/b",
+    };
+    let bytes = timer.as_str().bytes().chain(from.iter().copied());
+    version_7(at, spread(bytes))
+}
+
+/// A number that changes all over with each byte (FNV-1a, then the last steps of SplitMix64).
+fn spread(bytes: impl Iterator<Item = u8>) -> u64 {
+    let sum = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mixed = (sum ^ sum >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_job_of_a_slot_has_one_id_and_no_other_has_it() {
+        let slot: Timestamp = "2026-03-29T00:30:00Z".parse().unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for number in 0..100_000 {
+            let timer = Name::new("timer", &format!("timer-{number}")).unwrap();
+            let id = JobId::of_slot(&timer, slot, Origin::Schedule);
+            assert_eq!(id, JobId::of_slot(&timer, slot, Origin::Schedule));
+            assert_eq!(id.made_at(), Some(slot));
+            assert!(seen.insert(id) && seen.insert(JobId::of_slot(&timer, slot, Origin::Backfill)));
+        }
+    }
 
     #[test]
     fn an_id_tells_its_version_variant_and_time() {

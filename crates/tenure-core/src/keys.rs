@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CancelRequest, End, Invalid, JobId, Timestamp, limits};
+use crate::{CancelRequest, End, Invalid, JobId, Name, Timestamp, limits};
 
 /// A name that jobs share: an ordering key, a limit key or a share key. Any text of 1 to 256 bytes
 /// without control characters, compared byte by byte.
@@ -94,6 +94,11 @@ impl Key {
             return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
         }
         Ok(Self(text.into()))
+    }
+
+    /// What the jobs of a timer share.
+    pub(crate) fn of_timer(name: &Name) -> Self {
+        Self(format!("timer/{name}").into())
     }
 
     /// The key as text.

@@ -40,6 +40,7 @@ mod span;
 mod state;
 mod terms;
 mod time;
+mod timer;
 mod transition;
 mod unique;
 
@@ -74,5 +75,10 @@ pub use span::{delay_of, seconds};
 pub use state::{End, State, StateName, Why};
 pub use terms::Terms;
 pub use time::Timestamp;
+pub use timer::{
+    Backfilled, CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Pause, Policies, Refused,
+    Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer, fire, pause,
+    resume, start, trigger,
+};
 pub use transition::Transition;
 pub use unique::{OnConflict, Unique, UniqueKey, Window};

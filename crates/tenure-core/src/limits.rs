@@ -109,3 +109,20 @@ pub const APP_ID_BYTES: usize = 32;
 pub const PROGRAM_BYTES: usize = 256;
 /// An app id that no instance of its program was seen with for so long may be claimed by another.
 pub const APP_GIVEN_UP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Most slots with which a timer catches up.
+pub const CATCH_UP: u64 = 1_000;
+/// Most jobs that one step of a backfill brings.
+pub const CATCH_UP_JOBS: usize = 1_000;
+/// Most jobs of one timer that may not have ended before slots are skipped.
+pub const OPEN_JOBS: usize = 1_000;
+/// Most slots of one record that are counted.
+pub const SLOTS_COUNTED: u64 = 1_000;
+/// Most timers that one call fires.
+pub const FIRE_TIMERS: usize = 1_000;
+/// Most timers that one page of a listing returns.
+pub const PAGE_TIMERS: usize = 1_000;
+/// Most records of slots that one page returns.
+pub const PAGE_SLOTS: usize = 1_000;
+/// Most records of slots that one step of pruning removes.
+pub const PRUNE_SLOTS: usize = 1_000;

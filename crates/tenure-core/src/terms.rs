@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AfterJobs, Invalid, Key, LimitKey, Name, OrderingKey, Retention, RetryPolicy, Unique, delay_of, invalid,
+    AfterJobs, Invalid, Key, LimitKey, Name, OrderingKey, Retention, RetryPolicy, TimerSlot, Unique, delay_of, invalid,
     limits,
 };
 
@@ -47,6 +47,9 @@ pub struct Terms {
     /// Which jobs it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<AfterJobs>,
+    /// For which slot of which timer it was enqueued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<TimerSlot>,
 }
 
 impl Terms {

@@ -1,0 +1,119 @@
+//! Why a timer does not fire: the first question that anybody asks of a schedule.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Fate, Skipped, SlotRecord, Timer};
+use crate::{JobId, Timestamp};
+
+/// A ripe slot that nobody has decided for so long tells that no host fires timers.
+const NOBODY: Duration = Duration::from_secs(5);
+
+/// What is to be said of a timer that does not fire, the weightiest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerReason {
+    /// Somebody does not want it to.
+    Paused {
+        /// Since when.
+        since: Timestamp,
+        /// Why.
+        reason: String,
+    },
+    /// It has brought all the jobs that it may.
+    Spent {
+        /// How many.
+        runs: u64,
+    },
+    /// No slot is left.
+    Over,
+    /// A slot is ripe and no host has decided it.
+    Unattended {
+        /// The slot.
+        slot: Timestamp,
+        /// For how long.
+        late: Duration,
+    },
+    /// Its next slot has not come.
+    NotYet {
+        /// The slot.
+        slot: Timestamp,
+        /// When it is ripe.
+        wake: Timestamp,
+    },
+    /// Its last slots were skipped.
+    LastSkipped {
+        /// Until this one.
+        slot: Timestamp,
+        /// Why.
+        why: Skipped,
+    },
+    /// Jobs that it brought have not ended.
+    Open {
+        /// The first of them.
+        job: JobId,
+        /// How many.
+        jobs: usize,
+    },
+}
+
+/// What is to be said of a timer whose last record is this one.
+#[must_use]
+pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -> Vec<TimerReason> {
+    let mut reasons = Vec::new();
+    if let Some(pause) = &timer.paused {
+        reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
+    }
+    match timer.next {
+        None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
+        None => reasons.push(TimerReason::Over),
+        Some(slot) => reasons.extend(timer.wake().map(|wake| {
+            let late = now.since(wake);
+            if late > NOBODY {
+                TimerReason::Unattended { slot, late }
+            } else {
+                TimerReason::NotYet { slot, wake }
+            }
+        })),
+    }
+    if let Some(SlotRecord { fate: Fate::Skipped { why }, last, .. }) = last {
+        reasons.push(TimerReason::LastSkipped { slot: *last, why: why.clone() });
+    }
+    if let Some(&job) = timer.open.first() {
+        reasons.push(TimerReason::Open { job, jobs: timer.open.len() });
+    }
+    reasons
+}
+
+impl fmt::Display for TimerReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
+            Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
+            Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
+            Self::Over => f.write_str("its schedule has no slot any more"),
+            Self::Unattended { slot, late } => write!(
+                f,
+                "its slot {slot} has been ripe for {} s: no host that fires timers is at work",
+                late.as_secs()
+            ),
+            Self::NotYet { slot, wake } if slot == wake => write!(f, "its next slot is {slot}"),
+            Self::NotYet { slot, wake } => write!(f, "its next slot is {slot}, fired at {wake}"),
+            Self::LastSkipped { slot, why } => write!(f, "its slot {slot} was skipped: {why}"),
+            Self::Open { job, jobs: 1 } => write!(f, "its job {job} has not ended"),
+            Self::Open { job, jobs } => write!(f, "{jobs} of its jobs have not ended, first {job}"),
+        }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { job } => write!(f, "job {job} of an earlier slot had not ended"),
+            Self::Missed => f.write_str("it was missed, and the timer catches up with nothing"),
+            Self::TooMany => f.write_str("more were missed than the timer catches up with"),
+            Self::TooLate => f.write_str("it was later than the timer allows"),
+            Self::Paused => f.write_str("the timer was paused"),
+            Self::Edited => f.write_str("the schedule was changed"),
+        }
+    }
+}

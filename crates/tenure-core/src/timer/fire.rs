@@ -1,0 +1,190 @@
+//! What follows from a slot that is ripe: jobs, records and the next slot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::overlap::{Room, make_room};
+use super::passed::Passed;
+use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, TimerSlot, SlotRecord, Timer};
+use crate::{JobId, NewJob, Timestamp, limits};
+
+/// A slot that got its job within so much of its time was not missed.
+pub(super) const IN_TIME: Duration = Duration::from_secs(60);
+/// How often it is looked whether a job has ended from whose end the next slot is counted.
+const LOOKS: u32 = 10;
+const SHORTEST_LOOK: Duration = Duration::from_millis(200);
+
+/// What a store knows of the jobs that a timer has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Open {
+    /// Those that have not ended, in their order.
+    pub unfinished: Vec<JobId>,
+    /// When the last of the others ended.
+    pub ended: Option<Timestamp>,
+}
+
+/// What a store writes in one go because a slot was ripe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firing {
+    /// The timer from now on.
+    pub timer: Timer,
+    /// What became of the slots.
+    pub records: Vec<SlotRecord>,
+    /// The jobs to be enqueued.
+    pub jobs: Vec<NewJob>,
+    /// The jobs to be cancelled before that.
+    pub cancel: Vec<JobId>,
+}
+
+/// The first slot of a timer that is set now.
+pub(super) fn first_slot(new: &NewTimer, now: Timestamp) -> Option<Timestamp> {
+    new.schedule.next_after(now)
+}
+
+/// Decides all slots of a timer that are ripe.
+///
+/// Nothing changes if none is. However many are, the answer is bounded, and afterwards none is.
+#[must_use]
+pub fn fire(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
+    let mut firing = Firing::of(timer, open);
+    let Some(first) = timer.next.filter(|_| timer.wake().is_some_and(|wake| wake <= now)) else {
+        return firing;
+    };
+    if timer.agreed.schedule.follows_runs() {
+        firing.after_end(first, open, now);
+    } else {
+        firing.on_schedule(first, now);
+    }
+    firing
+}
+
+impl Firing {
+    pub(super) fn of(timer: &Timer, open: &Open) -> Self {
+        let mut timer = timer.clone();
+        timer.open.clone_from(&open.unfinished);
+        Self { timer, records: Vec::new(), jobs: Vec::new(), cancel: Vec::new() }
+    }
+
+    fn on_schedule(&mut self, first: Timestamp, now: Timestamp) {
+        let agreed = Arc::clone(&self.timer.agreed);
+        let passed = Passed::ripe(&agreed, first, now);
+        self.decide(&passed, now);
+        self.timer.next = agreed.schedule.next_after(passed.last).filter(|_| !self.timer.is_spent());
+    }
+
+    /// Decides slots that have passed.
+    pub(super) fn decide(&mut self, passed: &Passed<'_>, now: Timestamp) {
+        let policies = self.timer.agreed.policies;
+        let (first, ripe) = (passed.first, now);
+        let start = match policies.max_lateness {
+            Some(most) => self.skip_before(passed, first, ripe.before(most), Skipped::TooLate, now),
+            None => Some(first),
+        };
+        let start = match (policies.catch_up, start) {
+            (CatchUp::Skip, Some(start)) => {
+                self.skip_before(passed, start, ripe.before(IN_TIME), Skipped::Missed, now)
+            }
+            (CatchUp::One | CatchUp::All { .. }, start) => start,
+        };
+        if let Some(start) = start {
+            self.bring(passed, start, now);
+        }
+        self.timer.decided = Some(passed.last);
+    }
+
+    /// Skips the slots from one of them that lie before an instant; answers the first that does not.
+    fn skip_before(
+        &mut self,
+        passed: &Passed<'_>,
+        start: Timestamp,
+        from: Timestamp,
+        why: Skipped,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if from <= start {
+            return Some(start);
+        }
+        let left = passed.first_from(from);
+        let last = if left.is_some() { passed.last_before(from) } else { passed.last };
+        self.note_range(passed, start, last, Fate::Skipped { why }, now);
+        left
+    }
+
+    /// Brings the jobs of the slots from one of them on, as many as are wanted.
+    fn bring(&mut self, passed: &Passed<'_>, start: Timestamp, now: Timestamp) {
+        let Policies { catch_up, overlap, .. } = self.timer.agreed.policies;
+        let (most, fate) = match catch_up {
+            // Of jobs that cancel one another only the last is worth enqueueing.
+            CatchUp::One | CatchUp::Skip | CatchUp::All { .. } if overlap == Overlap::CancelPrevious => {
+                (1, Fate::Coalesced)
+            }
+            CatchUp::One => (1, Fate::Coalesced),
+            CatchUp::Skip => (limits::CATCH_UP, Fate::Skipped { why: Skipped::TooMany }),
+            CatchUp::All { most } => (u64::from(most), Fate::Skipped { why: Skipped::TooMany }),
+        };
+        let wanted = passed.latest(start, usize::try_from(most).unwrap_or(1).max(1));
+        let Some(&from) = wanted.first() else { return };
+        let is_cut = from > start;
+        if is_cut {
+            self.note_range(passed, start, passed.last_before(from), fate, now);
+        }
+        for slot in wanted {
+            if self.timer.is_spent() {
+                // What the schedule still had to bring when it had brought enough is no slot any more.
+                break;
+            }
+            let stands_for_others = is_cut && slot == from && most == 1;
+            self.bring_one(slot, Origin::Schedule, stands_for_others, now);
+        }
+    }
+
+    /// Brings the job of one slot, or skips it because of jobs that have not ended.
+    pub(super) fn bring_one(&mut self, at: Timestamp, origin: Origin, past_due: bool, now: Timestamp) -> Fate {
+        let by_schedule = origin == Origin::Schedule;
+        let fate = match make_room(&mut self.timer, &mut self.cancel) {
+            Room::Free => {
+                let past_due = past_due || (by_schedule && now.since(at) > IN_TIME);
+                let slot = TimerSlot { timer: self.timer.name().clone(), at, fired: now, origin, past_due };
+                let job = self.timer.agreed.job_for(&slot);
+                let id = job.id;
+                self.timer.runs += u64::from(by_schedule);
+                self.timer.opened(id, now);
+                self.jobs.push(job);
+                Fate::Ran { job: id }
+            }
+            Room::Taken { by } => Fate::Skipped { why: Skipped::Busy { job: by } },
+        };
+        self.records.push(SlotRecord::of_one(self.timer.name(), at, origin, fate.clone(), now));
+        fate
+    }
+
+    pub(super) fn note_range(&mut self, passed: &Passed<'_>, first: Timestamp, last: Timestamp, fate: Fate, now: Timestamp) {
+        let (timer, count) = (self.timer.name().clone(), passed.count(first, last));
+        let origin = Origin::Schedule;
+        self.records.push(SlotRecord { timer, first, last, count, origin, fate, at: now });
+    }
+
+    /// The slot of a timer that counts from the end of its last job.
+    fn after_end(&mut self, next: Timestamp, open: &Open, now: Timestamp) {
+        let agreed = Arc::clone(&self.timer.agreed);
+        let after = |end| agreed.schedule.next_after(end);
+        if !self.timer.open.is_empty() {
+            let whole = after(now).map_or(IN_TIME, |next| next.since(now));
+            self.timer.next = Some(now.after((whole / LOOKS).clamp(SHORTEST_LOOK, IN_TIME)));
+            return;
+        }
+        let Some(slot) = open.ended.map_or(Some(next), after) else {
+            self.timer.next = None;
+            return;
+        };
+        if slot > now {
+            self.timer.next = Some(slot);
+            return;
+        }
+        // One slot has one record, even if the clock was put back since.
+        let slot = self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
+        self.bring_one(slot, Origin::Schedule, false, now);
+        self.timer.decided = Some(slot);
+        self.timer.next = after(now).filter(|_| !self.timer.is_spent());
+    }
+}

@@ -1,0 +1,192 @@
+//! Timers: rules that enqueue a job for each slot, each slot once.
+//!
+//! A timer is one row with its next slot. Whoever comes first when that is ripe asks [`fire`] what follows, and writes
+//! the answer in one go: jobs, records of slots, and the timer with its next slot. There is no leader: the row is the
+//! point where all meet.
+
+mod edit;
+mod explain;
+mod fire;
+mod overlap;
+mod passed;
+mod policy;
+mod slot;
+mod wish;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::Schedule;
+use crate::{
+    Args, Due, Head, Invalid, JobId, Key, Kind, LimitKey, Name, NewJob, OrderingKey, Priority, QueueName, Terms,
+    Timestamp, limits,
+};
+
+pub use edit::{Edited, edit};
+pub use explain::{TimerReason, explain_timer};
+pub use fire::{Firing, Open, fire};
+pub use policy::{CatchUp, OnEdit, Overlap, Policies};
+pub use slot::{Fate, Origin, Skipped, TimerSlot, SlotRecord};
+pub use wish::{Backfilled, Refused, backfill, pause, resume, start, trigger};
+
+/// A timer that somebody wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTimer {
+    /// Its name: one a store.
+    pub name: Name,
+    /// When its slots are.
+    pub schedule: Schedule,
+    /// What is enqueued for each.
+    pub job: TimerJob,
+    /// All else that was agreed.
+    pub policies: Policies,
+    /// The version of the program that declares it: a lower one does not change what a higher one declared.
+    pub revision: u64,
+}
+
+/// What a timer enqueues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimerJob {
+    /// Its type.
+    pub kind: Kind,
+    /// Where it waits.
+    pub queue: QueueName,
+    /// What its handler is given.
+    pub args: Args,
+    /// Its place among the due jobs of its queue.
+    pub priority: Priority,
+    /// All else that was agreed.
+    pub terms: Arc<Terms>,
+}
+
+/// A timer as a store has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timer {
+    /// What was agreed.
+    pub agreed: Arc<NewTimer>,
+    /// How often it has been changed: tells one agreement from another.
+    pub version: u64,
+    /// When it was first set.
+    pub created: Timestamp,
+    /// When it was last set to something else.
+    pub changed: Timestamp,
+    /// Its next slot; `None` if there is none.
+    pub next: Option<Timestamp>,
+    /// The last slot of its schedule that was decided.
+    pub decided: Option<Timestamp>,
+    /// When a job of it was last enqueued.
+    pub fired: Option<Timestamp>,
+    /// Jobs by schedule so far.
+    pub runs: u64,
+    /// Its jobs that had not ended when it was last looked at, the oldest first.
+    pub open: Vec<JobId>,
+    /// Who does not want it to fire at present.
+    pub paused: Option<Pause>,
+}
+
+/// A timer is not to fire at present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl NewTimer {
+    /// Accepts a timer within the limits.
+    ///
+    /// # Errors
+    /// Names the first field that breaks its limit.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.policies.check()?;
+        self.job.terms.check()?;
+        let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed));
+        if self.job.terms.unique.is_some() {
+            return refuse("job.unique", "a unique key", "none: the jobs of a timer are told apart by their slots");
+        }
+        if self.job.terms.after.is_some() {
+            return refuse("job.after_jobs", "jobs to wait for", "none: each job of a timer is another one");
+        }
+        if self.job.terms.slot.is_some() {
+            return refuse("job.slot", "a slot", "none: it is filled in for each job");
+        }
+        if self.policies.overlap.at_once().is_none() && self.job.terms.ordering.is_some() {
+            let allowed = "none, or the overlap `allow`: the jobs of this timer run one at a time as it is";
+            return refuse("job.ordering_key", "an ordering key", allowed);
+        }
+        Ok(())
+    }
+
+    /// The job for a slot.
+    #[must_use]
+    pub fn job_for(&self, slot: &TimerSlot) -> NewJob {
+        let job = &self.job;
+        let mut terms = Terms::clone(&job.terms);
+        let key = Key::of_timer(&self.name);
+        match self.policies.overlap.at_once() {
+            None => terms.ordering = Some(OrderingKey { key, head: Head::Block }),
+            most => _ = terms.limit.get_or_insert(LimitKey { key, most }),
+        }
+        terms.slot = Some(slot.clone());
+        NewJob {
+            id: JobId::of_slot(&slot.timer, slot.at, slot.origin),
+            kind: job.kind.clone(),
+            queue: job.queue.clone(),
+            args: job.args.clone(),
+            priority: job.priority,
+            due: Due::Now,
+            terms: Arc::new(terms),
+        }
+    }
+}
+
+impl Timer {
+    /// The timer that a store keeps when it accepts this one.
+    #[must_use]
+    pub fn accepted(new: NewTimer, now: Timestamp) -> Self {
+        let next = fire::first_slot(&new, now);
+        Self {
+            agreed: Arc::new(new),
+            version: 1,
+            created: now,
+            changed: now,
+            next,
+            decided: None,
+            fired: None,
+            runs: 0,
+            open: Vec::new(),
+            paused: None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.agreed.name
+    }
+
+    /// When somebody has to look at it; `None` if nothing comes by itself.
+    #[must_use]
+    pub fn wake(&self) -> Option<Timestamp> {
+        if self.paused.is_some() {
+            return None;
+        }
+        self.next.map(|slot| self.agreed.schedule.due(self.name().as_str(), slot))
+    }
+
+    /// Whether it has brought as many jobs as it may.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.agreed.schedule.bounds().most_runs.is_some_and(|most| self.runs >= most)
+    }
+
+    /// Takes note of a job that was enqueued for it.
+    fn opened(&mut self, job: JobId, now: Timestamp) {
+        self.fired = Some(now);
+        if self.open.len() < limits::OPEN_JOBS && !self.open.contains(&job) {
+            self.open.push(job);
+        }
+    }
+}

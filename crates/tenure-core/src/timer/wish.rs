@@ -1,0 +1,111 @@
+//! What people do with timers: pause them, go on, and ask for a job beside the schedule.
+
+use std::time::Duration;
+
+use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
+use super::overlap::{Room, make_room};
+use super::{Fate, Origin, Pause, Skipped, TimerSlot, SlotRecord, Timer};
+use crate::{Args, JobId, Timestamp, invalid, limits};
+
+/// Why a wish about a timer was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Jobs of it have not ended, and it allows no more. This is the first of them.
+    Busy {
+        /// The job.
+        job: JobId,
+    },
+}
+
+/// A step of bringing slots of the past.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backfilled {
+    /// What is to be written.
+    pub firing: Firing,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Timestamp>,
+}
+
+/// It is not to fire until somebody says so. What is ripe is decided before.
+#[must_use]
+pub fn pause(timer: &Timer, open: &Open, reason: &str, now: Timestamp) -> Firing {
+    let mut firing = fire(timer, open, now);
+    let since = timer.paused.as_ref().map_or(now, |pause| pause.since);
+    firing.timer.paused = Some(Pause { since, reason: invalid::storable(reason, limits::REASON_BYTES) });
+    firing
+}
+
+/// It goes on. The slots of the meantime are skipped.
+#[must_use]
+pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
+    let mut firing = Firing::of(timer, open);
+    if firing.timer.paused.take().is_none() {
+        return firing;
+    }
+    if let Some(first) = timer.next.filter(|next| *next <= now) {
+        firing.skip_until(first, now, &Skipped::Paused);
+        let after = firing.timer.decided.map_or(now, |decided| decided.max(now));
+        firing.timer.next = first_slot(&timer.agreed, after);
+    }
+    firing
+}
+
+/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough.
+#[must_use]
+pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
+    let mut firing = fire(timer, open, now);
+    let is_fresh = firing.timer.fired.is_some_and(|fired| now.since(fired) < IN_TIME);
+    let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none() && !firing.timer.is_spent();
+    if is_wanted && !is_fresh {
+        firing.bring_one(now, Origin::Start, false, now);
+    }
+    firing
+}
+
+/// Somebody wants a job of it now, under this id and perhaps with other arguments. The schedule goes on as it was,
+/// even while it is paused.
+///
+/// # Errors
+/// Refuses it while as many jobs have not ended as the timer allows.
+pub fn trigger(
+    timer: &Timer,
+    open: &Open,
+    id: JobId,
+    args: Option<Args>,
+    now: Timestamp,
+) -> Result<Firing, Refused> {
+    let mut firing = Firing::of(timer, open);
+    if let Room::Taken { by } = make_room(&mut firing.timer, &mut firing.cancel) {
+        return Err(Refused::Busy { job: by });
+    }
+    let slot = TimerSlot { timer: timer.name().clone(), at: now, fired: now, origin: Origin::Trigger, past_due: false };
+    let mut job = timer.agreed.job_for(&slot);
+    job.id = id;
+    job.args = args.unwrap_or(job.args);
+    firing.timer.opened(id, now);
+    firing.records.push(SlotRecord::of_one(timer.name(), now, slot.origin, Fate::Ran { job: id }, now));
+    firing.jobs.push(job);
+    Ok(firing)
+}
+
+/// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
+/// timer, one at a time or so many at once. Asking again brings no job twice.
+#[must_use]
+pub fn backfill(timer: &Timer, open: &Open, (from, to): (Timestamp, Timestamp), now: Timestamp) -> Backfilled {
+    let mut firing = Firing::of(timer, open);
+    let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
+    let to = to.min(now);
+    while let Some(at) = slot.filter(|at| *at <= to) {
+        if firing.jobs.len() >= limits::CATCH_UP_JOBS {
+            return Backfilled { firing, next: Some(at) };
+        }
+        let of = TimerSlot { timer: timer.name().clone(), at, fired: now, origin: Origin::Backfill, past_due: true };
+        let job = timer.agreed.job_for(&of);
+        firing.timer.opened(job.id, now);
+        let fate = Fate::Ran { job: job.id };
+        firing.records.push(SlotRecord::of_one(timer.name(), at, Origin::Backfill, fate, now));
+        firing.jobs.push(job);
+        slot = timer.agreed.schedule.next_after(at);
+    }
+    Backfilled { firing, next: None }
+}
