@@ -33,6 +33,7 @@ mod progress;
 mod queue;
 mod retention;
 mod retry;
+pub mod schedule;
 mod serving;
 mod settle;
 mod share;
@@ -68,6 +69,7 @@ pub use progress::{LogLine, Progress};
 pub use queue::Priority;
 pub use retention::{Keep, Retention};
 pub use retry::{Backoff, RetryPolicy};
+pub use schedule::Schedule;
 pub use serving::{AtWork, Room, Serves, Serving};
 pub use settle::{Next, Reserved, Settlement, Verdict};
 pub use share::round_of;
@@ -76,9 +78,9 @@ pub use state::{End, State, StateName, Why};
 pub use terms::Terms;
 pub use time::Timestamp;
 pub use timer::{
-    Backfilled, CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Pause, Policies, Refused,
-    Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer, fire, pause,
-    resume, start, trigger,
+    Backfilled, CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Pause, Policies,
+    Refused, Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer,
+    fire, pause, resume, start, trigger,
 };
 pub use transition::Transition;
 pub use unique::{OnConflict, Unique, UniqueKey, Window};

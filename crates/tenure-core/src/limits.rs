@@ -126,3 +126,17 @@ pub const PAGE_TIMERS: usize = 1_000;
 pub const PAGE_SLOTS: usize = 1_000;
 /// Most records of slots that one step of pruning removes.
 pub const PRUNE_SLOTS: usize = 1_000;
+/// Longest schedule as text, in bytes.
+pub const SCHEDULE_BYTES: usize = 4 * 1024;
+/// Shortest interval of a schedule.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest jitter of a schedule.
+pub const LONGEST_JITTER: Duration = Duration::from_secs(24 * 3600);
+/// Most instants, or times in a day, that a schedule lists.
+pub const SCHEDULE_TIMES: usize = 1_000;
+/// Most days that a schedule leaves out by name.
+pub const CALENDAR_DAYS: usize = 10_000;
+/// Most days in a row that are looked at and left out before a schedule counts as ended.
+pub const LEFT_OUT_IN_A_ROW: usize = 20_000;
+/// Most slots that one question about a schedule answers.
+pub const SLOTS_ASKED: usize = 10_000;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AfterJobs, Invalid, Key, LimitKey, Name, OrderingKey, Retention, RetryPolicy, TimerSlot, Unique, delay_of, invalid,
-    limits,
+    AfterJobs, Invalid, Key, LimitKey, Name, OrderingKey, Retention, RetryPolicy, TimerSlot, Unique,
+    delay_of, invalid, limits,
 };
 
 /// The terms of a job. Most jobs have the default ones, which cost a store nothing.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::overlap::{Room, make_room};
 use super::passed::Passed;
-use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, TimerSlot, SlotRecord, Timer};
+use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, Timer, TimerSlot};
+use crate::schedule::Jitter;
 use crate::{JobId, NewJob, Timestamp, limits};
 
 /// A slot that got its job within so much of its time was not missed.
@@ -75,17 +76,16 @@ impl Firing {
     /// Decides slots that have passed.
     pub(super) fn decide(&mut self, passed: &Passed<'_>, now: Timestamp) {
         let policies = self.timer.agreed.policies;
-        let (first, ripe) = (passed.first, now);
+        let jitter = self.timer.agreed.schedule.jitter().map_or(Duration::ZERO, Jitter::longest);
+        let (first, ripe) = (passed.first, now.before(jitter));
         let start = match policies.max_lateness {
             Some(most) => self.skip_before(passed, first, ripe.before(most), Skipped::TooLate, now),
             None => Some(first),
         };
-        let start = match (policies.catch_up, start) {
-            (CatchUp::Skip, Some(start)) => {
-                self.skip_before(passed, start, ripe.before(IN_TIME), Skipped::Missed, now)
-            }
-            (CatchUp::One | CatchUp::All { .. }, start) => start,
-        };
+        let start = start.and_then(|start| match policies.catch_up {
+            CatchUp::Skip => self.skip_before(passed, start, ripe.before(IN_TIME), Skipped::Missed, now),
+            CatchUp::One | CatchUp::All { .. } => Some(start),
+        });
         if let Some(start) = start {
             self.bring(passed, start, now);
         }
@@ -139,11 +139,17 @@ impl Firing {
     }
 
     /// Brings the job of one slot, or skips it because of jobs that have not ended.
-    pub(super) fn bring_one(&mut self, at: Timestamp, origin: Origin, past_due: bool, now: Timestamp) -> Fate {
+    pub(super) fn bring_one(
+        &mut self,
+        at: Timestamp,
+        origin: Origin,
+        past_due: bool,
+        now: Timestamp,
+    ) -> Fate {
         let by_schedule = origin == Origin::Schedule;
         let fate = match make_room(&mut self.timer, &mut self.cancel) {
             Room::Free => {
-                let past_due = past_due || (by_schedule && now.since(at) > IN_TIME);
+                let past_due = past_due || (by_schedule && now.since(self.timer.due(at)) > IN_TIME);
                 let slot = TimerSlot { timer: self.timer.name().clone(), at, fired: now, origin, past_due };
                 let job = self.timer.agreed.job_for(&slot);
                 let id = job.id;
@@ -158,7 +164,14 @@ impl Firing {
         fate
     }
 
-    pub(super) fn note_range(&mut self, passed: &Passed<'_>, first: Timestamp, last: Timestamp, fate: Fate, now: Timestamp) {
+    pub(super) fn note_range(
+        &mut self,
+        passed: &Passed<'_>,
+        first: Timestamp,
+        last: Timestamp,
+        fate: Fate,
+        now: Timestamp,
+    ) {
         let (timer, count) = (self.timer.name().clone(), passed.count(first, last));
         let origin = Origin::Schedule;
         self.records.push(SlotRecord { timer, first, last, count, origin, fate, at: now });
@@ -182,7 +195,8 @@ impl Firing {
             return;
         }
         // One slot has one record, even if the clock was put back since.
-        let slot = self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
+        let slot =
+            self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
         self.bring_one(slot, Origin::Schedule, false, now);
         self.timer.decided = Some(slot);
         self.timer.next = after(now).filter(|_| !self.timer.is_spent());

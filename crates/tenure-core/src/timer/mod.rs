@@ -11,6 +11,8 @@ mod overlap;
 mod passed;
 mod policy;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod wish;
 
 use std::sync::Arc;
@@ -19,15 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::schedule::Schedule;
 use crate::{
-    Args, Due, Head, Invalid, JobId, Key, Kind, LimitKey, Name, NewJob, OrderingKey, Priority, QueueName, Terms,
-    Timestamp, limits,
+    Args, Due, Head, Invalid, JobId, Key, Kind, LimitKey, Name, NewJob, OrderingKey, Priority, QueueName,
+    Terms, Timestamp, limits,
 };
 
 pub use edit::{Edited, edit};
 pub use explain::{TimerReason, explain_timer};
 pub use fire::{Firing, Open, fire};
 pub use policy::{CatchUp, OnEdit, Overlap, Policies};
-pub use slot::{Fate, Origin, Skipped, TimerSlot, SlotRecord};
+pub use slot::{Fate, Origin, Skipped, SlotRecord, TimerSlot};
 pub use wish::{Backfilled, Refused, backfill, pause, resume, start, trigger};
 
 /// A timer that somebody wants.
@@ -104,7 +106,11 @@ impl NewTimer {
         self.job.terms.check()?;
         let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed));
         if self.job.terms.unique.is_some() {
-            return refuse("job.unique", "a unique key", "none: the jobs of a timer are told apart by their slots");
+            return refuse(
+                "job.unique",
+                "a unique key",
+                "none: the jobs of a timer are told apart by their slots",
+            );
         }
         if self.job.terms.after.is_some() {
             return refuse("job.after_jobs", "jobs to wait for", "none: each job of a timer is another one");
@@ -173,7 +179,12 @@ impl Timer {
         if self.paused.is_some() {
             return None;
         }
-        self.next.map(|slot| self.agreed.schedule.due(self.name().as_str(), slot))
+        self.next.map(|slot| self.due(slot))
+    }
+
+    /// When a slot of it is due: its instant, put off by the jitter.
+    fn due(&self, slot: Timestamp) -> Timestamp {
+        self.agreed.schedule.due(self.name().as_str(), slot)
     }
 
     /// Whether it has brought as many jobs as it may.

@@ -100,7 +100,9 @@ impl Overlap {
             Self::Skip => 1,
             Self::QueueOne => 2,
             Self::QueueAll | Self::CancelPrevious => limits::OPEN_JOBS,
-            Self::Allow { most } => usize::try_from(most).map_or(limits::OPEN_JOBS, |most| most.min(limits::OPEN_JOBS)),
+            Self::Allow { most } => {
+                usize::try_from(most).map_or(limits::OPEN_JOBS, |most| most.min(limits::OPEN_JOBS))
+            }
         }
     }
 

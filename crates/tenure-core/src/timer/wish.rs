@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
 use super::overlap::{Room, make_room};
-use super::{Fate, Origin, Pause, Skipped, TimerSlot, SlotRecord, Timer};
+use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
 /// Why a wish about a timer was refused.
@@ -78,7 +78,13 @@ pub fn trigger(
     if let Room::Taken { by } = make_room(&mut firing.timer, &mut firing.cancel) {
         return Err(Refused::Busy { job: by });
     }
-    let slot = TimerSlot { timer: timer.name().clone(), at: now, fired: now, origin: Origin::Trigger, past_due: false };
+    let slot = TimerSlot {
+        timer: timer.name().clone(),
+        at: now,
+        fired: now,
+        origin: Origin::Trigger,
+        past_due: false,
+    };
     let mut job = timer.agreed.job_for(&slot);
     job.id = id;
     job.args = args.unwrap_or(job.args);
@@ -91,7 +97,12 @@ pub fn trigger(
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
 /// timer, one at a time or so many at once. Asking again brings no job twice.
 #[must_use]
-pub fn backfill(timer: &Timer, open: &Open, (from, to): (Timestamp, Timestamp), now: Timestamp) -> Backfilled {
+pub fn backfill(
+    timer: &Timer,
+    open: &Open,
+    (from, to): (Timestamp, Timestamp),
+    now: Timestamp,
+) -> Backfilled {
     let mut firing = Firing::of(timer, open);
     let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
     let to = to.min(now);
@@ -99,7 +110,13 @@ pub fn backfill(timer: &Timer, open: &Open, (from, to): (Timestamp, Timestamp), 
         if firing.jobs.len() >= limits::CATCH_UP_JOBS {
             return Backfilled { firing, next: Some(at) };
         }
-        let of = TimerSlot { timer: timer.name().clone(), at, fired: now, origin: Origin::Backfill, past_due: true };
+        let of = TimerSlot {
+            timer: timer.name().clone(),
+            at,
+            fired: now,
+            origin: Origin::Backfill,
+            past_due: true,
+        };
         let job = timer.agreed.job_for(&of);
         firing.timer.opened(job.id, now);
         let fate = Fate::Ran { job: job.id };

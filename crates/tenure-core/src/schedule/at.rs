@@ -1,0 +1,64 @@
+//! Instants that come once.
+
+use std::fmt;
+
+use super::BadSchedule;
+use crate::{Timestamp, limits};
+
+/// One instant or a few, each of them once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct At {
+    instants: Vec<Timestamp>,
+}
+
+impl At {
+    /// At these instants, in whatever order and however often they are named.
+    ///
+    /// # Errors
+    /// Refuses none, and more than [`limits::SCHEDULE_TIMES`].
+    pub fn new(instants: impl IntoIterator<Item = Timestamp>) -> Result<Self, BadSchedule> {
+        let mut instants: Vec<_> = instants.into_iter().take(limits::SCHEDULE_TIMES + 1).collect();
+        if instants.is_empty() || instants.len() > limits::SCHEDULE_TIMES {
+            let wrong = format_args!("there have to be 1 to {} instants", limits::SCHEDULE_TIMES);
+            return Err(BadSchedule::new("at", wrong));
+        }
+        instants.sort_unstable();
+        instants.dedup();
+        Ok(Self { instants })
+    }
+
+    /// Reads instants with an offset, parted by commas.
+    pub(crate) fn parse(text: &str) -> Result<Self, BadSchedule> {
+        let mut offset = 0;
+        let mut instants = Vec::new();
+        for part in text.split(',') {
+            let lead = part.len() - part.trim_start().len();
+            let at = part.trim().parse().map_err(|bad: crate::Invalid| {
+                BadSchedule::new("at", format_args!("{} is no instant", bad.found))
+                    .at(offset + lead)
+                    .instead("write it with its offset, such as 2026-03-29T02:30:00Z")
+            })?;
+            instants.push(at);
+            offset += part.len() + 1;
+        }
+        Self::new(instants)
+    }
+
+    /// The instants in their order.
+    #[must_use]
+    pub fn instants(&self) -> &[Timestamp] {
+        &self.instants
+    }
+
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let passed = self.instants.partition_point(|at| *at <= after);
+        self.instants.get(passed).copied()
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instants: Vec<String> = self.instants.iter().map(ToString::to_string).collect();
+        write!(f, "at {}", instants.join(", "))
+    }
+}

@@ -1,0 +1,131 @@
+//! From text to a matcher, refusing what cron programs silently get wrong.
+
+use super::super::BadSchedule;
+use super::super::rule::Repeats;
+use super::super::wall::{Date, TimeOfDay, Wall};
+use super::days::{Days, ones};
+use super::field::{Values, Written};
+use super::unit::{DAY, HOUR, MINUTE, MONTH, MONTHS, SECOND, Unit, WEEKDAY};
+use super::walk::time_of;
+use super::{Cron, Dialect, Matcher};
+
+/// The names that the crontab of Unix knows for whole expressions.
+const NAMED: &[(&str, &str)] = &[
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+const UNITS: [Unit; 6] = [SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY];
+
+impl Cron {
+    /// Reads five fields (minute, hour, day, month, weekday) or six (a second before them).
+    ///
+    /// # Errors
+    /// Refuses what is no cron expression, and what other programs accept and then do something else than it says:
+    /// ranges that run backwards, steps of 0 or longer than their range, names of fewer than three letters, dates
+    /// that never come. The complaint names the field and the column.
+    pub fn parse(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
+        let lead = text.len() - text.trim_start().len();
+        let text = text.trim();
+        if text.starts_with('@') {
+            return Self::named(dialect, text).map_err(|bad| bad.at(lead));
+        }
+        Self::fields(dialect, text).map_err(|bad| bad.moved(lead))
+    }
+
+    fn named(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
+        let lower = text.to_ascii_lowercase();
+        let Some((name, fields)) = NAMED.iter().find(|(name, _)| *name == lower) else {
+            let wrong =
+                BadSchedule::new("cron", format_args!("there is no {:?}", crate::invalid::cut(text, 32)));
+            return Err(match lower.as_str() {
+                "@reboot" => wrong.instead("to run at each start is a setting of the timer, not a schedule"),
+                _ => wrong.instead("the names are @yearly, @monthly, @weekly, @daily and @hourly"),
+            });
+        };
+        if dialect == Dialect::Ncrontab {
+            let wrong = BadSchedule::new("cron", format_args!("`{name}` belongs to the unix dialect"));
+            return Err(wrong.instead(format_args!("write `{fields}` or `unix {name}`")));
+        }
+        Ok(Self { text: (*name).into(), ..Self::fields(dialect, fields)? })
+    }
+
+    fn fields(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
+        let tokens: Vec<(usize, &str)> = tokens(text).collect();
+        let units = match tokens.len() {
+            5 => &UNITS[1..],
+            6 => &UNITS[..],
+            number => return Err(wrong_number(number, &tokens)),
+        };
+        let mut written =
+            tokens.iter().zip(units).map(|(&(offset, text), &unit)| Written { text, offset, unit, dialect });
+        let zero = Written { text: "0", offset: 0, unit: SECOND, dialect };
+        let with_seconds = tokens.len() == 6;
+        let second = if with_seconds { written.next().unwrap_or(zero) } else { zero };
+        let (second, rest) = (second.values()?, written.collect::<Vec<_>>());
+        let [minute, hour, day, month, weekday] = rest.as_slice() else {
+            return Err(wrong_number(tokens.len(), &tokens));
+        };
+        let (minute, hour) = (minute.values()?, hour.values()?);
+        let days = Days::read(*day, *weekday)?;
+        let matcher = Matcher {
+            second: second.bits,
+            minute: minute.bits,
+            hour: hour.bits,
+            month: month.values()?.bits,
+            days,
+            first: first_time(second, minute, hour),
+        };
+        if matcher.next(Wall::new(Date { year: 2000, month: 1, day: 1 }, TimeOfDay::MIDNIGHT)).is_none() {
+            return Err(never(*day, &matcher));
+        }
+        let points = second.points && minute.points && hour.points;
+        let repeats = if points { Repeats::Once } else { Repeats::Twice };
+        let words: Vec<&str> = tokens.iter().map(|(_, text)| *text).collect();
+        Ok(Self { text: words.join(" ").into(), dialect, matcher, repeats, with_seconds })
+    }
+}
+
+/// The fields with the bytes before them. Only blanks and tabs part them.
+fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0;
+    text.split([' ', '\t'])
+        .map(move |token| {
+            let offset = next;
+            next += token.len() + 1;
+            (offset, token)
+        })
+        .filter(|(_, token)| !token.is_empty())
+}
+
+fn first_time(second: Values, minute: Values, hour: Values) -> TimeOfDay {
+    let lowest = |values: Values| ones(values.bits).next().unwrap_or(0);
+    time_of(lowest(hour), lowest(minute), lowest(second)).unwrap_or(TimeOfDay::MIDNIGHT)
+}
+
+fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
+    let wrong = BadSchedule::new("cron", format_args!("{number} fields, and there have to be 5 or 6"));
+    match tokens.get(6) {
+        Some((offset, _)) if number == 7 => {
+            wrong.at(*offset).instead("a year is not supported: give the schedule a start and an end")
+        }
+        Some((offset, _)) => wrong.at(*offset),
+        None => wrong.instead("write [second] minute hour day month weekday"),
+    }
+}
+
+/// Says that the date never comes, and why if that is plain.
+fn never(day: Written<'_>, matcher: &Matcher) -> BadSchedule {
+    let months: Vec<&str> =
+        ones(matcher.month).filter_map(|month| MONTHS.get(usize::from(month) - 1)).copied().collect();
+    let wrong = day.refuse(format_args!("no such day ever comes in {}", months.join(", ")));
+    match day.dialect {
+        Dialect::Unix => wrong.instead("`L` is the last day of a month"),
+        Dialect::Ncrontab => wrong.instead("in the unix dialect, `L` is the last day of a month"),
+    }
+}

@@ -1,0 +1,398 @@
+//! What timers do, told in slots: when they are late, when jobs run long, when somebody changes them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::schedule::Jitter;
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// An instant of the first of January.
+fn on(time: &str) -> Timestamp {
+    at(&format!("2026-01-01T{time}Z"))
+}
+
+fn new(schedule: &str, policies: Policies) -> NewTimer {
+    NewTimer {
+        name: Name::new("timer", "nightly").unwrap(),
+        schedule: schedule.parse().unwrap(),
+        job: TimerJob {
+            kind: Kind::new("report").unwrap(),
+            queue: QueueName::default(),
+            args: Args::new(*b"{}").unwrap(),
+            priority: Priority::default(),
+            terms: Arc::default(),
+        },
+        policies,
+        revision: 0,
+    }
+}
+
+/// A timer, its jobs as a store has them, and the records of its slots.
+struct Rig {
+    timer: Timer,
+    unfinished: Vec<JobId>,
+    ended: Option<Timestamp>,
+    records: Vec<SlotRecord>,
+    cancelled: Vec<JobId>,
+}
+
+impl Rig {
+    fn with(schedule: &str, policies: Policies, now: Timestamp) -> Self {
+        let timer = Timer::accepted(new(schedule, policies), now);
+        Self { timer, unfinished: Vec::new(), ended: None, records: Vec::new(), cancelled: Vec::new() }
+    }
+
+    fn every_minute(policies: Policies) -> Self {
+        Self::with("0 * * * * *", policies, on("00:00:00"))
+    }
+
+    fn open(&self) -> Open {
+        Open { unfinished: self.unfinished.clone(), ended: self.ended }
+    }
+
+    /// Writes what was decided; answers how many jobs that brought.
+    fn take(&mut self, firing: Firing) -> usize {
+        let brought = firing.jobs.len();
+        self.unfinished.extend(firing.jobs.iter().map(|job| job.id));
+        self.cancelled.extend(firing.cancel);
+        self.records.extend(firing.records);
+        self.timer = firing.timer;
+        assert_eq!(self.timer.open, self.unfinished);
+        brought
+    }
+
+    fn fire(&mut self, now: Timestamp) -> usize {
+        self.take(fire(&self.timer, &self.open(), now))
+    }
+
+    fn end_all(&mut self, now: Timestamp) {
+        self.unfinished.clear();
+        self.ended = Some(now);
+    }
+
+    /// The slots and what became of them, such as `00:01 ran`.
+    fn told(&self) -> Vec<String> {
+        let time = |at: Timestamp| at.to_string()[11..19].to_owned();
+        let fate = |record: &SlotRecord| match &record.fate {
+            Fate::Ran { .. } => "ran".to_owned(),
+            Fate::Coalesced => "coalesced".to_owned(),
+            Fate::Skipped { why: Skipped::Busy { .. } } => "busy".to_owned(),
+            Fate::Skipped { why } => format!("{why:?}").to_lowercase(),
+        };
+        let row = |record: &SlotRecord| {
+            let until =
+                if record.first == record.last { String::new() } else { format!("-{}", time(record.last)) };
+            format!("{}{until} {}", time(record.first), fate(record))
+        };
+        self.records.iter().map(row).collect()
+    }
+}
+
+#[test]
+fn a_slot_has_one_job_and_one_record_however_often_somebody_looks() {
+    let mut rig = Rig::every_minute(Policies::default());
+    assert_eq!(rig.fire(on("00:00:59.999999")), 0);
+    assert_eq!(rig.fire(on("00:01:00")), 1);
+    rig.end_all(on("00:01:01"));
+    assert_eq!(rig.fire(on("00:01:02")), 0);
+    assert_eq!(rig.timer.next, Some(on("00:02:00")));
+    assert_eq!(rig.told(), ["00:01:00 ran"]);
+}
+
+/// T055: a host that wakes early, or whose clock is put back, brings nothing twice.
+#[test]
+fn a_clock_that_is_put_back_brings_no_slot_twice() {
+    let mut rig = Rig::every_minute(Policies::default());
+    for time in ["00:01:00", "00:00:58", "00:01:00.001", "00:00:00", "00:01:59.999"] {
+        rig.fire(on(time));
+        rig.end_all(on(time));
+    }
+    assert_eq!(rig.fire(on("00:02:00")), 1);
+    assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00 ran"]);
+}
+
+/// T056: nobody was there over ten slots.
+#[test]
+fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {
+    let told = |policies| {
+        let mut rig = Rig::every_minute(policies);
+        rig.fire(on("00:10:30"));
+        assert_eq!(rig.timer.next, Some(on("00:11:00")));
+        let slots: u64 = rig.records.iter().map(|record| record.count.unwrap()).sum();
+        assert_eq!(slots, 10);
+        rig.told()
+    };
+    let overlap = Overlap::QueueAll;
+    let given = |catch_up| Policies { catch_up, overlap, ..Policies::default() };
+    assert_eq!(told(given(CatchUp::Skip)), ["00:01:00-00:09:00 missed", "00:10:00 ran"]);
+    assert_eq!(told(given(CatchUp::One)), ["00:01:00-00:09:00 coalesced", "00:10:00 ran"]);
+    let last_two = ["00:01:00-00:08:00 toomany", "00:09:00 ran", "00:10:00 ran"];
+    assert_eq!(told(given(CatchUp::All { most: 2 })), last_two);
+    assert_eq!(told(given(CatchUp::All { most: 1_000 })).len(), 10);
+    let max_lateness = Some(Duration::from_secs(150));
+    let late = ["00:01:00-00:07:00 toolate", "00:08:00-00:09:00 coalesced", "00:10:00 ran"];
+    assert_eq!(told(Policies { max_lateness, ..given(CatchUp::One) }), late);
+}
+
+/// T058: with a maximum lateness of ten minutes, as Kudu has it, a job comes at 9:59, at 10:00, and not at 10:01.
+#[test]
+fn a_slot_later_than_allowed_is_skipped() {
+    let policies = Policies { max_lateness: Some(Duration::from_secs(600)), ..Policies::default() };
+    for (now, brought) in [("01:09:59", 1), ("01:10:00", 1), ("01:10:01", 0)] {
+        let mut rig = Rig::with("0 0 * * * *", policies, on("00:30:00"));
+        assert_eq!(rig.fire(on(now)), brought, "{now}");
+        assert_eq!(rig.records.len(), 1);
+    }
+}
+
+/// T059: each job takes a minute and a half.
+#[test]
+fn a_job_that_takes_longer_than_the_interval_meets_the_policy_of_overlap() {
+    let run = |overlap| {
+        let mut rig = Rig::every_minute(Policies { overlap, ..Policies::default() });
+        for half_minutes in 2..=10_u64 {
+            let now = on("00:00:00").after(Duration::from_secs(30 * half_minutes));
+            // The first of the line ends when it has had three half minutes since its turn began.
+            if half_minutes > 2 && (half_minutes - 2).is_multiple_of(3) && !rig.unfinished.is_empty() {
+                rig.unfinished.remove(0);
+                rig.ended = Some(now);
+            }
+            rig.fire(now);
+        }
+        rig.told()
+    };
+    let skip = ["00:01:00 ran", "00:02:00 busy", "00:03:00 ran", "00:04:00 ran", "00:05:00 busy"];
+    assert_eq!(run(Overlap::Skip), skip);
+    let queue_one = ["00:01:00 ran", "00:02:00 ran", "00:03:00 ran", "00:04:00 ran", "00:05:00 busy"];
+    assert_eq!(run(Overlap::QueueOne), queue_one);
+    assert!(run(Overlap::QueueAll).iter().all(|row| row.ends_with("ran")));
+    assert!(run(Overlap::Allow { most: 2 }).iter().filter(|row| row.ends_with("busy")).count() == 1);
+}
+
+#[test]
+fn a_timer_that_cancels_asks_all_earlier_jobs_to_stop_and_waits_for_them() {
+    let mut rig = Rig::every_minute(Policies { overlap: Overlap::CancelPrevious, ..Policies::default() });
+    rig.fire(on("00:01:00"));
+    let first = rig.unfinished[0];
+    let firing = fire(&rig.timer, &rig.open(), on("00:02:00"));
+    assert_eq!(firing.cancel, [first]);
+    assert!(firing.jobs[0].terms.ordering.is_some(), "it waits for its turn");
+}
+
+#[test]
+fn jobs_that_may_not_overlap_share_an_ordering_key_and_others_a_limit() {
+    let job = |overlap| {
+        let timer = new("0 * * * * *", Policies { overlap, ..Policies::default() });
+        let slot = TimerSlot {
+            timer: timer.name.clone(),
+            at: on("00:01:00"),
+            fired: on("00:01:00.25"),
+            origin: Origin::Schedule,
+            past_due: false,
+        };
+        assert_eq!(slot.lateness(), Duration::from_millis(250));
+        timer.job_for(&slot)
+    };
+    for overlap in [Overlap::Skip, Overlap::QueueOne, Overlap::QueueAll, Overlap::CancelPrevious] {
+        assert_eq!(job(overlap).terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
+    }
+    let beside = job(Overlap::Allow { most: 3 });
+    assert_eq!(beside.terms.limit.as_ref().unwrap().most, Some(3));
+    assert_eq!(beside.terms.slot.as_ref().unwrap().at, on("00:01:00"));
+}
+
+/// T057: the schedule is changed while slots have passed that nobody has decided.
+#[test]
+fn a_changed_schedule_neither_loses_nor_doubles_a_slot() {
+    for (on_edit, expected) in [
+        (OnEdit::Keep, ["00:01:00-00:02:00 coalesced", "00:03:00 ran"].as_slice()),
+        (OnEdit::Drop, ["00:01:00-00:03:00 edited"].as_slice()),
+    ] {
+        let mut rig = Rig::every_minute(Policies { on_edit, ..Policies::default() });
+        let half_hourly = new("0 */30 * * * *", Policies { on_edit, ..Policies::default() });
+        let edited = edit(&rig.timer, &rig.open(), half_hourly.clone(), on("00:03:30"));
+        let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+        rig.take(*firing);
+        assert_eq!(
+            (rig.told(), rig.timer.next),
+            (expected.iter().map(ToString::to_string).collect(), Some(on("00:30:00")))
+        );
+        assert_eq!(edit(&rig.timer, &rig.open(), half_hourly, on("00:03:31")), Edited::Same);
+        assert_eq!(rig.timer.version, 2);
+    }
+}
+
+#[test]
+fn a_schedule_that_is_changed_to_and_fro_at_a_slot_brings_it_once() {
+    let mut rig = Rig::every_minute(Policies::default());
+    for schedule in ["*/30 * * * * *", "0 * * * * *", "0,30 * * * * *"] {
+        let edited = edit(&rig.timer, &rig.open(), new(schedule, Policies::default()), on("00:01:00"));
+        let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+        rig.take(*firing);
+        rig.end_all(on("00:01:00"));
+    }
+    assert_eq!(rig.told(), ["00:01:00 ran"]);
+    assert_eq!(rig.timer.next, Some(on("00:01:30")));
+}
+
+#[test]
+fn an_older_version_of_a_program_does_not_change_what_a_newer_one_declared() {
+    let rig = Rig::every_minute(Policies::default());
+    let mut newer = new("0 0 * * * *", Policies::default());
+    newer.revision = 7;
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), newer, on("00:00:10")) else { panic!() };
+    let older = new("0 * * * * *", Policies::default());
+    assert_eq!(edit(&firing.timer, &rig.open(), older, on("00:00:11")), Edited::Outdated { by: 7 });
+}
+
+#[test]
+fn other_arguments_take_effect_with_the_next_slot_and_no_slot_moves() {
+    let mut rig = Rig::every_minute(Policies::default());
+    let mut other = new("0 * * * * *", Policies::default());
+    other.job.args = Args::new(*b"{\"a\":1}").unwrap();
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), other, on("00:01:20")) else { panic!() };
+    rig.take(*firing);
+    assert!(rig.records.is_empty());
+    let firing = fire(&rig.timer, &rig.open(), on("00:01:21"));
+    assert_eq!(
+        (firing.jobs[0].args.as_bytes(), firing.records[0].first),
+        (b"{\"a\":1}".as_slice(), on("00:01:00"))
+    );
+}
+
+#[test]
+fn a_paused_timer_is_silent_and_its_slots_are_on_record_when_it_goes_on() {
+    let mut rig = Rig::every_minute(Policies::default());
+    rig.take(pause(&rig.timer, &rig.open(), "the mail server moves", on("00:01:30")));
+    rig.end_all(on("00:01:31"));
+    assert_eq!((rig.timer.wake(), rig.fire(on("00:05:00"))), (None, 0));
+    rig.take(resume(&rig.timer, &rig.open(), on("00:05:10")));
+    assert_eq!(rig.fire(on("00:06:00")), 1);
+    assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00-00:05:00 paused", "00:06:00 ran"]);
+    assert_eq!(rig.take(resume(&rig.timer, &rig.open(), on("00:06:10"))), 0);
+}
+
+#[test]
+fn a_start_brings_one_job_and_the_next_one_within_a_minute_none() {
+    let mut rig =
+        Rig::with("0 0 * * * *", Policies { run_on_start: true, ..Policies::default() }, on("00:10:00"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:00"))), 1);
+    rig.end_all(on("00:10:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:02"))), 0);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:20:00"))), 1);
+    rig.end_all(on("00:20:01"));
+    // What was missed comes first, and is enough.
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:00:05"))), 1);
+    assert_eq!(rig.told(), ["00:10:00 ran", "00:20:00 ran", "01:00:00 ran"]);
+}
+
+#[test]
+fn a_trigger_brings_a_job_beside_the_schedule_unless_one_runs_already() {
+    let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:10:00"));
+    let args = Args::new(*b"{\"for\":\"you\"}").unwrap();
+    let id = JobId::new(on("00:11:00"), 1);
+    let firing = trigger(&rig.timer, &rig.open(), id, Some(args.clone()), on("00:11:00")).unwrap();
+    assert_eq!((firing.jobs[0].id, &firing.jobs[0].args), (id, &args));
+    rig.take(firing);
+    let refused = trigger(&rig.timer, &rig.open(), JobId::new(on("00:11:01"), 2), None, on("00:11:01"));
+    assert_eq!(refused, Err(Refused::Busy { job: id }));
+    assert_eq!((rig.timer.next, rig.timer.runs), (Some(on("01:00:00")), 0));
+    assert_eq!(rig.fire(on("01:00:00")), 0);
+    assert_eq!(rig.told(), ["00:11:00 ran", "01:00:00 busy"]);
+}
+
+#[test]
+fn slots_of_the_past_are_brought_once_in_bounded_steps() {
+    let rig = Rig::with("* * * * * *", Policies::default(), on("01:00:00"));
+    let range = (on("00:00:00"), on("02:00:00"));
+    let mut ids = std::collections::BTreeSet::new();
+    let mut from = Some(range.0);
+    let mut steps = 0;
+    while let Some(start) = from {
+        let Backfilled { firing, next } = backfill(&rig.timer, &rig.open(), (start, range.1), on("01:00:00"));
+        assert!(firing.jobs.len() <= limits::CATCH_UP_JOBS);
+        ids.extend(firing.jobs.iter().map(|job| job.id));
+        (from, steps) = (next, steps + 1);
+    }
+    assert_eq!((ids.len(), steps), (3_601, 4), "until now, and no further");
+}
+
+#[test]
+fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
+    let mut rig = Rig::every_minute(Policies { catch_up: CatchUp::All { most: 5 }, ..Policies::default() });
+    let mut bounded =
+        new("0 * * * * *", Policies { overlap: Overlap::QueueAll, ..rig.timer.agreed.policies });
+    let mut bounds = bounded.schedule.bounds();
+    bounds.most_runs = Some(3);
+    bounded.schedule = bounded.schedule.within(bounds).unwrap();
+    rig.timer = Timer::accepted(bounded, on("00:00:00"));
+    assert_eq!(rig.fire(on("00:02:00")), 2);
+    assert_eq!(rig.fire(on("00:09:00")), 1);
+    assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
+    assert_eq!(explain_timer(&rig.timer, None, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+}
+
+#[test]
+fn a_wait_is_counted_from_the_end_of_the_last_job() {
+    let mut rig = Rig::with("delay 10m", Policies::default(), on("00:00:00"));
+    assert_eq!(rig.fire(on("00:10:00")), 1);
+    assert_eq!(rig.timer.wake(), Some(on("00:20:00")), "it cannot be sooner");
+    for minute in ["00:20:00", "00:25:00"] {
+        assert_eq!(rig.fire(on(minute)), 0);
+        assert!(rig.timer.wake().unwrap() <= on(minute).after(Duration::from_secs(60)));
+    }
+    rig.end_all(on("00:25:30"));
+    assert_eq!(rig.fire(on("00:26:00")), 0);
+    assert_eq!((rig.timer.next, rig.fire(on("00:35:29"))), (Some(on("00:35:30")), 0));
+    assert_eq!(rig.fire(on("00:35:30")), 1);
+    assert_eq!(rig.told(), ["00:10:00 ran", "00:35:30 ran"]);
+}
+
+#[test]
+fn jitter_puts_off_what_is_due_and_loses_nothing() {
+    let mut timer = new("0 * * * * *", Policies { overlap: Overlap::QueueAll, ..Policies::default() });
+    timer.schedule = timer.schedule.with_jitter(Jitter::within(Duration::from_secs(3600)).unwrap());
+    let mut rig = Rig::with("0 * * * * *", Policies::default(), on("00:00:00"));
+    rig.timer = Timer::accepted(timer, on("00:00:00"));
+    let mut now = on("00:00:00");
+    while now < on("06:00:00") {
+        rig.fire(now);
+        rig.end_all(now);
+        now = now.after(Duration::from_secs(20));
+    }
+    let slots: u64 = rig.records.iter().map(|record| record.count.unwrap()).sum();
+    let (first, last) = (rig.records[0].first, rig.timer.decided.unwrap());
+    assert_eq!((first, slots), (on("00:01:00"), last.since(on("00:00:00")).as_secs() / 60));
+    assert!(last >= on("04:59:00"), "{last}");
+}
+
+#[test]
+fn a_schedule_that_waits_for_years_costs_one_answer() {
+    let each_second = Policies {
+        catch_up: CatchUp::All { most: 1_000 },
+        overlap: Overlap::QueueAll,
+        ..Policies::default()
+    };
+    let mut rig = Rig::with("* * * * * *", each_second, at("2026-01-01T00:00:00Z"));
+    assert_eq!(rig.fire(at("2036-01-01T00:00:00Z")), 1_000);
+    assert_eq!(rig.records[0].count, None);
+    assert_eq!(rig.timer.next, Some(at("2036-01-01T00:00:01Z")));
+}
+
+#[test]
+fn the_jobs_of_a_timer_take_no_terms_that_its_slots_decide() {
+    let field = |terms: Terms, overlap| {
+        let mut timer = new("0 * * * * *", Policies { overlap, ..Policies::default() });
+        timer.job.terms = Arc::new(terms);
+        timer.check().map_err(|invalid| invalid.field)
+    };
+    let ordering = Some(OrderingKey { key: Key::new("ordering_key", "a").unwrap(), head: Head::Block });
+    let ordered = Terms { ordering, ..Terms::default() };
+    assert_eq!(field(ordered.clone(), Overlap::Skip), Err("job.ordering_key".to_owned()));
+    assert_eq!(field(ordered, Overlap::Allow { most: 1 }), Ok(()));
+    assert_eq!(field(Terms::default(), Overlap::QueueAll), Ok(()));
+}
