@@ -116,6 +116,8 @@ pub const CATCH_UP: u64 = 1_000;
 pub const CATCH_UP_JOBS: usize = 1_000;
 /// Most jobs of one timer that may not have ended before slots are skipped.
 pub const OPEN_JOBS: usize = 1_000;
+/// How long the job of an earlier slot has to stop when the next one cancels it.
+pub const TIMER_GRACE: Duration = Duration::from_secs(30);
 /// Most slots of one record that are counted.
 pub const SLOTS_COUNTED: u64 = 1_000;
 /// Most timers that one call fires.

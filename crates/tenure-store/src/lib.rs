@@ -21,6 +21,7 @@ mod hosts;
 mod jobs;
 mod leases;
 mod memory;
+mod timers;
 mod views;
 
 use std::pin::Pin;
@@ -39,13 +40,16 @@ pub use jobs::{
 };
 pub use leases::{LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned};
 pub use memory::MemoryStore;
+pub use timers::{
+    Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
+};
 pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
 
 /// What a store answers, sooner or later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
-pub trait Store: Jobs + Leases + Hosts + Views + Hints + Send + Sync {
+pub trait Store: Jobs + Leases + Timers + Hosts + Views + Hints + Send + Sync {
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 

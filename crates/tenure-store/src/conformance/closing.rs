@@ -5,7 +5,9 @@ use tenure_core::{AppId, Fence};
 use super::given::{Given, TTL, cancel_within, decide, held, minutes, queue, want};
 use super::wishes::{acquire, name, wish};
 use super::{Test, test};
-use crate::{Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection};
+use crate::{
+    Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection, SlotsAsk, TimerAct, TimersAsk,
+};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -56,6 +58,14 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     let app = AppId::new("mail").unwrap();
     closed(store.claim_app(&app, "mail", given.holder).await.map(drop));
     closed(store.apps().await.map(drop));
+    let timer = super::timers::timer("a", "every 1h", tenure_core::Policies::default());
+    closed(store.set_timers(vec![timer.clone()], true).await.map(drop));
+    closed(store.fire(1).await.map(drop));
+    closed(store.change_timer(&timer.name, TimerAct::Resume).await.map(drop));
+    closed(store.timer(&timer.name).await.map(drop));
+    closed(store.timers(TimersAsk::default()).await.map(drop));
+    closed(store.slots(SlotsAsk::default()).await.map(drop));
+    closed(store.prune_slots(given.now()).await.map(drop));
     closed(store.lease(vec![wish("x", acquire(1))]).await.map(drop));
     closed(store.lease_info(&name("x")).await.map(drop));
     closed(store.leases(LeasesAsk::default()).await.map(drop));

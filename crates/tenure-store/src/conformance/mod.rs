@@ -64,6 +64,8 @@ mod settle;
 mod share;
 mod tend;
 mod tickets;
+mod timer_races;
+mod timers;
 mod unique;
 mod views;
 mod wishes;
@@ -129,6 +131,8 @@ fn all() -> Vec<Test> {
         share::tests(),
         tend::tests(),
         tickets::tests(),
+        timer_races::tests(),
+        timers::tests(),
         unique::tests(),
         views::tests(),
     ]

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Serves, Settlement, Standing, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
+    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Chance, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    Answer, Chance, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
-    Turn, Views,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -227,6 +227,38 @@ impl Leases for FaultyStore {
 
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
         self.meet(move |store| store.prune_ledger(before))
+    }
+}
+
+impl Timers for FaultyStore {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+        self.meet(move |store| store.set_timers(timers, starts))
+    }
+
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+        self.meet(move |store| store.fire(at_most))
+    }
+
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        let name = name.clone();
+        self.meet(move |store| Box::pin(async move { store.change_timer(&name, act).await }))
+    }
+
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+        let name = name.clone();
+        self.meet(move |store| Box::pin(async move { store.timer(&name).await }))
+    }
+
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+        self.meet(move |store| store.timers(ask))
+    }
+
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+        self.meet(move |store| store.slots(ask))
+    }
+
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.meet(move |store| store.prune_slots(before))
     }
 }
 

@@ -24,6 +24,7 @@ mod step;
 mod tend;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod views;
 mod waits;
 
@@ -32,16 +33,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Serves, Settlement, Standing, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
+    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
-    Turn, Views,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
 };
 use rows::Rows;
 
@@ -147,6 +148,38 @@ impl Leases for MemoryStore {
 
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
         self.answer(move |rows, _| rows.leases.prune(before))
+    }
+}
+
+impl Timers for MemoryStore {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+        self.answer(move |rows, now| rows.set_timers(timers, starts, now))
+    }
+
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+        self.answer(move |rows, now| rows.fire(at_most, now))
+    }
+
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        let name = name.clone();
+        self.answer(move |rows, now| rows.change_timer(&name, act, now))
+    }
+
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+        let name = name.clone();
+        self.answer(move |rows, _| rows.timers.get(&name).cloned())
+    }
+
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+        self.answer(move |rows, _| rows.timers.page(&ask))
+    }
+
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+        self.answer(move |rows, _| rows.timers.slots(&ask))
+    }
+
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.answer(move |rows, _| rows.timers.prune(before))
     }
 }
 

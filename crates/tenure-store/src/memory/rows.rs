@@ -14,6 +14,7 @@ use super::lines::Lines;
 use super::news::News;
 use super::orders::Orders;
 use super::shares::{Round, Shares};
+use super::timers::TimerRows;
 use super::waits::Waits;
 use crate::Host;
 
@@ -50,6 +51,8 @@ pub(super) struct Rows {
     pub shares: Shares,
     /// Which jobs wait for which others.
     pub waits: Waits,
+    /// Timers, and what became of their slots.
+    pub timers: TimerRows,
     /// Which program uses which app id.
     pub apps: BTreeMap<AppId, AppUse>,
     /// Hosts that announced themselves.

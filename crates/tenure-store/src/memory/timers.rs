@@ -1,0 +1,215 @@
+//! Timers and the records of their slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use tenure_core::{
+    Edited, Firing, JobId, Name, NewTimer, Open, Refused, SlotRecord, State, Timer, Timestamp, backfill,
+    edit, fire, limits, pause, resume, start, trigger,
+};
+
+use super::rows::Rows;
+use crate::{
+    Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
+    TimerPage, TimerSet, TimersAsk,
+};
+
+/// All that is known of timers.
+#[derive(Debug, Default)]
+pub(super) struct TimerRows {
+    rows: BTreeMap<Name, Timer>,
+    /// When somebody has to look at which.
+    wakes: BTreeSet<(Timestamp, Name)>,
+    records: BTreeMap<SlotCursor, SlotRecord>,
+}
+
+impl TimerRows {
+    /// Keeps a timer as it is from now on.
+    fn keep(&mut self, timer: Timer) {
+        let name = timer.name().clone();
+        let wake = timer.wake();
+        let old = self.rows.insert(name.clone(), timer).and_then(|old| old.wake());
+        self.wakes.extend(wake.map(|wake| (wake, name.clone())));
+        if let Some(old) = old.filter(|old| Some(*old) != wake) {
+            self.wakes.remove(&(old, name));
+        }
+    }
+
+    fn remove(&mut self, name: &Name) {
+        let wake = self.rows.remove(name).and_then(|timer| timer.wake());
+        wake.map(|wake| self.wakes.remove(&(wake, name.clone())));
+    }
+
+    /// When the next timer is ripe.
+    fn next(&self) -> Option<Timestamp> {
+        self.wakes.first().map(|(wake, _)| *wake)
+    }
+
+    fn ripe(&self, now: Timestamp, at_most: usize) -> Vec<Name> {
+        let ripe = self.wakes.iter().take_while(|(wake, _)| *wake <= now);
+        ripe.take(at_most).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// One timer.
+    pub fn get(&self, name: &Name) -> Option<&Timer> {
+        self.rows.get(name)
+    }
+
+    /// A page of timers.
+    pub fn page(&self, ask: &TimersAsk) -> TimerPage {
+        let at_most = ask.at_most.clamp(1, limits::PAGE_TIMERS);
+        let from = ask.behind.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.rows.range((from, Bound::Unbounded));
+        let mut wanted = rows.filter(|(name, _)| name.as_str().starts_with(&ask.prefix));
+        let timers: Vec<Timer> = wanted.by_ref().take(at_most).map(|(_, timer)| timer.clone()).collect();
+        let next = wanted.next().and(timers.last()).map(|timer| timer.name().clone());
+        TimerPage { timers, next }
+    }
+
+    /// A page of records.
+    pub fn slots(&self, ask: &SlotsAsk) -> SlotPage {
+        let at_most = ask.at_most.clamp(1, limits::PAGE_SLOTS);
+        let behind = ask.behind.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut records: Box<dyn Iterator<Item = _>> = match ask.order {
+            Order::OldestFirst => Box::new(self.records.range((behind, Bound::Unbounded))),
+            Order::NewestFirst => Box::new(self.records.range((Bound::Unbounded, behind)).rev()),
+        };
+        let (mut slots, mut last) = (Vec::new(), None);
+        for (cursor, record) in records.by_ref().take(limits::PAGE_EXAMINED) {
+            last = Some(cursor.clone());
+            if ask.means(record) {
+                slots.push(record.clone());
+            }
+            if slots.len() == at_most {
+                break;
+            }
+        }
+        let next = records.next().and(last);
+        SlotPage { slots, next }
+    }
+
+    /// Removes old records.
+    pub fn prune(&mut self, before: Timestamp) -> Pruned {
+        let old = self.records.keys().take_while(|cursor| cursor.slot < before);
+        let old: Vec<SlotCursor> = old.take(limits::PRUNE_SLOTS).cloned().collect();
+        old.iter().for_each(|cursor| _ = self.records.remove(cursor));
+        let more = self.records.first_key_value().is_some_and(|(cursor, _)| cursor.slot < before);
+        Pruned { removed: old.len(), more }
+    }
+}
+
+impl Rows {
+    /// Sets timers, each by itself.
+    pub fn set_timers(&mut self, timers: Vec<NewTimer>, starts: bool, now: Timestamp) -> Vec<TimerSet> {
+        timers.into_iter().map(|new| self.set_timer(new, starts, now)).collect()
+    }
+
+    fn set_timer(&mut self, new: NewTimer, starts: bool, now: Timestamp) -> TimerSet {
+        let name = new.name.clone();
+        let set = match self.timers.get(&name).cloned() {
+            None => {
+                self.timers.keep(Timer::accepted(new, now));
+                TimerSet::New
+            }
+            Some(timer) => match edit(&timer, &self.open_jobs(&timer), new, now) {
+                Edited::Same => TimerSet::Same,
+                Edited::Outdated { by } => return TimerSet::Outdated { by },
+                Edited::Changed(firing) => {
+                    self.write_firing(*firing, now);
+                    TimerSet::Changed
+                }
+            },
+        };
+        if let Some(timer) = self.timers.get(&name).cloned().filter(|_| starts) {
+            let firing = start(&timer, &self.open_jobs(&timer), now);
+            self.write_firing(firing, now);
+        }
+        self.news.due = true;
+        set
+    }
+
+    /// Decides what is ripe.
+    pub fn fire(&mut self, at_most: usize, now: Timestamp) -> Fired {
+        let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
+        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        for name in ripe {
+            let Some(timer) = self.timers.get(&name).cloned() else { continue };
+            let firing = fire(&timer, &self.open_jobs(&timer), now);
+            fired.jobs += self.write_firing(firing, now);
+        }
+        fired.next = self.timers.next();
+        fired
+    }
+
+    /// Does what somebody wants of a timer.
+    pub fn change_timer(&mut self, name: &Name, act: TimerAct, now: Timestamp) -> TimerOutcome {
+        let Some(timer) = self.timers.get(name).cloned() else { return TimerOutcome::NotFound };
+        let open = self.open_jobs(&timer);
+        let firing = match act {
+            TimerAct::Pause { reason } => pause(&timer, &open, &reason, now),
+            TimerAct::Resume => resume(&timer, &open, now),
+            TimerAct::Trigger { id, .. } if self.places.contains_key(&id) => {
+                return TimerOutcome::Triggered(id);
+            }
+            TimerAct::Trigger { id, args } => match trigger(&timer, &open, id, args, now) {
+                Ok(firing) => {
+                    self.write_firing(firing, now);
+                    return TimerOutcome::Triggered(id);
+                }
+                Err(Refused::Busy { job }) => return TimerOutcome::Busy(job),
+            },
+            TimerAct::Backfill { from, to } => {
+                let step = backfill(&timer, &open, (from, to), now);
+                let jobs = self.write_firing(step.firing, now);
+                return TimerOutcome::Backfilled { jobs, next: step.next };
+            }
+            TimerAct::Remove => {
+                self.timers.remove(name);
+                return TimerOutcome::Done;
+            }
+        };
+        self.write_firing(firing, now);
+        self.news.due = true;
+        TimerOutcome::Done
+    }
+
+    /// What is known of the jobs that a timer has open.
+    fn open_jobs(&self, timer: &Timer) -> Open {
+        let mut open = Open::default();
+        for id in &timer.open {
+            match self.find(*id).map(|row| &row.job.state) {
+                Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
+                Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
+                    open.unfinished.push(*id);
+                }
+                // It was removed after its end.
+                None => {}
+            }
+        }
+        open
+    }
+
+    /// Writes what was decided about a timer; answers how many jobs are new.
+    fn write_firing(&mut self, firing: Firing, now: Timestamp) -> usize {
+        let Firing { timer, records, jobs, cancel } = firing;
+        if !cancel.is_empty() {
+            self.cancel_for(timer.name(), cancel, now);
+        }
+        let before = self.last_seq;
+        for job in &jobs {
+            // One that is there already, as it is now or as it was agreed then, is the job of its slot.
+            self.enqueue(std::slice::from_ref(job), now);
+        }
+        for record in records {
+            self.timers.records.entry(SlotCursor::of(&record)).or_insert(record);
+        }
+        self.timers.keep(timer);
+        usize::try_from(self.last_seq - before).unwrap_or(usize::MAX)
+    }
+
+    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>, now: Timestamp) {
+        let reason = format!("the next slot of timer {timer} has come");
+        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
+        self.change(&cancel, &Selection::Ids(jobs), now);
+    }
+}

@@ -1,0 +1,201 @@
+//! What can be done with timers, and what became of their slots.
+
+use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp};
+
+use crate::{Answer, Order, Pruned};
+
+/// Rules that bring a job for each slot.
+///
+/// A store decides nothing about them: `tenure-core` does. What it decides is written in one go: the jobs, the records
+/// of the slots, and the timer with its next slot. So a slot has one record and at most one job, whoever fires it, and
+/// however often.
+pub trait Timers {
+    /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. If a program
+    /// `starts` that declares them, those that want it bring a job for that. A bounded number; repeating it is
+    /// harmless.
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
+
+    /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers.
+    /// Repeating it is harmless.
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
+
+    /// Does what somebody wants of a timer.
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome>;
+
+    /// One timer; `None` if there is none of that name.
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>>;
+
+    /// A page of timers, by name.
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage>;
+
+    /// A page of records of slots.
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage>;
+
+    /// Removes a bounded number of records whose last slot lies before that instant, the oldest first.
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned>;
+}
+
+/// What came of setting a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimerSet {
+    /// It is there now.
+    New,
+    /// It was the same already.
+    Same,
+    /// It has changed.
+    Changed,
+    /// A program of this later version has declared it: it stays as it is.
+    Outdated {
+        /// The version.
+        by: u64,
+    },
+}
+
+/// What became of firing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fired {
+    /// Timers that were ripe.
+    pub timers: usize,
+    /// Jobs that they brought.
+    pub jobs: usize,
+    /// When the next timer is ripe, by the store's clock; `None` if none will be by itself.
+    pub next: Option<Timestamp>,
+}
+
+/// Something that somebody wants of a timer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimerAct {
+    /// That it does not fire until further notice.
+    Pause {
+        /// Why, for people.
+        reason: String,
+    },
+    /// That it goes on.
+    Resume,
+    /// A job of it now, beside its schedule.
+    Trigger {
+        /// The id of the job: asking again under the same id brings it once.
+        id: JobId,
+        /// Other arguments than the timer's.
+        args: Option<Args>,
+    },
+    /// Jobs for the slots of a time that has passed, a bounded number of them.
+    Backfill {
+        /// From this instant on.
+        from: Timestamp,
+        /// Until this one, but not later than now.
+        to: Timestamp,
+    },
+    /// That it ends. The records of its slots stay.
+    Remove,
+}
+
+/// What came of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerOutcome {
+    /// It is done, or was so already.
+    Done,
+    /// The job is there.
+    Triggered(JobId),
+    /// So many jobs are there that were not there before.
+    Backfilled {
+        /// How many.
+        jobs: usize,
+        /// From where to go on; `None` at the end.
+        next: Option<Timestamp>,
+    },
+    /// Jobs of the timer have not ended, and it allows no more. This is the first of them.
+    Busy(JobId),
+    /// There is no such timer.
+    NotFound,
+}
+
+/// Which page of timers is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimersAsk {
+    /// Whose names begin so; all if it is empty.
+    pub prefix: String,
+    /// Behind this name.
+    pub behind: Option<Name>,
+    /// How many at most.
+    pub at_most: usize,
+}
+
+/// A page of timers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TimerPage {
+    /// The timers, by name.
+    pub timers: Vec<Timer>,
+    /// Behind which name it goes on; `None` at the end.
+    pub next: Option<Name>,
+}
+
+/// Which page of records of slots is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotsAsk {
+    /// Of which timer; of all if `None`.
+    pub timer: Option<Name>,
+    /// Whose last slot is at this instant or later.
+    pub from: Option<Timestamp>,
+    /// Whose last slot is before this instant.
+    pub before: Option<Timestamp>,
+    /// In which order: of their last slots.
+    pub order: Order,
+    /// Behind this record, in that order.
+    pub behind: Option<SlotCursor>,
+    /// How many at most.
+    pub at_most: usize,
+}
+
+/// The place of a record among all: of its last slot, its timer and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotCursor {
+    /// The last slot.
+    pub slot: Timestamp,
+    /// The timer.
+    pub timer: Name,
+    /// From where the slot comes.
+    pub origin: Origin,
+}
+
+/// A page of records of slots. One that looked at many records which nobody wants may be short, or even empty, and
+/// still go on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlotPage {
+    /// The records.
+    pub slots: Vec<SlotRecord>,
+    /// Behind which it goes on; `None` at the end.
+    pub next: Option<SlotCursor>,
+}
+
+impl Default for TimersAsk {
+    /// The first hundred of all.
+    fn default() -> Self {
+        Self { prefix: String::new(), behind: None, at_most: 100 }
+    }
+}
+
+impl Default for SlotsAsk {
+    /// The last hundred of all.
+    fn default() -> Self {
+        Self { timer: None, from: None, before: None, order: Order::NewestFirst, behind: None, at_most: 100 }
+    }
+}
+
+impl SlotsAsk {
+    /// Whether it means this record.
+    #[must_use]
+    pub fn means(&self, record: &SlotRecord) -> bool {
+        self.timer.as_ref().is_none_or(|timer| *timer == record.timer)
+            && self.from.is_none_or(|from| record.last >= from)
+            && self.before.is_none_or(|before| record.last < before)
+    }
+}
+
+impl SlotCursor {
+    /// The place of this record.
+    #[must_use]
+    pub fn of(record: &SlotRecord) -> Self {
+        Self { slot: record.last, timer: record.timer.clone(), origin: record.origin }
+    }
+}
