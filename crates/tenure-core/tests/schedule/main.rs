@@ -1,0 +1,11 @@
+//! Schedules: what they mean, what they refuse, and what happens when the clocks change.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agreement;
+mod clocks;
+mod given;
+mod ncrontab;
+mod oracle;
+mod refused;
+mod unix;
+mod vectors;
