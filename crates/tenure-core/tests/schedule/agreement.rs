@@ -11,7 +11,7 @@ use crate::oracle::{Oracle, Rule, at};
 /// Schedules to choose from.
 const SCHEDULES: usize = 1_500;
 /// Questions around each change of a clock.
-const QUESTIONS: usize = 8;
+const QUESTIONS: usize = 16;
 /// So many at least, or this has shown too little.
 const LEAST: usize = 200_000;
 
@@ -186,7 +186,9 @@ fn two_implementations_agree_around_every_change_of_every_clock() {
                 let schedules: Vec<_> = (0..SCHEDULES).map(|_| dice.schedule()).collect();
                 while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // Each zone has its own dice, so that the order of the threads changes nothing.
-                    let mut dice = Dice(name.bytes().fold(11, |seed, byte| seed * 31 + u64::from(byte)));
+                    let mut dice = Dice(
+                        name.bytes().fold(11, |seed: u64, byte| seed.wrapping_mul(31) ^ u64::from(byte)),
+                    );
                     asked.fetch_add(agree_in(name, &mut dice, &schedules), Ordering::Relaxed);
                 }
             });
