@@ -36,7 +36,7 @@ impl Jitter {
     pub fn of(self, timer: &str, slot: Timestamp) -> Duration {
         let room = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         // The upper half of the product: evenly spread, and without a division.
-        let spread = u128::from(hash(timer, slot)) * u128::from(room) >> 64;
+        let spread = (u128::from(hash(timer, slot)) * u128::from(room)) >> 64;
         Duration::from_millis(u64::try_from(spread).unwrap_or(0))
     }
 }

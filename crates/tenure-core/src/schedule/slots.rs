@@ -29,11 +29,17 @@ impl Schedule {
         let slot = match &self.rule {
             Rule::Cron(cron) => self.next_local(cron.repeats(), &|wall| cron.next(wall), after),
             Rule::Times(times) => self.next_local(Repeats::Once, &|wall| times.next(wall), after),
+            Rule::Rrule(rule) => self.next_local(rule.repeats(), &|wall| rule.next(wall), after),
             Rule::Every(every) => self.next_allowed(&|after| every.next(after), after),
             Rule::Delay(delay) => self.next_delayed(*delay, after),
             Rule::At(at) => self.next_allowed(&|after| at.next(after), after),
         }?;
-        (!self.bounds.have_ended(slot)).then_some(slot)
+        let until = match &self.rule {
+            Rule::Rrule(rule) => rule.until(),
+            Rule::Cron(_) | Rule::Times(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
+        };
+        let has_ended = self.bounds.have_ended(slot) || until.is_some_and(|until| slot > until);
+        (!has_ended).then_some(slot)
     }
 
     /// As [`Schedule::next_after`], and what a change of the clocks did to the slot.
@@ -104,6 +110,9 @@ impl Schedule {
             Rule::Cron(cron) => passage::change_at(&self.zone, second, &|wall| cron.next(wall) == Some(wall)),
             Rule::Times(times) => {
                 passage::change_at(&self.zone, second, &|wall| times.next(wall) == Some(wall))
+            }
+            Rule::Rrule(rule) => {
+                passage::change_at(&self.zone, second, &|wall| rule.next(wall) == Some(wall))
             }
             Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
         };

@@ -3,9 +3,13 @@
 
 mod agreement;
 mod clocks;
+mod forms;
 mod given;
 mod ncrontab;
 mod oracle;
 mod refused;
+mod rrule;
 mod unix;
 mod vectors;
+mod wishes;
+mod words;
