@@ -113,13 +113,13 @@ fn listed(parts: &Parts<'_>) -> Option<String> {
 fn pattern(parts: &Parts<'_>) -> String {
     let hour = Pattern::of(parts.hour, 23);
     let mut words = Vec::new();
-    let second_given = parts.second != 1;
-    if second_given {
-        words.push(unit(&Pattern::of(parts.second, 59), "second"));
-    }
+    let second = (parts.second != 1).then(|| Pattern::of(parts.second, 59));
+    words.extend(second.iter().map(|second| unit(second, "second")));
     let minute = Pattern::of(parts.minute, 59);
-    if !matches!((&minute, second_given), (Pattern::All, true)) {
-        words.push(unit(&minute, "minute"));
+    match (&second, &minute) {
+        (Some(Pattern::All | Pattern::Step { .. }), Pattern::All) => {}
+        (Some(_), Pattern::All) => words.push("of every minute".to_owned()),
+        _ => words.push(unit(&minute, "minute")),
     }
     match hour {
         Pattern::All if matches!(minute, Pattern::Some(_) | Pattern::Run { .. }) => {

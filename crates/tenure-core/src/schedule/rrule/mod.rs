@@ -149,21 +149,25 @@ impl DayFilter {
         if self.months & 1 << date.month == 0 {
             return false;
         }
-        let length = i32::from(days_in_month(date.year, date.month));
         let day = i32::from(date.day);
-        let (year_day, year) = (day_of_year(date), if is_leap(date.year) { 366 } else { 365 });
-        let weekday = |(nth, weekday): (i32, u8)| {
-            let (day, length) = if self.in_year { (year_day, year) } else { (day, length) };
-            let is_nth = match nth {
-                0 => true,
-                1.. => (day - 1) / 7 + 1 == nth,
-                _ => -((length - day) / 7 + 1) == nth,
-            };
-            is_nth && date.weekday() == weekday
+        let length = i32::from(days_in_month(date.year, date.month));
+        // Few rules count days in the year, and to count them takes longer than all the rest.
+        let in_year = || (day_of_year(date), if is_leap(date.year) { 366 } else { 365 });
+        let is_nth = |nth: i32| {
+            let (day, length) = if self.in_year { in_year() } else { (day, length) };
+            if nth > 0 { (day - 1) / 7 + 1 == nth } else { (length - day) / 7 + 1 == -nth }
+        };
+        let weekday = || {
+            let weekday = date.weekday();
+            self.weekdays.iter().any(|(nth, day)| *day == weekday && (*nth == 0 || is_nth(*nth)))
+        };
+        let year_day = || {
+            let (day, length) = in_year();
+            either_end(&self.year_days, day, length)
         };
         either_end(&self.month_days, day, length)
-            && either_end(&self.year_days, year_day, year)
-            && (self.weekdays.is_empty() || self.weekdays.iter().any(|day| weekday(*day)))
+            && (self.weekdays.is_empty() || weekday())
+            && (self.year_days.is_empty() || year_day())
     }
 }
 
