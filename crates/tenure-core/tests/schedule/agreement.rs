@@ -6,6 +6,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use tenure_core::Timestamp;
 use tenure_core::schedule::{Calendar, Schedule, Zone};
 
+use crate::dice::Dice;
 use crate::oracle::{Oracle, Rule, at};
 
 /// Schedules to choose from.
@@ -15,43 +16,27 @@ const QUESTIONS: usize = 16;
 /// So many at least, or this has shown too little.
 const LEAST: usize = 200_000;
 
-/// Numbers that look random and are the same each time.
-struct Dice(u64);
-
+/// Draws schedules.
 impl Dice {
-    fn roll(&mut self, below: i64) -> i64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        i64::try_from((self.0 >> 33) % u64::try_from(below).unwrap()).unwrap()
-    }
-
-    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[usize::try_from(self.roll(i64::try_from(choices.len()).unwrap())).unwrap()].clone()
-    }
-
     fn field(&mut self, low: i64, high: i64) -> String {
-        let between = |dice: &mut Self, low, high| low + dice.roll(high - low + 1);
         match self.roll(8) {
             0 => "*".to_owned(),
-            1 => format!("*/{}", between(self, 1, high - low)),
+            1 => format!("*/{}", self.between(1, high - low)),
             2 => {
-                let from = between(self, low, high - 1);
-                format!("{from}-{}", between(self, from, high))
+                let from = self.between(low, high - 1);
+                format!("{from}-{}", self.between(from, high))
             }
             3 => {
-                let from = between(self, low, high - 2);
-                format!("{from}/{}", between(self, 1, high - from))
+                let from = self.between(low, high - 2);
+                format!("{from}/{}", self.between(1, high - from))
             }
             4 => {
-                let from = between(self, low, high - 3);
-                let to = between(self, from + 1, high);
-                format!("{from}-{to}/{}", between(self, 1, to - from))
+                let from = self.between(low, high - 3);
+                let to = self.between(from + 1, high);
+                format!("{from}-{to}/{}", self.between(1, to - from))
             }
-            5 | 6 => between(self, low, high).to_string(),
-            _ => {
-                let values: Vec<_> =
-                    (0..between(self, 2, 4)).map(|_| between(self, low, high).to_string()).collect();
-                values.join(",")
-            }
+            5 | 6 => self.between(low, high).to_string(),
+            _ => self.list(|dice| dice.between(low, high).to_string()),
         }
     }
 

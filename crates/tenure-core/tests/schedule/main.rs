@@ -3,12 +3,14 @@
 
 mod agreement;
 mod clocks;
+mod dice;
 mod forms;
 mod given;
 mod ncrontab;
 mod oracle;
 mod refused;
 mod rrule;
+mod rrule_agreement;
 mod unix;
 mod vectors;
 mod wishes;
