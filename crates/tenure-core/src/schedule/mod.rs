@@ -63,7 +63,7 @@ pub use rrule::Rrule;
 pub use rule::Rule;
 pub use slots::Slot;
 pub use times::Times;
-pub use zone::Zone;
+pub use zone::{Change, Zone};
 
 use crate::Timestamp;
 

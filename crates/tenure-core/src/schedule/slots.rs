@@ -3,7 +3,7 @@
 use super::passage::{self, ClockChange};
 use super::rule::{OfWall, Repeats};
 use super::wall::Wall;
-use super::zone::Place;
+use super::zone::Instants;
 use super::{Rule, Schedule};
 use crate::{Timestamp, limits};
 
@@ -186,10 +186,10 @@ impl Schedule {
         if !self.except.leaves_out(wall) {
             return None;
         }
-        let midnight = match self.zone.place(wall.next_midnight()) {
-            Place::One(midnight) | Place::Gap { shifted: midnight } | Place::Fold { first: midnight, .. } => {
-                midnight
-            }
+        let midnight = match self.zone.instants(wall.next_midnight()) {
+            Instants::One(midnight)
+            | Instants::Gap { shifted: midnight }
+            | Instants::Fold { first: midnight, .. } => midnight,
         };
         // At a fold at midnight the day goes on after its end was shown once; the next look sees that.
         let midnight = midnight.max(second + 1);

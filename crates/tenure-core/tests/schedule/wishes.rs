@@ -111,6 +111,29 @@ fn jitter_puts_off_when_a_slot_is_due_and_not_the_slot() {
     assert_ne!(due, spread.due("hourly", slot));
 }
 
+/// The first and the last instants that there are, on clocks on both sides of the date line.
+#[test]
+fn the_ends_of_time_are_ends_in_every_zone() {
+    use tenure_core::Timestamp;
+    for zone in ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Berlin", "UTC"] {
+        for text in [
+            "* * * * * *",
+            "0 12 * * *",
+            "0 0 29 2 *",
+            "daily 00:00",
+            "every 1h",
+            "DTSTART:19700101T000000 RRULE:FREQ=YEARLY",
+        ] {
+            let schedule = parse(text).in_zone(Zone::named(zone).unwrap()).unwrap();
+            let first = schedule.next_after(Timestamp::EPOCH).unwrap();
+            assert!(first > Timestamp::EPOCH);
+            let last = schedule.latest(Timestamp::LAST).unwrap();
+            assert_eq!(schedule.next_after(last.at), None, "{text} in {zone}: {last:?}");
+            assert_eq!(schedule.next(Timestamp::LAST), None);
+        }
+    }
+}
+
 /// The bound of each question, for rules that are rare, never come again, or are left out day by day.
 #[test]
 fn questions_are_bounded() {

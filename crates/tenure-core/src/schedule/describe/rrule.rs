@@ -26,9 +26,9 @@ impl Rrule {
             7 => words.push("several times a day".to_owned()),
             _ => words.push(format!("at {}", and(&times))),
         }
-        let places: Vec<String> = self.places().iter().map(|place| counted(*place, "")).collect();
-        if !places.is_empty() {
-            words.push(format!("(only {} of them)", and(&places)));
+        let positions: Vec<String> = self.positions().iter().map(|position| counted(*position, "")).collect();
+        if !positions.is_empty() {
+            words.push(format!("(only {} of them)", and(&positions)));
         }
         words.join(" ")
     }
@@ -60,7 +60,7 @@ fn which(number: i32, weekday: u8) -> String {
     }
 }
 
-/// A place that is counted from 1 or from -1.
+/// A position that is counted from 1 or from -1.
 fn counted(number: i32, of: &str) -> String {
     let of = if of.is_empty() { String::new() } else { format!(" {of}") };
     match number {

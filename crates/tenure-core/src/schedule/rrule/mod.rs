@@ -36,9 +36,9 @@ pub struct Rrule {
     /// The first day of a week, 0 for Sunday.
     week_start: u8,
     days: DayFilter,
-    times: Times,
-    /// Places in the set of a period, from 1 or from -1.
-    places: Vec<i32>,
+    times: TimeFilter,
+    /// Positions in the set of a period, from 1 or from -1.
+    positions: Vec<i32>,
     /// No local time after it.
     last: Option<Wall>,
     /// No instant after it.
@@ -75,7 +75,7 @@ pub(super) struct DayFilter {
 
 /// Which times of a day match.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Times {
+pub(super) struct TimeFilter {
     /// One bit each. Where nothing was given: that of the start if the unit is longer, or all.
     hours: u64,
     minutes: u64,
@@ -125,8 +125,8 @@ impl Rrule {
         &self.times.of_day
     }
 
-    pub(super) fn places(&self) -> &[i32] {
-        &self.places
+    pub(super) fn positions(&self) -> &[i32] {
+        &self.positions
     }
 
     pub(crate) fn repeats(&self) -> Repeats {

@@ -2,7 +2,7 @@
 
 use super::super::wall::{Date, TimeOfDay, Wall, digits};
 use super::super::{BadSchedule, Zone};
-use super::{ALL_MONTHS, DayFilter, Rrule, Times, Unit};
+use super::{ALL_MONTHS, DayFilter, Rrule, TimeFilter, Unit};
 use crate::{Timestamp, limits};
 
 const FREQUENCIES: [(&str, Unit); 7] = [
@@ -131,7 +131,7 @@ impl Rrule {
             week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
             days: days(start, unit, &get)?,
             times: times(start, unit, &get)?,
-            places: get("BYSETPOS").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
+            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
             last: None,
             until: None,
         };
@@ -312,14 +312,18 @@ fn weekday(part: &Part<'_>, text: &str) -> Result<u8, BadSchedule> {
     })
 }
 
-fn times<'a>(start: Wall, unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> Result<Times, BadSchedule> {
+fn times<'a>(
+    start: Wall,
+    unit: Unit,
+    get: &impl Fn(&str) -> Option<Part<'a>>,
+) -> Result<TimeFilter, BadSchedule> {
     let second = start.time().0;
     let of = |name: &str, most: u32, longer: bool, at_start: u32| match get(name) {
         Some(part) => part.bits(0, most),
         None if longer => Ok(1 << at_start),
         None => Ok(u64::MAX),
     };
-    let mut times = Times {
+    let mut times = TimeFilter {
         hours: of("BYHOUR", 23, unit > Unit::Hour, second / 3600)?,
         minutes: of("BYMINUTE", 59, unit > Unit::Minute, second / 60 % 60)?,
         seconds: of("BYSECOND", 59, unit > Unit::Second, second % 60)?,

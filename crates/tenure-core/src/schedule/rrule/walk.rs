@@ -26,15 +26,17 @@ impl Rrule {
     /// The first slot of a period, among its days, at `from` or after it.
     fn first_of(&self, days: &[i64], from: Wall) -> Option<Wall> {
         let times = &self.times.of_day;
-        let slot =
-            |place: usize| Wall(days[place / times.len()] * DAY + i64::from(times[place % times.len()].0));
+        let slot = |position: usize| {
+            Wall(days[position / times.len()] * DAY + i64::from(times[position % times.len()].0))
+        };
         let all = days.len() * times.len();
-        if self.places.is_empty() {
+        if self.positions.is_empty() {
             return (0..all).map(slot).find(|slot| *slot >= from);
         }
-        let chosen = self.places.iter().filter_map(|place| {
-            let place = if *place > 0 { i64::from(*place) - 1 } else { all as i64 + i64::from(*place) };
-            usize::try_from(place).ok().filter(|place| *place < all).map(slot)
+        let chosen = self.positions.iter().filter_map(|position| {
+            let position =
+                if *position > 0 { i64::from(*position) - 1 } else { all as i64 + i64::from(*position) };
+            usize::try_from(position).ok().filter(|position| *position < all).map(slot)
         });
         chosen.filter(|slot| *slot >= from).min()
     }
