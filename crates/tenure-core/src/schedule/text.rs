@@ -32,11 +32,7 @@ impl Schedule {
     /// # Errors
     /// Refuses anything else. The complaint names the field and the column.
     pub fn parse(text: &str) -> Result<Self, BadSchedule> {
-        if text.len() > limits::SCHEDULE_BYTES {
-            let wrong = format_args!("text of {} bytes", text.len());
-            return Err(BadSchedule::new("schedule", wrong)
-                .instead(format_args!("at most {} bytes", limits::SCHEDULE_BYTES)));
-        }
+        check_length(text)?;
         let (line, zone) = zone_of(text)?;
         let (rule, own_zone) = Rule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
         let zone = one_of(own_zone, zone)?;
@@ -46,6 +42,15 @@ impl Schedule {
             None => schedule.checked(),
         }
     }
+}
+
+/// Refuses text that no schedule is as long as.
+pub(super) fn check_length(text: &str) -> Result<(), BadSchedule> {
+    if text.len() <= limits::SCHEDULE_BYTES {
+        return Ok(());
+    }
+    let wrong = BadSchedule::new("schedule", format_args!("text of {} bytes", text.len()));
+    Err(wrong.instead(format_args!("at most {} bytes", limits::SCHEDULE_BYTES)))
 }
 
 /// A part of a text with the bytes before it.

@@ -1,6 +1,7 @@
 //! Recurrence rules of calendars: a part of RFC 5545, and no part of it silently left out.
 
 mod parse;
+mod part;
 mod periods;
 mod walk;
 
