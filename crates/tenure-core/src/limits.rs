@@ -142,3 +142,9 @@ pub const CALENDAR_DAYS: usize = 10_000;
 pub const LEFT_OUT_IN_A_ROW: usize = 20_000;
 /// Most slots that one question about a schedule answers.
 pub const SLOTS_ASKED: usize = 10_000;
+/// Longest interval of a recurrence rule, in its own unit.
+pub const RRULE_INTERVAL: u32 = 100_000;
+/// Most slots that a recurrence rule counts.
+pub const RRULE_COUNT: u32 = 10_000;
+/// Most periods of a recurrence rule that are looked at for its next slot.
+pub const RRULE_STEPS: i64 = 400_000;

@@ -8,6 +8,7 @@ const EXEMPT: &[&str] = &[
     "crates/tenure-store/src/chance.rs",
     "crates/tenure-sqlite/src/pause.rs",
     "crates/tenure-cli/src/bench/",
+    "crates/tenure-core/examples/next.rs",
     "bench/",
 ];
 

@@ -13,7 +13,7 @@ use crate::{Timestamp, limits};
 pub struct Jitter(Duration);
 
 impl Jitter {
-    /// Spread over this long from the slot on.
+    /// Spread over this long from the slot on, in whole milliseconds.
     ///
     /// # Errors
     /// Refuses more than [`limits::LONGEST_JITTER`].
@@ -22,7 +22,7 @@ impl Jitter {
             let wrong = format_args!("more than {} seconds", limits::LONGEST_JITTER.as_secs());
             return Err(BadSchedule::new("jitter", wrong));
         }
-        Ok(Self(span))
+        Ok(Self(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
     }
 
     /// The longest that it puts anything off.
@@ -36,7 +36,7 @@ impl Jitter {
     pub fn of(self, timer: &str, slot: Timestamp) -> Duration {
         let room = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         // The upper half of the product: evenly spread, and without a division.
-        let spread = u128::from(hash(timer, slot)) * u128::from(room) >> 64;
+        let spread = (u128::from(hash(timer, slot)) * u128::from(room)) >> 64;
         Duration::from_millis(u64::try_from(spread).unwrap_or(0))
     }
 }

@@ -7,8 +7,10 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::length::Length;
+use super::text::one_of;
 use super::{
-    At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Jitter, Rule, Schedule, Times, Zone,
+    At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Jitter, Rrule, Rule, Schedule, Times,
+    Zone,
 };
 use crate::Timestamp;
 
@@ -32,6 +34,8 @@ struct Form {
     at: Option<OneOrMany<Timestamp>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     daily: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rrule: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weekly: Option<std::collections::BTreeMap<String, Vec<String>>>,
 
@@ -87,6 +91,7 @@ impl Form {
                 Self { every: Some(Length(every.span()).to_string()), from: every.anchor(), ..form }
             }
             Rule::Delay(delay) => Self { delay: Some(Length(delay.span()).to_string()), ..form },
+            Rule::Rrule(rule) => Self { rrule: Some(rule.text().to_owned()), ..form },
             Rule::At(at) => Self { at: Some(OneOrMany::Many(at.instants().to_vec())), ..form },
             Rule::Times(times) if times.are_daily() => {
                 Self { daily: Some(times.on(0).iter().map(ToString::to_string).collect()), ..form }
@@ -121,6 +126,12 @@ impl Form {
         if let Some(times) = self.daily.take() {
             rules.push(Rule::Times(Times::daily(&times)?));
         }
+        if let Some(text) = self.rrule.take() {
+            let (rule, zone) = Rrule::parse(&text)?;
+            let given = self.zone.take().map(|name| Zone::named(&name)).transpose()?;
+            self.zone = one_of(zone, given)?.map(|zone| zone.to_string());
+            rules.push(Rule::Rrule(Box::new(rule)));
+        }
         if let Some(days) = self.weekly.take() {
             rules.push(Rule::Times(Times::weekly(days)?));
         }
@@ -132,7 +143,7 @@ impl Form {
         match rules.pop() {
             Some(rule) if number == 1 => Ok(rule),
             _ => Err(BadSchedule::new("schedule", format_args!("there are {number} rules"))
-                .instead("write exactly one of cron, every, delay, at, daily, weekly")),
+                .instead("write exactly one of cron, every, delay, at, daily, weekly, rrule")),
         }
     }
 

@@ -36,7 +36,8 @@ impl Length {
     /// Reads an interval, which cannot be shorter than a second.
     pub(crate) fn interval(field: &str, text: &str) -> Result<Self, BadSchedule> {
         let length = Self::parse(field, text)?;
-        check_interval(field, length.0)?;
+        let lead = text.len() - text.trim_start().len();
+        check_interval(field, length.0).map_err(|bad| bad.at(lead))?;
         Ok(length)
     }
 }

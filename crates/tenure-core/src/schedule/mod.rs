@@ -19,13 +19,14 @@
 //!
 //! # Clock changes
 //!
-//! A rule that speaks of local times ([`Cron`], [`Times`]) meets days on which clocks change:
+//! A rule that speaks of local times ([`Cron`], [`Times`], [`Rrule`]) meets days on which clocks change:
 //!
 //! * What the clocks jump over is shifted forward by as much as they jump. Nothing is lost: `0 15,45 2 * * *` fires
 //!   at 03:15 and 03:45. What meets another slot by that is one with it: `0 30 2,3 * * *` fires at 03:30 once.
 //! * What the clocks show twice depends on what was written. If any field for second, minute or hour has a `*`, a
 //!   range or a step, the rule names an *interval*, and fires both times. If all of them are single values and lists,
-//!   it names *points* of the day, and fires the first time only.
+//!   it names *points* of the day, and fires the first time only. A recurrence rule names an interval if its
+//!   frequency is shorter than a day.
 //!
 //! The timers of WebJobs decide the latter by the expression as they print it, where `0 0 1,2 * * *` has become
 //! `0 0 1-2 * * *` and fires twice at 1 o'clock. Here it is what was written, and fires once. They also lose what
@@ -35,12 +36,14 @@ mod at;
 mod bounds;
 mod calendar;
 mod cron;
+mod describe;
 mod error;
 mod every;
 mod jitter;
 mod json;
 mod length;
 mod passage;
+mod rrule;
 mod rule;
 mod slots;
 mod text;
@@ -56,10 +59,11 @@ pub use error::BadSchedule;
 pub use every::{Delay, Every};
 pub use jitter::Jitter;
 pub use passage::ClockChange;
+pub use rrule::Rrule;
 pub use rule::Rule;
 pub use slots::Slot;
 pub use times::Times;
-pub use zone::Zone;
+pub use zone::{Change, Zone};
 
 use crate::Timestamp;
 

@@ -9,7 +9,7 @@
 
 use super::rule::{OfWall, Repeats};
 use super::wall::{DAY, Wall};
-use super::zone::{Place, Stretch, Zone};
+use super::zone::{Instants, Stretch, Zone};
 use crate::Timestamp;
 
 /// Further apart than any two offsets that any zone ever had.
@@ -78,9 +78,9 @@ fn shifted_into(rule: &OfWall<'_>, stretch: Stretch, low: i64) -> Option<i64> {
 /// What the clocks did with a slot.
 pub(crate) fn change_at(zone: &Zone, second: i64, is_match: &dyn Fn(Wall) -> bool) -> Option<ClockChange> {
     let wall = zone.wall(second);
-    match zone.place(wall) {
-        Place::Fold { first, .. } if first == second => Some(ClockChange::First),
-        Place::Fold { .. } => Some(ClockChange::Second),
-        Place::One(_) | Place::Gap { .. } => (!is_match(wall)).then_some(ClockChange::Shifted),
+    match zone.instants(wall) {
+        Instants::Fold { first, .. } if first == second => Some(ClockChange::First),
+        Instants::Fold { .. } => Some(ClockChange::Second),
+        Instants::One(_) | Instants::Gap { .. } => (!is_match(wall)).then_some(ClockChange::Shifted),
     }
 }

@@ -3,6 +3,7 @@
 use super::at::At;
 use super::cron::Cron;
 use super::every::{Delay, Every};
+use super::rrule::Rrule;
 use super::times::Times;
 use super::wall::Wall;
 
@@ -18,6 +19,8 @@ pub enum Rule {
     Every(Every),
     /// A wait after each run.
     Delay(Delay),
+    /// A recurrence rule of a calendar.
+    Rrule(Box<Rrule>),
     /// A few instants, each once.
     At(At),
 }

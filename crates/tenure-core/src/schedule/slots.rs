@@ -3,7 +3,7 @@
 use super::passage::{self, ClockChange};
 use super::rule::{OfWall, Repeats};
 use super::wall::Wall;
-use super::zone::Place;
+use super::zone::Instants;
 use super::{Rule, Schedule};
 use crate::{Timestamp, limits};
 
@@ -29,11 +29,17 @@ impl Schedule {
         let slot = match &self.rule {
             Rule::Cron(cron) => self.next_local(cron.repeats(), &|wall| cron.next(wall), after),
             Rule::Times(times) => self.next_local(Repeats::Once, &|wall| times.next(wall), after),
+            Rule::Rrule(rule) => self.next_local(rule.repeats(), &|wall| rule.next(wall), after),
             Rule::Every(every) => self.next_allowed(&|after| every.next(after), after),
             Rule::Delay(delay) => self.next_delayed(*delay, after),
             Rule::At(at) => self.next_allowed(&|after| at.next(after), after),
         }?;
-        (!self.bounds.have_ended(slot)).then_some(slot)
+        let until = match &self.rule {
+            Rule::Rrule(rule) => rule.until(),
+            Rule::Cron(_) | Rule::Times(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
+        };
+        let has_ended = self.bounds.have_ended(slot) || until.is_some_and(|until| slot > until);
+        (!has_ended).then_some(slot)
     }
 
     /// As [`Schedule::next_after`], and what a change of the clocks did to the slot.
@@ -104,6 +110,9 @@ impl Schedule {
             Rule::Cron(cron) => passage::change_at(&self.zone, second, &|wall| cron.next(wall) == Some(wall)),
             Rule::Times(times) => {
                 passage::change_at(&self.zone, second, &|wall| times.next(wall) == Some(wall))
+            }
+            Rule::Rrule(rule) => {
+                passage::change_at(&self.zone, second, &|wall| rule.next(wall) == Some(wall))
             }
             Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
         };
@@ -177,10 +186,10 @@ impl Schedule {
         if !self.except.leaves_out(wall) {
             return None;
         }
-        let midnight = match self.zone.place(wall.next_midnight()) {
-            Place::One(midnight) | Place::Gap { shifted: midnight } | Place::Fold { first: midnight, .. } => {
-                midnight
-            }
+        let midnight = match self.zone.instants(wall.next_midnight()) {
+            Instants::One(midnight)
+            | Instants::Gap { shifted: midnight }
+            | Instants::Fold { first: midnight, .. } => midnight,
         };
         // At a fold at midnight the day goes on after its end was shown once; the next look sees that.
         let midnight = midnight.max(second + 1);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::length::Length;
-use super::{At, BadSchedule, Cron, Delay, Dialect, Every, Rule, Schedule, Times, Zone};
+use super::{At, BadSchedule, Cron, Delay, Dialect, Every, Rrule, Rule, Schedule, Times, Zone};
 use crate::limits;
 
 /// The words that a line can begin with.
@@ -24,6 +24,7 @@ impl Schedule {
     /// | `at 2026-03-29T02:30:00Z` | [`At`] |
     /// | `daily 09:30, 17:00` | [`Times`] |
     /// | `weekly mon-fri 09:30; sat 10:00` | [`Times`] |
+    /// | `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO` | [`Rrule`] |
     ///
     /// Each of them may be followed by ` in Europe/Berlin`, or begin with `CRON_TZ=Europe/Berlin`. Without a zone it
     /// is in UTC.
@@ -31,19 +32,25 @@ impl Schedule {
     /// # Errors
     /// Refuses anything else. The complaint names the field and the column.
     pub fn parse(text: &str) -> Result<Self, BadSchedule> {
-        if text.len() > limits::SCHEDULE_BYTES {
-            let wrong = format_args!("text of {} bytes", text.len());
-            return Err(BadSchedule::new("schedule", wrong)
-                .instead(format_args!("at most {} bytes", limits::SCHEDULE_BYTES)));
-        }
+        check_length(text)?;
         let (line, zone) = zone_of(text)?;
-        let rule = Rule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
+        let (rule, own_zone) = Rule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
+        let zone = one_of(own_zone, zone)?;
         let schedule = Self::new(rule);
         match zone {
             Some(zone) => schedule.in_zone(zone),
-            None => Ok(schedule),
+            None => schedule.checked(),
         }
     }
+}
+
+/// Refuses text that no schedule is as long as.
+pub(super) fn check_length(text: &str) -> Result<(), BadSchedule> {
+    if text.len() <= limits::SCHEDULE_BYTES {
+        return Ok(());
+    }
+    let wrong = BadSchedule::new("schedule", format_args!("text of {} bytes", text.len()));
+    Err(wrong.instead(format_args!("at most {} bytes", limits::SCHEDULE_BYTES)))
 }
 
 /// A part of a text with the bytes before it.
@@ -85,36 +92,52 @@ fn zone_of(text: &str) -> Result<(Part<'_>, Option<Zone>), BadSchedule> {
     Ok((Part { text: rule, offset: line.offset }, Some(zone)))
 }
 
+/// The zone of a rule that names one, or that of the schedule.
+pub(super) fn one_of(own: Option<Zone>, of_schedule: Option<Zone>) -> Result<Option<Zone>, BadSchedule> {
+    match (own, of_schedule) {
+        (Some(own), Some(other)) if own != other => {
+            Err(BadSchedule::new("zone", format_args!("the rule is in {own}, the schedule in {other}")))
+        }
+        (own, of_schedule) => Ok(own.or(of_schedule)),
+    }
+}
+
 impl Rule {
-    fn parse(text: &str) -> Result<Self, BadSchedule> {
+    /// Reads a rule, and the zone of one that names it itself.
+    fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
         let line = Part { text, offset: 0 }.trimmed();
-        if let Some(rest) = line.after("every").or_else(|| line.after("@every")) {
-            return every(rest).map(Self::Every);
+        let upper = line.text.get(..7).unwrap_or(line.text).to_ascii_uppercase();
+        if ["RRULE:", "DTSTART", "FREQ="].iter().any(|start| upper.starts_with(start)) {
+            let (rule, zone) = Rrule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
+            return Ok((Self::Rrule(Box::new(rule)), zone));
         }
-        if let Some(rest) = line.after("delay") {
-            let length = Length::interval("delay", rest.text).map_err(|bad| bad.moved(rest.offset))?;
-            return Delay::new(length.0).map(Self::Delay);
-        }
-        if let Some(rest) = line.after("at") {
-            return At::parse(rest.text).map(Self::At).map_err(|bad| bad.moved(rest.offset));
-        }
-        if let Some(rest) = line.after("daily") {
-            return Times::parse_daily(rest.text).map(Self::Times).map_err(|bad| bad.moved(rest.offset));
-        }
-        if let Some(rest) = line.after("weekly") {
-            return Times::parse_weekly(rest.text).map(Self::Times).map_err(|bad| bad.moved(rest.offset));
-        }
-        for dialect in [Dialect::Unix, Dialect::Ncrontab] {
-            if let Some(rest) = line.after(dialect.name()) {
-                return Cron::parse(dialect, rest.text).map(Self::Cron).map_err(|bad| bad.moved(rest.offset));
+        Ok((Self::of_line(line)?, None))
+    }
+
+    fn of_line(line: Part<'_>) -> Result<Self, BadSchedule> {
+        type Read = fn(&str) -> Result<Rule, BadSchedule>;
+        let readers: [(&str, Read); 6] = [
+            ("delay", |text| Delay::new(Length::interval("delay", text)?.0).map(Self::Delay)),
+            ("at", |text| At::parse(text).map(Self::At)),
+            ("daily", |text| Times::parse_daily(text).map(Self::Times)),
+            ("weekly", |text| Times::parse_weekly(text).map(Self::Times)),
+            ("unix", |text| Cron::parse(Dialect::Unix, text).map(Self::Cron)),
+            ("ncrontab", |text| Cron::parse(Dialect::Ncrontab, text).map(Self::Cron)),
+        ];
+        for (word, read) in readers {
+            if let Some(rest) = line.after(word) {
+                return read(rest.text).map_err(|bad| bad.moved(rest.offset));
             }
         }
         // A length of time of .NET has colons, and a cron expression has none.
-        let is_span = line.text.contains(':') && !line.text.contains([' ', '\t']);
-        if is_span {
+        let is_one_word = !line.text.contains([' ', '\t']);
+        if is_one_word && line.text.contains(':') {
             return every(line).map(Self::Every);
         }
-        if line.text.split([' ', '\t']).count() < 2 && !line.text.starts_with('@') {
+        if let Some(rest) = line.after("every").or_else(|| line.after("@every")) {
+            return every(rest).map(Self::Every);
+        }
+        if is_one_word && !line.text.starts_with('@') {
             let shown = crate::invalid::cut(line.text, 64);
             return Err(BadSchedule::new("schedule", format_args!("{shown:?} is no schedule")).instead(KNOWN));
         }
@@ -156,6 +179,7 @@ impl fmt::Display for Rule {
             Self::Times(times) => times.fmt(f),
             Self::Every(every) => every.fmt(f),
             Self::Delay(delay) => delay.fmt(f),
+            Self::Rrule(rule) => rule.fmt(f),
             Self::At(at) => at.fmt(f),
         }
     }

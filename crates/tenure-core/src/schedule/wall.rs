@@ -40,6 +40,7 @@ impl Wall {
         Self((self.0.div_euclid(DAY) + 1) * DAY)
     }
 
+    #[cfg(test)]
     /// Reads `2026-03-29T02:30`, with or without seconds, with a blank or a `T`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', ' '])?;

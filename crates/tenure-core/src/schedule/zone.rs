@@ -6,6 +6,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 
 use super::BadSchedule;
 use super::wall::Wall;
+use crate::Timestamp;
 
 /// A time zone of the IANA database, such as `Europe/Berlin`.
 ///
@@ -28,6 +29,19 @@ pub struct Zone {
     fixed: Option<i64>,
 }
 
+/// A change of a zone's clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The first instant of the new offset.
+    pub at: Timestamp,
+    /// Seconds east of Greenwich until then.
+    pub before: i64,
+    /// Seconds east of Greenwich from then on. If it is more, the clocks jump forward.
+    pub after: i64,
+}
+
+const SECOND: i64 = 1_000_000;
+
 /// A stretch of time in which a zone has one offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
@@ -41,7 +55,7 @@ pub(crate) struct Stretch {
 
 /// To which seconds since 1970 a local time belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Instants {
     /// To this one.
     One(i64),
     /// To none: the clocks jump over it. This is where it is if the offset before the jump goes on.
@@ -84,6 +98,39 @@ impl Zone {
         &self.name
     }
 
+    /// An instant as the clocks of the zone show it, with their offset: `2026-03-29T03:30:00+02:00`.
+    #[must_use]
+    pub fn show(&self, at: Timestamp) -> String {
+        let (second, micros) = (at.as_micros().div_euclid(SECOND), at.as_micros().rem_euclid(SECOND));
+        let offset = self.offset(second);
+        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
+        let sign = if offset < 0 { '-' } else { '+' };
+        let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
+        format!("{}{fraction}{sign}{hours:02}:{minutes:02}", Wall(second + offset))
+    }
+
+    /// The changes of the zone's clocks after `from` and up to `to`, and no more than `most`.
+    #[must_use]
+    pub fn changes(&self, from: Timestamp, to: Timestamp, most: usize) -> Vec<Change> {
+        let after = instant(from.as_micros().div_euclid(SECOND));
+        let mut changes = Vec::new();
+        for change in self.zone.following(after) {
+            let second = change.timestamp().as_second();
+            let Ok(at) = Timestamp::from_micros(second.saturating_mul(SECOND)) else {
+                break;
+            };
+            if at > to || changes.len() >= most {
+                break;
+            }
+            let (before, after) = (self.offset(second - 1), self.offset(second));
+            // A zone can change the name of its time, and nothing that its clocks show.
+            if before != after {
+                changes.push(Change { at, before, after });
+            }
+        }
+        changes
+    }
+
     pub(crate) fn offset(&self, second: i64) -> i64 {
         match self.fixed {
             Some(offset) => offset,
@@ -109,16 +156,16 @@ impl Zone {
     }
 
     /// Where a local time is.
-    pub(crate) fn place(&self, wall: Wall) -> Place {
+    pub(crate) fn instants(&self, wall: Wall) -> Instants {
         if let Some(offset) = self.fixed {
-            return Place::One(wall.0 - offset);
+            return Instants::One(wall.0 - offset);
         }
         match self.zone.to_ambiguous_timestamp(civil(wall)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => Place::One(wall.0 - i64::from(offset.seconds())),
+            AmbiguousOffset::Unambiguous { offset } => Instants::One(wall.0 - i64::from(offset.seconds())),
             AmbiguousOffset::Gap { before, .. } => {
-                Place::Gap { shifted: wall.0 - i64::from(before.seconds()) }
+                Instants::Gap { shifted: wall.0 - i64::from(before.seconds()) }
             }
-            AmbiguousOffset::Fold { before, after } => Place::Fold {
+            AmbiguousOffset::Fold { before, after } => Instants::Fold {
                 first: wall.0 - i64::from(before.seconds()),
                 second: wall.0 - i64::from(after.seconds()),
             },
@@ -211,11 +258,11 @@ mod tests {
     fn a_gap_is_shifted_and_a_fold_is_shown_twice() {
         let zone = Zone::named("Europe/Berlin").unwrap();
         let second = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_second();
-        let place = |text: &str| zone.place(Wall::parse(text).unwrap());
-        assert_eq!(place("2026-03-29T02:30"), Place::Gap { shifted: second("2026-03-29T01:30:00Z") });
+        let instants = |text: &str| zone.instants(Wall::parse(text).unwrap());
+        assert_eq!(instants("2026-03-29T02:30"), Instants::Gap { shifted: second("2026-03-29T01:30:00Z") });
         let (first, second) = (second("2026-10-25T00:30:00Z"), second("2026-10-25T01:30:00Z"));
-        assert_eq!(place("2026-10-25T02:30"), Place::Fold { first, second });
-        assert_eq!(place("2026-10-25T03:30"), Place::One(second + 3600));
+        assert_eq!(instants("2026-10-25T02:30"), Instants::Fold { first, second });
+        assert_eq!(instants("2026-10-25T03:30"), Instants::One(second + 3600));
     }
 
     #[test]
@@ -227,6 +274,23 @@ mod tests {
         assert_eq!(next.since, Some((end, stretch.offset)));
         assert_eq!((next.offset - stretch.offset).abs(), 1800);
         assert_eq!(Zone::utc().stretch(0), Stretch { offset: 0, since: None, until: None });
+    }
+
+    #[test]
+    fn changes_are_listed_and_instants_shown_as_the_clocks_do() {
+        let zone = Zone::named("Europe/Berlin").unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let changes = zone.changes(at("2026-01-01T00:00:00Z"), at("2026-12-31T00:00:00Z"), 10);
+        let [spring, autumn] = changes.as_slice() else { panic!("{changes:?}") };
+        assert_eq!(*spring, Change { at: at("2026-03-29T01:00:00Z"), before: 3600, after: 7200 });
+        assert_eq!(*autumn, Change { at: at("2026-10-25T01:00:00Z"), before: 7200, after: 3600 });
+        assert_eq!(zone.changes(at("2026-03-29T01:00:00Z"), autumn.at, 10), [*autumn]);
+        assert_eq!(zone.changes(at("2000-01-01T00:00:00Z"), Timestamp::LAST, 3).len(), 3);
+        assert_eq!(Zone::utc().changes(Timestamp::EPOCH, Timestamp::LAST, 3), []);
+        assert_eq!(zone.show(spring.at), "2026-03-29T03:00:00+02:00");
+        assert_eq!(zone.show(at("2026-03-29T00:59:59.5Z")), "2026-03-29T01:59:59.500000+01:00");
+        let newfoundland = Zone::named("America/St_Johns").unwrap();
+        assert_eq!(newfoundland.show(at("2026-01-01T00:00:00Z")), "2025-12-31T20:30:00-03:30");
     }
 
     #[test]

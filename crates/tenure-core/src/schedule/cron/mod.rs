@@ -14,10 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rule::Repeats;
 use super::wall::{TimeOfDay, Wall};
-use days::Days;
 
-pub(super) use days::ones;
-pub(super) use unit::WEEKDAYS;
+pub(super) use days::{Days, ones};
+pub(super) use unit::{MONTHS, WEEKDAYS};
 
 /// What a cron expression means where cron programs disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -53,6 +52,15 @@ pub(crate) struct Matcher {
     first: TimeOfDay,
 }
 
+/// The fields of an expression, to be put into words.
+pub(super) struct Parts<'a> {
+    pub second: u64,
+    pub minute: u64,
+    pub hour: u64,
+    pub month: u64,
+    pub days: &'a Days,
+}
+
 impl Cron {
     /// The expression as it was written.
     #[must_use]
@@ -68,6 +76,11 @@ impl Cron {
 
     pub(crate) fn repeats(&self) -> Repeats {
         self.repeats
+    }
+
+    pub(super) fn parts(&self) -> Parts<'_> {
+        let Matcher { second, minute, hour, month, ref days, .. } = self.matcher;
+        Parts { second, minute, hour, month, days }
     }
 
     /// The first match at `from` or after it.

@@ -2,6 +2,7 @@
 
 use super::super::BadSchedule;
 use super::super::rule::Repeats;
+use super::super::text::check_length;
 use super::super::wall::{Date, TimeOfDay, Wall};
 use super::days::{Days, ones};
 use super::field::{Values, Written};
@@ -30,6 +31,7 @@ impl Cron {
     /// ranges that run backwards, steps of 0 or longer than their range, names of fewer than three letters, dates
     /// that never come. The complaint names the field and the column.
     pub fn parse(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
+        check_length(text)?;
         let lead = text.len() - text.trim_start().len();
         let text = text.trim();
         if text.starts_with('@') {

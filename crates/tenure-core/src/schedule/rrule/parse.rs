@@ -1,0 +1,234 @@
+//! From the text of a rule to a rule.
+
+use super::super::text::check_length;
+use super::super::wall::{Date, TimeOfDay, Wall, digits};
+use super::super::{BadSchedule, Zone};
+use super::part::{Part, days, times, weekday};
+use super::{Rrule, Unit};
+use crate::{Timestamp, limits};
+
+const FREQUENCIES: [(&str, Unit); 7] = [
+    ("SECONDLY", Unit::Second),
+    ("MINUTELY", Unit::Minute),
+    ("HOURLY", Unit::Hour),
+    ("DAILY", Unit::Day),
+    ("WEEKLY", Unit::Week),
+    ("MONTHLY", Unit::Month),
+    ("YEARLY", Unit::Year),
+];
+
+/// A start, and whether its text names a zone.
+type Start = (Wall, Option<Zone>);
+
+impl Rrule {
+    /// Reads `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`, on one line or two. A zone named by `TZID`, or by
+    /// a `Z` behind the start, comes beside it.
+    ///
+    /// # Errors
+    /// Refuses what is no rule, and by name what is not supported.
+    pub fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+        check_length(text)?;
+        let upper = text.to_ascii_uppercase();
+        let mut start: Option<Start> = None;
+        let mut rule = None;
+        let mut offset = 0;
+        for line in text.split([' ', '\t', '\r', '\n']) {
+            let upper = &upper[offset..offset + line.len()];
+            if upper.starts_with("DTSTART") {
+                start = Some(start_of(line).map_err(|bad| bad.moved(offset))?);
+            } else if let Some(name) =
+                ["EXDATE", "RDATE", "EXRULE"].iter().find(|name| upper.starts_with(*name))
+            {
+                let wrong = BadSchedule::new(name, format_args!("{name} is not supported")).at(offset);
+                return Err(wrong.instead("days to leave out belong into the schedule's calendar"));
+            } else if let Some(parts) =
+                upper.strip_prefix("RRULE:").or(upper.starts_with("FREQ=").then_some(upper))
+            {
+                let parts = read_parts(parts, offset + line.len() - parts.len())?;
+                if rule.replace(parts).is_some() {
+                    return Err(BadSchedule::new("rrule", "there is more than one rule").at(offset));
+                }
+            } else if !line.is_empty() {
+                let shown = crate::invalid::cut(line, 32);
+                return Err(
+                    BadSchedule::new("rrule", format_args!("{shown:?} is no part of a rule")).at(offset)
+                );
+            }
+            offset += line.len() + 1;
+        }
+        let Some(parts) = rule else {
+            return Err(BadSchedule::new("rrule", "there is no rule").instead("write RRULE:FREQ=DAILY"));
+        };
+        let Some((start, zone)) = start else {
+            let wrong = BadSchedule::new("DTSTART", "a rule counts from its start, and there is none");
+            return Err(wrong.instead("write DTSTART:20260105T093000 before it"));
+        };
+        Ok((Self::of(start, &parts)?, zone))
+    }
+
+    fn of(start: Wall, parts: &[Part<'_>]) -> Result<Self, BadSchedule> {
+        let get = |name: &str| parts.iter().find(|part| part.name == name).copied();
+        let Some(freq) = get("FREQ") else {
+            return Err(BadSchedule::new("FREQ", "it is missing").instead("write FREQ=DAILY"));
+        };
+        let Some((_, unit)) = FREQUENCIES.iter().copied().find(|(name, _)| *name == freq.value) else {
+            return Err(freq
+                .refuse(format_args!("`{}` is no frequency", freq.value))
+                .instead("write SECONDLY to YEARLY"));
+        };
+        refuse_misplaced(unit, &get)?;
+        let rule: Vec<String> = parts.iter().map(|part| format!("{}={}", part.name, part.value)).collect();
+        let compact = start.to_string().replace(['-', ':'], "");
+        let mut this = Self {
+            text: format!("DTSTART:{compact} RRULE:{}", rule.join(";")).into(),
+            start,
+            unit,
+            interval: get("INTERVAL").map_or(Ok(1), |part| part.number(limits::RRULE_INTERVAL))?.into(),
+            week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
+            days: days(start, unit, &get)?,
+            times: times(start, unit, &get)?,
+            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
+            last: None,
+            until: None,
+        };
+        if let Some(part) = get("UNTIL") {
+            this.end_at(&part)?;
+        }
+        if this.next(start).is_none() {
+            return Err(BadSchedule::new("rrule", "it never comes"));
+        }
+        if let Some(part) = get("COUNT") {
+            this.end_after(part.number(limits::RRULE_COUNT)?);
+        }
+        Ok(this)
+    }
+
+    fn end_at(&mut self, part: &Part<'_>) -> Result<(), BadSchedule> {
+        let value = part.value;
+        let refuse =
+            || part.refuse(format_args!("`{value}` is no end")).instead("write 20261231T235959Z or 20261231");
+        if let Some(utc) = value.strip_suffix('Z') {
+            let wall = wall(utc).ok_or_else(refuse)?;
+            let micros = wall.0.checked_mul(1_000_000).ok_or_else(refuse)?;
+            self.until = Some(Timestamp::from_micros(micros).map_err(|_| refuse())?);
+        } else {
+            let day =
+                || date(value).map(|date| Wall(Wall::new(date, TimeOfDay::MIDNIGHT).next_midnight().0 - 1));
+            self.last = Some(wall(value).or_else(day).ok_or_else(refuse)?);
+        }
+        Ok(())
+    }
+
+    /// So many slots are all. Their last is looked for once, here.
+    fn end_after(&mut self, count: u32) {
+        let mut slot = None;
+        for _ in 0..count {
+            let from = slot.map_or(self.start, |Wall(second)| Wall(second + 1));
+            match self.next(from) {
+                Some(next) => slot = Some(next),
+                None => break,
+            }
+        }
+        self.last = slot;
+    }
+}
+
+/// `DTSTART:20260105T093000`, with `;TZID=Europe/Berlin` or a `Z`.
+fn start_of(line: &str) -> Result<Start, BadSchedule> {
+    let refuse = || {
+        let wrong = format_args!("{:?} is no start", crate::invalid::cut(line, 64));
+        BadSchedule::new("DTSTART", wrong).at(0).instead("write DTSTART;TZID=Europe/Berlin:20260105T093000")
+    };
+    let (head, value) = line.rsplit_once(':').ok_or_else(refuse)?;
+    let zone = match head.split_once(';') {
+        None => None,
+        Some((_, parameter)) => {
+            let (name, zone) = parameter.split_once('=').ok_or_else(refuse)?;
+            if !name.eq_ignore_ascii_case("TZID") {
+                return Err(refuse());
+            }
+            Some(Zone::named(zone).map_err(|bad| bad.at(head.len() - zone.len()))?)
+        }
+    };
+    let value = value.to_ascii_uppercase();
+    match value.strip_suffix('Z') {
+        Some(_) if zone.is_some() => Err(refuse()),
+        Some(utc) => Ok((wall(utc).ok_or_else(refuse)?, Some(Zone::utc()))),
+        None => Ok((wall(&value).ok_or_else(refuse)?, zone)),
+    }
+}
+
+/// `FREQ=WEEKLY;BYDAY=MO` in capitals, each name once.
+fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedule> {
+    const KNOWN: [&str; 13] = [
+        "FREQ",
+        "INTERVAL",
+        "COUNT",
+        "UNTIL",
+        "WKST",
+        "BYMONTH",
+        "BYMONTHDAY",
+        "BYYEARDAY",
+        "BYDAY",
+        "BYHOUR",
+        "BYMINUTE",
+        "BYSECOND",
+        "BYSETPOS",
+    ];
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for text in text.split(';') {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let part = Part { name, value, offset };
+        if !KNOWN.contains(&name) {
+            let known = KNOWN.join(", ");
+            let name = crate::invalid::cut(name, 32);
+            let wrong = BadSchedule::new("rrule", format_args!("{name} is not supported")).at(offset);
+            return Err(wrong.instead(format_args!("supported are {known}")));
+        }
+        if parts.iter().any(|known| known.name == name) {
+            return Err(part.refuse("it is there twice"));
+        }
+        parts.push(part);
+        offset += text.len() + 1;
+    }
+    Ok(parts)
+}
+
+/// Refuses what the RFC does not let stand together, where implementations differ or ignore it.
+fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> Result<(), BadSchedule> {
+    let misplaced = [
+        ("BYMONTHDAY", unit == Unit::Week, "does not stand with FREQ=WEEKLY"),
+        (
+            "BYYEARDAY",
+            matches!(unit, Unit::Day | Unit::Week | Unit::Month),
+            "stands with YEARLY, HOURLY and shorter only",
+        ),
+        ("BYSETPOS", unit < Unit::Day, "stands with DAILY and longer only"),
+        ("COUNT", get("UNTIL").is_some(), "does not stand with UNTIL"),
+    ];
+    for (name, is_misplaced, words) in misplaced {
+        if let Some(part) = get(name).filter(|_| is_misplaced) {
+            return Err(part.refuse(words));
+        }
+    }
+    Ok(())
+}
+
+/// `20260105T093000`.
+fn wall(text: &str) -> Option<Wall> {
+    let (day, time) = text.split_once('T')?;
+    if time.len() != 6 || !time.is_ascii() {
+        return None;
+    }
+    let part = |from: usize| digits(time.get(from..from + 2)?);
+    Some(Wall::new(date(day)?, TimeOfDay::new(part(0)?, part(2)?, part(4)?)?))
+}
+
+/// `20260105`.
+fn date(text: &str) -> Option<Date> {
+    if text.len() != 8 || !text.is_ascii() {
+        return None;
+    }
+    let (year, month, day) = (digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?);
+    Date::new(i32::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?)
+}

@@ -1,0 +1,184 @@
+//! What is refused, and with which words.
+
+use tenure_core::schedule::{Bounds, Calendar, Schedule};
+
+use crate::given::{at, parse, refusal};
+
+/// T050, T051: the words name the field and the column, and say what to write.
+#[test]
+fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
+    for (text, words) in [
+        (
+            "0 10-5 * * * *",
+            "minute at column 3: `10-5` runs backwards, and a range does not go past the end; \
+             write `5-10`, or `10-59,0-5`",
+        ),
+        (
+            "0 0 2 * * Mon-Sun",
+            "weekday at column 11: `Mon-Sun` runs backwards, and a range does not go past the end; \
+             write `Mon-Sat,Sun`",
+        ),
+        (
+            "0 0 2 * * Fri-Mon",
+            "weekday at column 11: `Fri-Mon` runs backwards, and a range does not go past the end; \
+             write `Fri-Sat,Sun-Mon`",
+        ),
+        (
+            "0 0 22-2 * * *",
+            "hour at column 5: `22-2` runs backwards, and a range does not go past the end; \
+             write `2-22`, or `22-23,0-2`",
+        ),
+        (
+            "0 */0 * * * *",
+            "minute at column 5: a step of 0 never goes on; write 1 or more, or no step at all",
+        ),
+        (
+            "0 */90 * * * *",
+            "minute at column 5: a step of 90 is longer than the range, so only 0 would match; \
+             write `0`, or `every 90m` for a steady interval",
+        ),
+        (
+            "0 0 5/20 * * *",
+            "hour at column 7: a step of 20 is longer than the range, so only 5 would match; write `5` if that is meant",
+        ),
+        ("0 0 0 * J *", "month at column 9: `J` is too short for a name; write Jan or Jun or Jul"),
+        ("0 0 0 * Ju *", "month at column 9: `Ju` is too short for a name; write Jun or Jul"),
+        ("0 0 0 * * M", "weekday at column 11: `M` is too short for a name; write Mon"),
+        ("0 0 0 * * mondays", "weekday at column 11: \"mondays\" is no weekday; write Monday or Mon"),
+        ("0 0 0 * * J", "weekday at column 11: \"J\" is no weekday"),
+        (
+            "0 0 0 30 2 *",
+            "day at column 7: no such day ever comes in February; in the unix dialect, `L` is the last day of a month",
+        ),
+        (
+            "* * 31 Feb *",
+            "day at column 5: no such day ever comes in February; in the unix dialect, `L` is the last day of a month",
+        ),
+        (
+            "0 0 31 4,6,9,11 *",
+            "day at column 5: no such day ever comes in April, June, September, November; in the unix dialect, `L` is the last day of a month",
+        ),
+        (
+            "0 0 0 * * 7",
+            "weekday at column 11: 7 is not one of 0 to 6; Sunday is 0, and 7 only in the unix dialect",
+        ),
+        ("0 0 0 0 * *", "day at column 7: 0 is not one of 1 to 31"),
+        ("0 0 24 * * *", "hour at column 5: 24 is not one of 0 to 23"),
+        ("60 * * * * *", "second at column 1: 60 is not one of 0 to 59"),
+        (
+            "0 0 2 * * ?",
+            "weekday at column 11: \"?\" is no weekday; `?`, `L`, `W` and `#` are for days and weekdays of the unix dialect",
+        ),
+        (
+            "0 0 2 L * *",
+            "day at column 7: \"L\" is no day; `?`, `L`, `W` and `#` are for days and weekdays of the unix dialect",
+        ),
+        ("H * * * *", "minute at column 1: \"H\" is no minute; to spread timers, give the schedule a jitter"),
+        (
+            "@daily",
+            "cron at column 1: `@daily` belongs to the unix dialect; write `0 0 * * *` or `unix @daily`",
+        ),
+        (
+            "@reboot",
+            "cron at column 1: there is no \"@reboot\"; to run at each start is a setting of the timer, not a schedule",
+        ),
+        ("0 0 0 * * Mon,", "weekday at column 15: an element of the list is empty; remove the comma"),
+        ("0 0 0 * * ,Mon", "weekday at column 11: an element of the list is empty; remove the comma"),
+        ("* 1,2,456 * * *", "hour at column 7: 456 is not one of 0 to 23"),
+        ("* 1/Z * * *", "hour at column 5: \"Z\" is no step; write a number"),
+        ("* 3-l2 * * *", "hour at column 5: \"l2\" is no hour"),
+        ("* -5 * * *", "hour at column 3: a value is missing"),
+        ("* 1-2-3 * * *", "hour at column 5: \"2-3\" is no hour"),
+        ("* *-5 * * *", "hour at column 3: \"*\" is no hour"),
+        ("* +5 * * *", "hour at column 3: \"+5\" is no hour"),
+        (
+            "* * * *",
+            "cron: 4 fields, and there have to be 5 or 6; write [second] minute hour day month weekday",
+        ),
+        (
+            "0 0 0 1 1 * 2026",
+            "cron at column 13: 7 fields, and there have to be 5 or 6; a year is not supported: give the schedule a start and an end",
+        ),
+        ("   * * bad * *", "day at column 8: \"bad\" is no day"),
+        ("ncrontab  * * bad * *", "day at column 15: \"bad\" is no day"),
+        ("* * bad * * in Europe/Berlin", "day at column 5: \"bad\" is no day"),
+        (
+            "* * * * * in Berlin",
+            "zone at column 14: there is no zone \"Berlin\" in the IANA database; did you mean Europe/Berlin?",
+        ),
+        (
+            "CRON_TZ=Mars * * * * *",
+            "zone at column 9: there is no zone \"Mars\" in the IANA database; write a name such as Europe/Berlin or UTC",
+        ),
+        (
+            "every 24:00:00",
+            "interval at column 7: `24:00:00` means 24 days to .NET, not 24 hours; write `1.00:00:00` for 24 hours, `24.00:00:00` for that many days",
+        ),
+        ("every 0s", "interval at column 7: an interval of 0s is too short; one second is the shortest"),
+        ("-00:10:00", "interval at column 1: `-00:10:00` is negative"),
+        ("daily 9:30, 24:00", "daily at column 13: \"24:00\" is no time of day; write 00:00 to 23:59:59"),
+        (
+            "weekly mon-fri 09:30; sam 10:00",
+            "weekday at column 23: \"sam\" is no weekday; write mon, tue, wed, thu, fri, sat or sun",
+        ),
+        (
+            "at 2026-03-29T02:30:00",
+            "at at column 4: \"2026-03-29T02:30:00\" is no instant; write it with its offset, such as 2026-03-29T02:30:00Z",
+        ),
+    ] {
+        assert_eq!(refusal(text), words, "{text}");
+    }
+}
+
+#[test]
+fn no_text_and_any_text_are_refused_without_a_panic() {
+    for text in [
+        "",
+        " ",
+        "soon",
+        "10",
+        "*",
+        "@",
+        "every",
+        "every ",
+        "delay",
+        "at",
+        "at ,",
+        "daily",
+        "weekly",
+        "weekly 09:30",
+        "unix",
+        "in Europe/Berlin",
+        "ø ø ø ø ø",
+        "every ø",
+        "TZ=",
+        "CRON_TZ=UTC",
+    ] {
+        assert!(Schedule::parse(text).is_err(), "{text:?}");
+    }
+    assert!(refusal(&"* ".repeat(5_000)).contains("text of 10000 bytes"));
+    assert!(refusal("soon").contains("such as `0 */5 * * * *`"));
+}
+
+#[test]
+fn bounds_and_calendars_that_leave_nothing_are_refused() {
+    let bounds = |starts_at: &str, ends_at: &str| Bounds {
+        starts_at: Some(at(starts_at)),
+        ends_at: Some(at(ends_at)),
+        most_runs: None,
+    };
+    let daily = parse("0 12 * * *");
+    assert!(daily.clone().within(bounds("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z")).is_err());
+    assert!(daily.clone().within(bounds("2026-01-01T13:00:00Z", "2026-01-02T11:00:00Z")).is_err());
+    assert!(daily.clone().within(bounds("2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z")).is_ok());
+    assert!(daily.clone().within(Bounds { most_runs: Some(0), ..Bounds::default() }).is_err());
+    let week = Calendar::of(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]).unwrap();
+    assert!(daily.clone().except(week.clone()).is_err());
+    assert!(parse("every 10m").except(week.clone()).is_err());
+    assert!(parse("delay 10m").except(week).is_err());
+    assert!(parse("0 0 29 2 *").except(Calendar::of(["02-29"]).unwrap()).is_err());
+    assert!(daily.except(Calendar::of(["02-29"]).unwrap()).is_ok());
+    for wrong in ["2026-02-29", "13-01", "1-1", "someday", ""] {
+        assert!(Calendar::of([wrong]).is_err(), "{wrong}");
+    }
+}

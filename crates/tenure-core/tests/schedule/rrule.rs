@@ -1,0 +1,248 @@
+//! Recurrence rules: the examples that their RFC gives, and what is refused.
+
+use tenure_core::schedule::{Schedule, Zone};
+
+use crate::given::{parse, refusal, slots};
+
+/// The local dates, or times, of the first slots of a rule in New York.
+fn first(start: &str, rule: &str, most: usize, format: &str) -> Vec<String> {
+    let schedule = parse(&format!("DTSTART;TZID=America/New_York:{start} RRULE:{rule}"));
+    assert_eq!(schedule.zone(), &Zone::named("America/New_York").unwrap());
+    let zone = jiff::tz::TimeZoneDatabase::bundled().get("America/New_York").unwrap();
+    slots(&schedule, "1990-01-01T00:00:00Z", most)
+        .into_iter()
+        .map(|slot| {
+            slot.parse::<jiff::Timestamp>().unwrap().to_zoned(zone.clone()).strftime(format).to_string()
+        })
+        .collect()
+}
+
+/// Dates of a row, with a year before the first of each: `1997: 9/2 9/3 1998: 1/1`.
+fn dates(row: &str) -> Vec<String> {
+    let mut year = "";
+    let mut dates = Vec::new();
+    for word in row.split_whitespace() {
+        if let Some(next) = word.strip_suffix(':') {
+            year = next;
+        } else {
+            let (month, day) = word.split_once('/').unwrap();
+            dates.push(format!("{year}-{month:0>2}-{day:0>2} 09:00"));
+        }
+    }
+    dates
+}
+
+const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("19970902", "FREQ=DAILY;COUNT=10", "1997: 9/2 9/3 9/4 9/5 9/6 9/7 9/8 9/9 9/10 9/11"),
+    ("19970902", "FREQ=DAILY;INTERVAL=10;COUNT=5", "1997: 9/2 9/12 9/22 10/2 10/12"),
+    ("19970902", "FREQ=WEEKLY;COUNT=10", "1997: 9/2 9/9 9/16 9/23 9/30 10/7 10/14 10/21 10/28 11/4"),
+    (
+        "19970902",
+        "FREQ=WEEKLY;UNTIL=19971224T000000Z",
+        "1997: 9/2 9/9 9/16 9/23 9/30 10/7 10/14 10/21 10/28 11/4 11/11 11/18 11/25 12/2 12/9 12/16 12/23",
+    ),
+    (
+        "19970901",
+        "FREQ=WEEKLY;INTERVAL=2;UNTIL=19971224T000000Z;WKST=SU;BYDAY=MO,WE,FR",
+        "1997: 9/1 9/3 9/5 9/15 9/17 9/19 9/29 10/1 10/3 10/13 10/15 10/17 10/27 10/29 10/31 11/10 11/12 11/14 \
+         11/24 11/26 11/28 12/8 12/10 12/12 12/22",
+    ),
+    (
+        "19970902",
+        "FREQ=WEEKLY;INTERVAL=2;COUNT=8;WKST=SU;BYDAY=TU,TH",
+        "1997: 9/2 9/4 9/16 9/18 9/30 10/2 10/14 10/16",
+    ),
+    ("19970905", "FREQ=MONTHLY;COUNT=10;BYDAY=1FR", "1997: 9/5 10/3 11/7 12/5 1998: 1/2 2/6 3/6 4/3 5/1 6/5"),
+    (
+        "19970907",
+        "FREQ=MONTHLY;INTERVAL=2;COUNT=10;BYDAY=1SU,-1SU",
+        "1997: 9/7 9/28 11/2 11/30 1998: 1/4 1/25 3/1 3/29 5/3 5/31",
+    ),
+    ("19970922", "FREQ=MONTHLY;COUNT=6;BYDAY=-2MO", "1997: 9/22 10/20 11/17 12/22 1998: 1/19 2/16"),
+    (
+        "19970930",
+        "FREQ=MONTHLY;COUNT=10;BYMONTHDAY=1,-1",
+        "1997: 9/30 10/1 10/31 11/1 11/30 12/1 12/31 1998: 1/1 1/31 2/1",
+    ),
+    (
+        "19970910",
+        "FREQ=MONTHLY;INTERVAL=18;COUNT=10;BYMONTHDAY=10,11,12,13,14,15",
+        "1997: 9/10 9/11 9/12 9/13 9/14 9/15 1999: 3/10 3/11 3/12 3/13",
+    ),
+    ("19970610", "FREQ=YEARLY;COUNT=6;BYMONTH=6,7", "1997: 6/10 7/10 1998: 6/10 7/10 1999: 6/10 7/10"),
+    (
+        "19970310",
+        "FREQ=YEARLY;INTERVAL=2;COUNT=10;BYMONTH=1,2,3",
+        "1997: 3/10 1999: 1/10 2/10 3/10 2001: 1/10 2/10 3/10 2003: 1/10 2/10 3/10",
+    ),
+    (
+        "19970101",
+        "FREQ=YEARLY;INTERVAL=3;COUNT=10;BYYEARDAY=1,100,200",
+        "1997: 1/1 4/10 7/19 2000: 1/1 4/9 7/18 2003: 1/1 4/10 7/19 2006: 1/1",
+    ),
+    ("19970904", "FREQ=MONTHLY;COUNT=3;BYDAY=TU,WE,TH;BYSETPOS=3", "1997: 9/4 10/7 11/6"),
+    ("19970805", "FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=MO", "1997: 8/5 8/10 8/19 8/24"),
+    ("19970805", "FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=SU", "1997: 8/5 8/17 8/19 8/31"),
+    ("20070115", "FREQ=MONTHLY;BYMONTHDAY=15,30;COUNT=5", "2007: 1/15 1/30 2/15 3/15 3/30"),
+    ("19970902", "FREQ=DAILY;UNTIL=19970905", "1997: 9/2 9/3 9/4 9/5"),
+    ("19970902", "FREQ=DAILY;UNTIL=19970905T090000", "1997: 9/2 9/3 9/4 9/5"),
+    ("19970902", "FREQ=DAILY;UNTIL=19970905T085959", "1997: 9/2 9/3 9/4"),
+];
+
+/// Rules that go on for ever, with the beginning of what they give.
+const ENDLESS: &[(&str, &str, &str)] = &[
+    ("19970902", "FREQ=DAILY;INTERVAL=2", "1997: 9/2 9/4 9/6 9/8 9/10"),
+    ("19970902", "FREQ=WEEKLY;INTERVAL=2;WKST=SU", "1997: 9/2 9/16 9/30 10/14 10/28 11/11 11/25 12/9 12/23"),
+    ("19970928", "FREQ=MONTHLY;BYMONTHDAY=-3", "1997: 9/28 10/29 11/28 12/29 1998: 1/29 2/26"),
+    (
+        "19970902",
+        "FREQ=MONTHLY;INTERVAL=2;BYDAY=TU",
+        "1997: 9/2 9/9 9/16 9/23 9/30 11/4 11/11 11/18 11/25 1998: 1/6 1/13 1/20 1/27 3/3",
+    ),
+    ("19970519", "FREQ=YEARLY;BYDAY=20MO", "1997: 5/19 1998: 5/18 1999: 5/17"),
+    ("19970313", "FREQ=YEARLY;BYMONTH=3;BYDAY=TH", "1997: 3/13 3/20 3/27 1998: 3/5 3/12 3/19 3/26 1999: 3/4"),
+    ("19970902", "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13", "1998: 2/13 3/13 11/13 1999: 8/13 2000: 10/13"),
+    (
+        "19970913",
+        "FREQ=MONTHLY;BYDAY=SA;BYMONTHDAY=7,8,9,10,11,12,13",
+        "1997: 9/13 10/11 11/8 12/13 1998: 1/10 2/7 3/7",
+    ),
+    (
+        "19961105",
+        "FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8",
+        "1996: 11/5 2000: 11/7 2004: 11/2",
+    ),
+    (
+        "19970929",
+        "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-2",
+        "1997: 9/29 10/30 11/27 12/30 1998: 1/29 2/26 3/30",
+    ),
+    ("20240229", "FREQ=YEARLY", "2024: 2/29 2028: 2/29 2032: 2/29"),
+    ("20260131", "FREQ=MONTHLY", "2026: 1/31 3/31 5/31 7/31"),
+    ("20260105", "FREQ=YEARLY;BYYEARDAY=-1", "2026: 12/31 2027: 12/31"),
+];
+
+#[test]
+fn the_examples_of_the_rfc_hold() {
+    for (start, rule, expected) in EXAMPLES {
+        let expected = dates(expected);
+        assert_eq!(first(&format!("{start}T090000"), rule, 1_000, "%F %H:%M"), expected, "{rule}");
+    }
+    for (start, rule, expected) in ENDLESS {
+        let expected = dates(expected);
+        assert_eq!(first(&format!("{start}T090000"), rule, expected.len(), "%F %H:%M"), expected, "{rule}");
+    }
+}
+
+#[test]
+fn long_examples_of_the_rfc_have_as_many_slots() {
+    let number = |start: &str, rule: &str| first(start, rule, 10_000, "%F").len();
+    assert_eq!(number("19970902T090000", "FREQ=DAILY;UNTIL=19971224T000000Z"), 113);
+    let january = "FREQ=YEARLY;UNTIL=20000131T140000Z;BYMONTH=1;BYDAY=SU,MO,TU,WE,TH,FR,SA";
+    assert_eq!(number("19980101T090000", january), 93);
+    assert_eq!(number("19980101T090000", "FREQ=DAILY;UNTIL=20000131T140000Z;BYMONTH=1"), 93);
+    assert_eq!(number("19970902T090000", "FREQ=DAILY;COUNT=10000"), 10_000);
+}
+
+#[test]
+fn units_shorter_than_a_day() {
+    let times = |rule: &str, most| first("19970902T090000", rule, most, "%d %H:%M:%S").join(", ");
+    assert_eq!(times("FREQ=HOURLY;INTERVAL=3;UNTIL=19970902T170000Z", 9), "02 09:00:00, 02 12:00:00");
+    assert_eq!(
+        times("FREQ=MINUTELY;INTERVAL=15;COUNT=6", 9),
+        "02 09:00:00, 02 09:15:00, 02 09:30:00, 02 09:45:00, 02 10:00:00, 02 10:15:00"
+    );
+    assert_eq!(
+        times("FREQ=MINUTELY;INTERVAL=90;COUNT=4", 9),
+        "02 09:00:00, 02 10:30:00, 02 12:00:00, 02 13:30:00"
+    );
+    assert_eq!(times("FREQ=SECONDLY;INTERVAL=40;BYSECOND=0,20", 3), "02 09:00:00, 02 09:01:20, 02 09:02:00");
+    assert_eq!(
+        times("FREQ=HOURLY;INTERVAL=7;BYMINUTE=0,30;BYDAY=WE", 4),
+        "03 06:00:00, 03 06:30:00, 03 13:00:00, 03 13:30:00"
+    );
+    let by_hour = "BYHOUR=9,10,11,12,13,14,15,16";
+    let daily = first("19970902T090000", &format!("FREQ=DAILY;{by_hour};BYMINUTE=0,20,40"), 60, "%d %H:%M");
+    let minutely = first("19970902T090000", &format!("FREQ=MINUTELY;INTERVAL=20;{by_hour}"), 60, "%d %H:%M");
+    assert_eq!(daily, minutely);
+    assert_eq!(daily[23..25], ["02 16:40", "03 09:00"]);
+}
+
+/// T052: the rule for clock changes goes by the frequency.
+#[test]
+fn an_hourly_rule_fires_twice_in_an_hour_that_comes_twice_and_a_daily_one_once() {
+    let hourly = first("20261101T003000", "FREQ=HOURLY", 4, "%H:%M%z");
+    assert_eq!(hourly, ["00:30-0400", "01:30-0400", "01:30-0500", "02:30-0500"]);
+    let daily = first("20261031T013000", "FREQ=DAILY", 3, "%d %H:%M%z");
+    assert_eq!(daily, ["31 01:30-0400", "01 01:30-0400", "02 01:30-0500"]);
+    let gap = first("20260307T023000", "FREQ=DAILY", 3, "%d %H:%M%z");
+    assert_eq!(gap, ["07 02:30-0500", "08 03:30-0400", "09 02:30-0400"]);
+}
+
+#[test]
+fn what_is_not_supported_is_refused_by_name_and_column() {
+    let start = "DTSTART:20260105T093000 ";
+    for (rule, words) in [
+        ("RRULE:FREQ=YEARLY;BYWEEKNO=20", "rrule at column 43: BYWEEKNO is not supported"),
+        ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
+        (
+            "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
+            "EXDATE at column 43: EXDATE is not supported; days to leave out",
+        ),
+        (
+            "RRULE:FREQ=FORTNIGHTLY",
+            "FREQ at column 31: `FORTNIGHTLY` is no frequency; write SECONDLY to YEARLY",
+        ),
+        ("RRULE:FREQ=DAILY;FREQ=DAILY", "FREQ at column 42: it is there twice"),
+        ("RRULE:INTERVAL=2", "FREQ: it is missing"),
+        ("RRULE:FREQ=DAILY;INTERVAL=0", "INTERVAL at column 42: `0` is not one of 1 to 100000"),
+        ("RRULE:FREQ=DAILY;COUNT=20000", "COUNT at column 42: `20000` is not one of 1 to 10000"),
+        ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101", "COUNT at column 42: does not stand with UNTIL"),
+        ("RRULE:FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY at column 43: does not stand with FREQ=WEEKLY"),
+        ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY at column 43: `2MO` counts weekdays"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=6MO", "BYDAY at column 44: `6` is not one of 1 to 5 or -1 to -5"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY at column 44: `XX` is no weekday; write MO"),
+        (
+            "RRULE:FREQ=MONTHLY;BYMONTHDAY=0",
+            "BYMONTHDAY at column 44: `0` is not one of 1 to 31 or -1 to -31",
+        ),
+        ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: stands with DAILY and longer only"),
+        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is not one of 0 to 23"),
+        (
+            "RRULE:FREQ=DAILY;UNTIL=soon",
+            "UNTIL at column 42: `SOON` is no end; write 20261231T235959Z or 20261231",
+        ),
+        ("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "rrule: it never comes"),
+        ("RRULE:FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30", "rrule: it never comes"),
+        (
+            "RRULE:FREQ=DAILY;UNTIL=20250101T000000Z",
+            "schedule: with this calendar and these bounds it never fires",
+        ),
+        ("RRULE:FREQ=DAILY RRULE:FREQ=DAILY", "rrule at column 42: there is more than one rule"),
+        ("", "rrule: there is no rule; write RRULE:FREQ=DAILY"),
+        ("nonsense", "rrule at column 25: \"nonsense\" is no part of a rule"),
+    ] {
+        let found = refusal(&format!("{start}{rule}"));
+        assert!(found.starts_with(words), "{rule}: {found}");
+    }
+    assert!(refusal("RRULE:FREQ=DAILY").starts_with("DTSTART: a rule counts from its start"));
+    assert!(refusal("DTSTART:20260230T000000 RRULE:FREQ=DAILY").starts_with("DTSTART at column 1"));
+    assert!(refusal("DTSTART;TZID=Mars:20260101T000000 RRULE:FREQ=DAILY").starts_with("zone at column 14"));
+    let two_zones = "DTSTART;TZID=Europe/Berlin:20260101T000000 RRULE:FREQ=DAILY in Europe/Paris";
+    assert_eq!(refusal(two_zones), "zone: the rule is in Europe/Berlin, the schedule in Europe/Paris");
+}
+
+#[test]
+fn a_rule_is_printed_without_its_zone_and_read_again() {
+    let text = "dtstart;tzid=Europe/Berlin:20260105T093000\r\nrrule:freq=weekly;byday=mo,we";
+    let schedule = parse(text);
+    assert_eq!(
+        schedule.to_string(),
+        "DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO,WE in Europe/Berlin"
+    );
+    assert_eq!(parse(&schedule.to_string()), schedule);
+    let json = serde_json::to_string(&schedule).unwrap();
+    assert_eq!(serde_json::from_str::<Schedule>(&json).unwrap(), schedule);
+    let in_json = r#"{"rrule": "DTSTART;TZID=Europe/Berlin:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO,WE"}"#;
+    assert_eq!(serde_json::from_str::<Schedule>(in_json).unwrap(), schedule);
+}
