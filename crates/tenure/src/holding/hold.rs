@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tenure_core::{Holder, LeaseId, LeaseName, LeaseRefusal, Ttl};
+use tenure_core::{Holder, Invalid, LeaseId, LeaseName, LeaseRefusal, Ttl};
 use tenure_store::Fault;
 
 use super::book::Ask;
@@ -36,10 +36,10 @@ pub struct Hold<'a> {
 }
 
 impl<'a> Hold<'a> {
-    pub(super) fn new(tenure: &'a Tenure, name: &str) -> Self {
+    pub(super) fn new(tenure: &'a Tenure, name: Result<LeaseName, Invalid>) -> Self {
         Self {
             tenure,
-            name: LeaseName::new(name).map_err(Error::from),
+            name: name.map_err(Error::from),
             ttl: Ok(Ttl::For(TTL)),
             id: None,
             by: tenure.holder(),

@@ -7,6 +7,7 @@ use tenure_store::{Fault, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk,
 
 use super::held::Held;
 use super::hold::Hold;
+use super::own_names::check_is_users;
 use super::past;
 use super::tally::LeaseTally;
 use crate::{Error, Tenure};
@@ -36,8 +37,17 @@ impl<'a> Leases<'a> {
     /// held.release().await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// Names that begin with `singleton/`, `reservation/` or `writer/` are those of services: they can be
+    /// looked at and broken, but held only by what they belong to.
     pub fn hold(&self, name: &str) -> Hold<'a> {
-        Hold::new(self.tenure, name)
+        let users = LeaseName::new(name).and_then(|lease| check_is_users("lease name", name).map(|()| lease));
+        Hold::new(self.tenure, users)
+    }
+
+    /// Takes a lease by a name that Tenure itself gives.
+    pub(crate) fn hold_own(&self, name: &LeaseName) -> Hold<'a> {
+        Hold::new(self.tenure, Ok(name.clone()))
     }
 
     /// Takes a lease if it can be had now; `None` if somebody else has it.

@@ -9,6 +9,7 @@ use tenure_core::{Holding, LeaseName, LeaseRefusal};
 use tenure_store::LeaseInfo;
 
 use super::reservation::{Reservation, Slip};
+use crate::holding::RESERVATION;
 use crate::{Error, Tenure};
 
 /// How many of the last reservers of a job are told.
@@ -71,7 +72,7 @@ impl Reservations {
         period: Duration,
     ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
         let lease = self.lease(job)?;
-        let hold = self.tenure.leases().hold(lease.as_str()).ttl(period).who(&self.who);
+        let hold = self.tenure.leases().hold_own(&lease).ttl(period).who(&self.who);
         let held = match hold.try_now().await? {
             Ok(held) => held,
             Err(refusal) => return Ok(Err(refusal)),
@@ -139,7 +140,7 @@ impl Reservations {
 /// The lease of a job. An app id has no slash in it, so no two jobs have the same.
 pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, tenure_core::Invalid> {
     LeaseName::in_field("job", job)?;
-    LeaseName::in_field("job", &format!("reservation/{app}/{job}"))
+    LeaseName::in_field("job", &format!("{RESERVATION}{app}/{job}"))
 }
 
 impl fmt::Debug for Reservations {

@@ -142,11 +142,16 @@ impl<App: Send + Sync + 'static> Roster<App> {
             let terms = Terms {
                 retry: Some(self.retry.clone()),
                 retention: Retention::always(Keep::For(self.keep)),
-                limit: self.line(app, role)?,
                 ..Terms::default()
             };
             let draft = Draft::raw(&self.kind(role), &json!({ "occurrence": occurrence }));
-            drafts.push(draft.queue(&queue).terms(terms).id(id_of(&queue, role, occurrence)));
+            drafts.push(
+                draft
+                    .queue(&queue)
+                    .terms(terms)
+                    .line(self.line(app, role)?)
+                    .id(id_of(&queue, role, occurrence)),
+            );
         }
         self.tenure.enqueue_all(drafts).await
     }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use tenure_core::{AppId, Invalid, LeaseName};
 
+use crate::holding::SINGLETON;
+
 /// When a singleton's lease is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -81,7 +83,7 @@ fn stored(app: &AppId, scope: &Scope, mode: Mode) -> Result<String, Invalid> {
         (Scope::Host { .. }, Mode::Listener) => {
             Err(Invalid::new("singleton", "a listener of a host scope", "a listener of a function"))
         }
-        (Scope::Host { name }, Mode::Function) => Ok(format!("singleton/{app}/host/{}", escaped(name))),
+        (Scope::Host { name }, Mode::Function) => Ok(format!("{SINGLETON}{app}/host/{}", escaped(name))),
         (Scope::Function { function, part }, mode) => {
             let kind = match mode {
                 Mode::Function => "function",
@@ -89,7 +91,7 @@ fn stored(app: &AppId, scope: &Scope, mode: Mode) -> Result<String, Invalid> {
             };
             let function = escaped(function);
             let part = if part.is_empty() { String::new() } else { format!("/{}", escaped(part)) };
-            Ok(format!("singleton/{app}/{kind}/{function}{part}"))
+            Ok(format!("{SINGLETON}{app}/{kind}/{function}{part}"))
         }
     }
 }

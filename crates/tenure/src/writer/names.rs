@@ -2,6 +2,8 @@
 
 use tenure_core::{AppId, Invalid, Kind, LeaseName, QueueName};
 
+use crate::holding::WRITER;
+
 /// The names of one writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Names {
@@ -24,7 +26,7 @@ impl Names {
         Ok(Self {
             queue: QueueName::new(&name).map_err(in_field)?,
             kind: Kind::new(&name).map_err(in_field)?,
-            lease: LeaseName::in_field("writer", &format!("writer/{app}/{writer}"))?,
+            lease: LeaseName::in_field("writer", &format!("{WRITER}{app}/{writer}"))?,
         })
     }
 }

@@ -118,7 +118,7 @@ async fn of_one_scope_one_attempt_runs_at_a_time() {
 async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let held = tenure.leases().hold(SEVEN).await.unwrap();
+    let held = fleet.occupy(SEVEN, "another").await;
     let waits = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let others: Vec<_> = {
         let mut others = Vec::new();
@@ -145,7 +145,7 @@ async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
     let lines = tenure.jobs().logs(waits, (0, 0), 100).await.unwrap();
     assert!(lines[0].text.contains(SEVEN) && lines[0].text.contains("it is held by"), "{lines:?}");
 
-    held.release().await.unwrap();
+    held.release().await;
     fleet.until("it is done", async || state(&tenure, waits, &fleet).await == StateName::Succeeded).await;
     let job = tenure.jobs().get(waits).await.unwrap();
     assert_eq!((job.attempt, job.failure), (1, None));
@@ -157,11 +157,11 @@ async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
 async fn a_job_that_waits_in_its_slot_goes_on_as_soon_as_the_lease_is_free() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let held = tenure.leases().hold(SEVEN).await.unwrap();
+    let held = fleet.occupy(SEVEN, "another").await;
     tenure.enqueue_draft(plain(7)).await.unwrap();
     let instance = fleet.start(1, Arc::clone(&seen), charging).await;
     fleet.pass(SECOND * 2).await;
-    held.release().await.unwrap();
+    held.release().await;
     let waited = fleet.until("it runs", async || seen.begun.load(Ordering::SeqCst) == 1).await;
     assert!(waited <= SECOND / 2, "{waited:?}");
     instance.stop().await.1.unwrap();
@@ -194,7 +194,7 @@ async fn waiting_for_a_lease_ends_when_the_job_is_cancelled_or_the_host_stops() 
             .finish_within(SECOND)
             .singleton_options(SingletonOptions { lock_acquisition_timeout, ..SingletonOptions::default() })
     };
-    let _held = tenure.leases().hold(SEVEN).await.unwrap();
+    let _held = fleet.occupy(SEVEN, "another").await;
     let cancelled = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let left = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let instance = fleet.start(1, Arc::clone(&seen), patient).await;
@@ -216,7 +216,7 @@ async fn waiting_for_a_lease_ends_when_the_job_is_cancelled_or_the_host_stops() 
 async fn a_wait_that_is_bounded_fails_the_attempt_when_its_time_is_over() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let _held = tenure.leases().hold(SEVEN).who("the operator").await.unwrap();
+    let _held = fleet.occupy(SEVEN, "the operator").await;
     let id = tenure.enqueue_draft(plain(7).attempts(1)).await.unwrap().id();
     let bounded = |worker: Worker<App>| {
         let lock_acquisition_timeout = Some(SECOND * 20);
