@@ -423,7 +423,7 @@ async fn mistakes_are_told_when_it_ticks_and_when_it_runs() {
     let nameless = short(nameless, "a");
     assert!(matches!(nameless.tick("tonight").await, Err(Error::NoApp { .. })));
     let error = nameless.run(std::future::pending::<()>()).await.unwrap_err();
-    assert!(matches!(&error, Error::NoApp { what } if what == "roster nightly"), "{error}");
+    assert!(matches!(&error, Error::NoApp { what, .. } if what == "roster nightly"), "{error}");
 
     let fleet = fleet();
     let (tenure, _) = fleet.handle(1).await;

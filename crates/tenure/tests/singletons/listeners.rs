@@ -290,7 +290,7 @@ async fn a_singleton_without_an_app_id_is_a_start_up_error() {
     let rig = memory();
     let worker = Worker::new(&rig.tenure, App::default()).singleton("compactor", compact);
     let error = worker.run(std::future::pending::<()>()).await.unwrap_err();
-    assert!(matches!(&error, Error::NoApp { what } if what == "singleton compactor"), "{error}");
+    assert!(matches!(&error, Error::NoApp { what, .. } if what == "singleton compactor"), "{error}");
     assert!(error.to_string().contains("OpenOptions::new().app"), "{error}");
     let error = rig.tenure.singletons().list(None, 1).await.unwrap_err();
     assert!(matches!(error, Error::NoApp { .. }), "{error}");
