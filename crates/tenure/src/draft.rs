@@ -186,8 +186,9 @@ impl Draft {
         if let Some(only) = self.only {
             terms.unique = Some(only.of(&job)?);
         }
-        if let (Some(singleton), Some(app), None) = (&self.singleton, app, &terms.limit) {
-            terms.limit = line_of(singleton, app, &job)?;
+        if let Some(singleton) = &self.singleton {
+            let line = line_of(singleton, app, &job)?;
+            terms.limit = terms.limit.or(line);
         }
         if !terms.are_default() {
             job.terms = Arc::new(terms);

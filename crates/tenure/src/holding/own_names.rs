@@ -12,9 +12,9 @@ pub(crate) const WRITER: &str = "writer/";
 
 /// Under which prefix whose names are, and how to have one of them.
 const OWN: [(&str, &str, &str); 3] = [
-    (SINGLETON, "singletons", "Worker::singleton or Job::singleton"),
-    (RESERVATION, "reserved jobs and roles", "Tenure::reservations or a Roster"),
-    (WRITER, "writers", "Worker::writer, and Tenure::writer to send"),
+    (SINGLETON, "singletons", "what runs once is said with Worker::singleton or Job::singleton"),
+    (RESERVATION, "reserved jobs", "a job is reserved with Tenure::reservations, a role taken with a Roster"),
+    (WRITER, "writers", "a writer is said with Worker::writer and sent to with Tenure::writer"),
 ];
 /// More of a name than this is not repeated in a message.
 const SHOWN_CHARS: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn check_is_users(field: &str, name: &str) -> Result<(), Invalid> {
     let shown: String = name.chars().take(SHOWN_CHARS).collect();
     Err(Invalid::new(
         field,
-        format_args!("{shown:?}, and names under {prefix:?} are those of {whose}"),
-        format_args!("a name that does not begin with {prefix:?}; use {instead} to have one that does"),
+        format_args!("{shown:?}, and what begins with {prefix:?} belongs to {whose}"),
+        format_args!("a name that begins otherwise; {instead}"),
     ))
 }

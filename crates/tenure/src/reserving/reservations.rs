@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tenure_core::{Holding, LeaseName, LeaseRefusal};
+use tenure_core::{Holding, Invalid, LeaseName, LeaseRefusal, Ttl, limits};
 use tenure_store::LeaseInfo;
 
 use super::reservation::{Reservation, Slip};
@@ -72,6 +72,7 @@ impl Reservations {
         period: Duration,
     ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
         let lease = self.lease(job)?;
+        check_period(period)?;
         let hold = self.tenure.leases().hold_own(&lease).ttl(period).who(&self.who);
         let held = match hold.try_now().await? {
             Ok(held) => held,
@@ -137,9 +138,19 @@ impl Reservations {
     }
 }
 
+/// For how long a job is reserved at a time.
+pub(super) fn check_period(period: Duration) -> Result<(), Invalid> {
+    Ttl::new(period).map(drop).map_err(|wrong| Invalid { field: "period".to_owned(), ..wrong })
+}
+
 /// The lease of a job. An app id has no slash in it, so no two jobs have the same.
-pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, tenure_core::Invalid> {
+pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, Invalid> {
     LeaseName::in_field("job", job)?;
+    let room = limits::LEASE_NAME_BYTES.saturating_sub(RESERVATION.len() + app.len() + 1);
+    if job.len() > room {
+        let allowed = format!("1 to {room} bytes: with the app id it is the name of a lease");
+        return Err(Invalid::new("job", format_args!("text of {} bytes", job.len()), allowed));
+    }
     LeaseName::in_field("job", &format!("{RESERVATION}{app}/{job}"))
 }
 

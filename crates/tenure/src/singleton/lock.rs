@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tenure_core::{AppId, Invalid, LeaseName};
+use tenure_core::{AppId, Invalid, LeaseName, limits};
 
 use crate::holding::SINGLETON;
 
@@ -57,6 +57,11 @@ impl Lock {
     /// long for the name of a lease.
     pub fn new(app: AppId, scope: Scope, mode: Mode) -> Result<Self, Invalid> {
         let name = stored(&app, &scope, mode)?;
+        if name.len() > limits::LEASE_NAME_BYTES {
+            let found = format_args!("a name and a scope that come to a lease name of {} bytes", name.len());
+            let allowed = format!("{} bytes, the app id included", limits::LEASE_NAME_BYTES);
+            return Err(Invalid::new("singleton", found, allowed));
+        }
         Ok(Self { name: LeaseName::in_field("singleton", &name)?, alias: printed(&app, &scope, mode) })
     }
 

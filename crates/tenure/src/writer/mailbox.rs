@@ -73,7 +73,7 @@ impl Tenure {
 }
 
 impl Mailbox {
-    /// Holds at most so many messages that are not written, 10,000 if this is not said. Those who send at
+    /// Holds at most so many messages that are not written, at least 1, 10,000 if this is not said. Those who send at
     /// the same time may exceed it together by what each of them sends.
     #[must_use]
     pub fn limit(mut self, most: u64) -> Self {
@@ -174,6 +174,10 @@ impl Mailbox {
     }
 
     async fn has_room(&self, messages: u64) -> Result<Result<(), Full>, Error> {
+        if self.limit == 0 {
+            // Whoever sends would wait for ever.
+            return Err(Invalid::new("mailbox.limit", 0, "1 or more").into());
+        }
         let (depth, limit) = (self.depth().await?, self.limit);
         Ok(if depth.saturating_add(messages) <= limit { Ok(()) } else { Err(Full { depth, limit }) })
     }

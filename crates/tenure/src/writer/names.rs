@@ -1,6 +1,6 @@
 //! What belongs to a writer is named by its app and its own name.
 
-use tenure_core::{AppId, Invalid, Kind, LeaseName, QueueName};
+use tenure_core::{AppId, Invalid, Kind, LeaseName, QueueName, limits};
 
 use crate::holding::WRITER;
 
@@ -23,6 +23,11 @@ impl Names {
             return Err(Invalid::new("writer", "empty text", "a name"));
         }
         let name = format!("writer.{app}.{writer}");
+        let room = limits::NAME_BYTES.saturating_sub(name.len() - writer.len());
+        if writer.len() > room {
+            let found = format!("text of {} bytes", writer.len());
+            return Err(Invalid::new("writer", found, format_args!("1 to {room} bytes beside the app id")));
+        }
         Ok(Self {
             queue: QueueName::new(&name).map_err(in_field)?,
             kind: Kind::new(&name).map_err(in_field)?,

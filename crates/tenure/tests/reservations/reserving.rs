@@ -137,6 +137,8 @@ async fn names_of_jobs_are_refused_or_distinct() {
         assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "job"), "{bad:?}: {error}");
         assert!(!reservations.has(bad));
     }
+    let told = reservations.reserve(&"x".repeat(1020), PERIOD).await.unwrap_err().to_string();
+    assert!(told.contains("text of 1020 bytes") && told.contains("1 to 1006 bytes"), "{told}");
     let good =
         ["report", "Report", "a/b", "a.b", "a b", "æ", "ae", "é", "e\u{301}", "%2F", "a%2Fb", " report"];
     let mut held = Vec::new();
@@ -165,7 +167,8 @@ async fn busy_invalid_unavailable_and_lost_are_told_apart() {
     assert!(matches!(other.reserve("report", PERIOD).await, Ok(Err(LeaseRefusal::Held { .. }))));
     for period in [Duration::ZERO, SECOND / 2, Duration::from_secs(86_401), Duration::MAX] {
         let error = other.reserve("report", period).await.unwrap_err();
-        assert!(matches!(&error, Error::Invalid(wrong) if wrong.allowed.contains("86400")), "{error}");
+        let Error::Invalid(wrong) = &error else { panic!("{error}") };
+        assert!(wrong.field == "period" && wrong.allowed.contains("86400"), "{error}");
     }
     way.down(true);
     let error = in_time(&fleet, other.reserve("stock", PERIOD)).await.unwrap_err();

@@ -14,6 +14,7 @@ use tenure::{
 };
 
 use crate::common::fleet::{Fleet, fleet};
+use crate::common::memory;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// A function's lease.
@@ -289,6 +290,11 @@ async fn a_job_that_does_not_fill_in_the_scope_never_runs() {
     let (tenure, _) = fleet.handle(9).await;
     let refused = tenure.enqueue(Odd {}).await.unwrap_err();
     assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
+    // Neither a limit of its own nor a program without an app id makes them fill it in.
+    let refused = tenure.enqueue(Odd {}).limited("smtp", 1).await.unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
+    let refused = memory().tenure.enqueue(Odd {}).await.unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
 
     let id = tenure.enqueue_draft(Draft::raw("charge", &json!({}))).await.unwrap().id();
     let instance = fleet.start(1, Arc::clone(&seen), charging).await;
@@ -337,4 +343,16 @@ async fn a_lab_runs_singletons() {
     lab.tenure().enqueue(Charge { customer: 7 }).await.unwrap();
     let ran = lab.drain().await.unwrap();
     assert_eq!(ran.iter().map(|ran| ran.state).collect::<Vec<_>>(), [StateName::Succeeded], "{ran:?}");
+}
+
+/// What a worker refuses at its start, a lab refuses as well.
+#[test]
+#[should_panic(expected = "lock_period")]
+fn a_lab_refuses_options_out_of_their_ranges() {
+    let options =
+        SingletonOptions { lock_period: Duration::from_millis(14_999), ..SingletonOptions::default() };
+    let charging = |tenure: &Tenure| {
+        Worker::new(tenure, App::default()).queue("default", 1).job(charge).singleton_options(options)
+    };
+    drop(Lab::new(charging));
 }

@@ -91,3 +91,15 @@ async fn explain_tells_why_a_message_is_not_written() {
     assert_eq!(job.state.name(fleet.clock.now()), StateName::Succeeded);
     writer.stop().await.1.unwrap();
 }
+
+/// Whoever sends to it would wait for ever.
+#[tokio::test]
+async fn a_mailbox_without_any_room_is_a_mistake_and_not_full() {
+    let fleet = fleet();
+    let (tenure, _) = fleet.handle(9).await;
+    let mailbox = mailbox(&tenure).limit(0);
+    let entry = Entry { number: 1 };
+    for error in [mailbox.send(&entry).await.unwrap_err(), mailbox.try_send(&entry).await.unwrap_err()] {
+        assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "mailbox.limit"), "{error}");
+    }
+}
