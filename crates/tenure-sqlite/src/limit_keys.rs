@@ -26,6 +26,9 @@ pub(crate) const GROWN: &str =
 pub(crate) const FIRST_GROWS: &str =
     "SELECT grows FROM limit_key WHERE grows IS NOT NULL ORDER BY grows LIMIT 1";
 
+pub(crate) const BLOCKING: &str =
+    "SELECT id FROM limit_key WHERE blocks = 1 AND id > ?1 ORDER BY id LIMIT ?2 + 0";
+
 /// Lists it, or not, among those that block jobs.
 const LIST: &str = "UPDATE limit_key SET blocks = ?2 WHERE id = ?1";
 
@@ -160,9 +163,12 @@ impl Writing<'_> {
 
     /// Looks at limits in which time has made room; answers at how many.
     pub(crate) fn notice_room(&mut self) -> Result<usize> {
+        let has_grown_less = self.memory.set_back.is_noticed(self.now);
         if !self.memory.keyed.may_grow(self.conn)? {
+            self.memory.set_back.looked_behind(None);
             return Ok(0);
         }
+        let again = if has_grown_less { self.look_again()? } else { 0 };
         let grown = self
             .conn
             .prepare_cached(GROWN)?
@@ -172,7 +178,27 @@ impl Writing<'_> {
             self.touch_limit(*id)?;
             self.settle_keys()?;
         }
-        Ok(grown.len())
+        Ok(grown.len().max(again))
+    }
+
+    /// Looks at limits for which time runs anew, because the clock was put back; answers at how many.
+    fn look_again(&mut self) -> Result<usize> {
+        let behind = self.memory.set_back.behind();
+        let page = [behind, value::bound(limits::SWEEP_ROWS)];
+        let blocking = self
+            .conn
+            .prepare_cached(BLOCKING)?
+            .query_map(page, |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
+        for id in &blocking {
+            if self.limit(*id)?.grows.is_some() {
+                self.touch_limit(*id)?;
+                self.settle_keys()?;
+            }
+        }
+        let last = blocking.last().filter(|_| blocking.len() >= limits::SWEEP_ROWS);
+        self.memory.set_back.looked_behind(last.copied());
+        Ok(blocking.len())
     }
 
     /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for.
@@ -180,7 +206,9 @@ impl Writing<'_> {
         let now = self.now;
         loop {
             let limit = self.touch_limit(id)?;
-            let room = i64::from(limit.meter().room(now));
+            let meter = limit.meter().seen(now);
+            limit.bucket = meter.bucket;
+            let room = i64::from(meter.room(now));
             // Each move sets one lane right.
             match limit.surplus(room) {
                 Some((lane, surplus @ 1..)) => self.push_out(id, lane, surplus)?,

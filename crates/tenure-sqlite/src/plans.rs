@@ -72,6 +72,7 @@ const FOR_KEYS: &[&str] = &[
     chains::FIRST,
     chains::CUT,
     limit_keys::KEEP,
+    limit_keys::BLOCKING,
     limit_line::LEAVE,
     limit_line::CUT,
     limit_line::FIRST_BEHIND,

@@ -15,6 +15,7 @@ impl Rows {
         let at_most = ask.at_most.min(limits::RESERVE_JOBS);
         let mut jobs = Vec::new();
         for want in &ask.wants {
+            self.look_at_queue(want, at_most - jobs.len(), now);
             let mut behind = None;
             for _ in 0..want.at_most.min(at_most - jobs.len()) {
                 // Each grant may take the room that the next would have needed.
@@ -25,6 +26,14 @@ impl Rows {
             }
         }
         Reservation { jobs, next_due: self.next_due(now) }
+    }
+
+    /// Keeps of a queue from which something is wanted how its bucket is seen now.
+    fn look_at_queue(&mut self, want: &Want, at_most: usize, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&want.queue) else { return };
+        if want.at_most.min(at_most) > 0 && !queue.paused {
+            queue.bucket = queue.meter().seen(now).bucket;
+        }
     }
 
     /// The next job of one want: the first of the lines of its kinds.
