@@ -5,7 +5,7 @@
 //! shared under a name that nobody gave.
 
 use md5::{Digest, Md5};
-use tenure_core::{AppId, AppUse, Invalid, limits};
+use tenure_core::{AppId, AppUse, Invalid, check_program, limits};
 use tenure_store::{Fault, Store};
 
 use crate::{Error, Tenure};
@@ -111,15 +111,4 @@ pub(crate) fn this_program() -> Result<String, Invalid> {
     name.map(str::to_owned).ok_or_else(|| {
         Invalid::new("program", "an executable without a name", "a name, given with OpenOptions::program")
     })
-}
-
-fn check_program(program: &str) -> Result<(), Invalid> {
-    let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
-    if program.is_empty() || program.len() > limits::PROGRAM_BYTES {
-        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
-    }
-    if let Some(odd) = program.chars().find(|c| c.is_control()) {
-        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
-    }
-    Ok(())
 }

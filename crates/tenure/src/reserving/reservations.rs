@@ -138,8 +138,7 @@ impl Reservations {
 
 /// The lease of a job. An app id has no slash in it, so no two jobs have the same.
 pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, tenure_core::Invalid> {
-    LeaseName::in_field("job", job)?;
-    LeaseName::in_field("job", &format!("reservation/{app}/{job}"))
+    LeaseName::behind("job", &format!("reservation/{app}/"), job)
 }
 
 impl fmt::Debug for Reservations {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tenure::{Clock, Error, Fault, LeaseRefusal, Loss, OpenOptions, Tenure, What};
+use tenure_core::limits;
 
 use crate::common::fleet::{Fleet, fleet};
 use crate::common::memory;
@@ -137,6 +138,12 @@ async fn names_of_jobs_are_refused_or_distinct() {
         assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "job"), "{bad:?}: {error}");
         assert!(!reservations.has(bad));
     }
+    // What stands before the name in that of its lease is nothing that its user gave.
+    let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
+    let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
+    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
+    assert!(told.starts_with(&counted), "{told}");
+    reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().unwrap().cancel().await.unwrap();
     let good =
         ["report", "Report", "a/b", "a.b", "a b", "æ", "ae", "é", "e\u{301}", "%2F", "a%2Fb", " report"];
     let mut held = Vec::new();
