@@ -78,6 +78,7 @@ const FOR_KEYS: &[&str] = &[
     limit_line::FIRST_BEHIND,
     limit_line::LAST_UP_TO,
     limit_line::NTH_BEHIND,
+    limit_line::COUNT_BETWEEN,
     limit_line::LET_MANY_IN,
     limit_keys::GROWN,
     dependencies::ENDED_IF_AWAITED,

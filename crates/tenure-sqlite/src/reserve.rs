@@ -146,17 +146,21 @@ impl Writing<'_> {
                 })?
                 .collect()
         };
-        let admit = |lane, (_, limit): (Place, Option<i64>)| match limit {
+        let admit = |lane, (place, limit): (Place, Option<i64>)| match limit {
             Some(limit) => {
                 let room = self.limit(limit)?.meter().room(self.now);
-                Ok(taken.take(limit, lane, room))
+                Ok(taken.take(limit, lane, place, room))
             }
             None => Ok(true),
         };
         let stretches = merge(lanes, at_most, read, admit)?;
         for limit in &taken.surplus {
             for (lane, queued) in self.limit(*limit)?.queued() {
-                let surplus = queued - i64::from(taken.of(*limit, lane));
+                // By a clock that was put back, some of those before the last that is taken may not be due.
+                let surplus = match taken.last_of(*limit, lane) {
+                    Some(last) => self.queued_behind(*limit, lane, last)?,
+                    None => queued,
+                };
                 if surplus > 0 {
                     self.push_out(*limit, lane, surplus)?;
                 }
@@ -193,7 +197,7 @@ impl Writing<'_> {
                 let limit: Option<i64> = row.get(9)?;
                 if let Some(limit) = limit {
                     let room = self.limit(limit)?.meter().room(now);
-                    if !taken.take(limit, lane, room) {
+                    if !taken.take(limit, lane, here, room) {
                         self.touch_limit(limit)?;
                         stop = Some(Stop::NoRoom);
                         break;

@@ -54,6 +54,7 @@ mod ledger_pages;
 mod limit;
 mod operation;
 mod ordering;
+mod put_back;
 mod queue_limit;
 mod races;
 mod rate;
@@ -119,6 +120,7 @@ fn all() -> Vec<Test> {
         keyed_races::tests(),
         limit::tests(),
         ordering::tests(),
+        put_back::tests(),
         queue_limit::tests(),
         races::tests(),
         rate::tests(),
