@@ -126,6 +126,18 @@ async fn a_ledger_that_cannot_be_read_keeps_nobody_from_reserving() {
     assert!(reservations.reserve("report", PERIOD).await.unwrap().is_ok());
 }
 
+/// What stands before the name in that of its lease is nothing that its user gave.
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused_with_the_bytes_that_are_left_for_it() {
+    let fleet = fleet();
+    let reservations = two(&fleet).await.0.reservations();
+    let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
+    let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
+    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
+    assert!(told.starts_with(&counted), "{told}");
+    assert!(reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().is_ok());
+}
+
 /// T113: names that are none are refused with the limits; all others are different jobs.
 #[tokio::test]
 async fn names_of_jobs_are_refused_or_distinct() {
@@ -138,12 +150,6 @@ async fn names_of_jobs_are_refused_or_distinct() {
         assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "job"), "{bad:?}: {error}");
         assert!(!reservations.has(bad));
     }
-    // What stands before the name in that of its lease is nothing that its user gave.
-    let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
-    let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
-    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
-    assert!(told.starts_with(&counted), "{told}");
-    reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().unwrap().cancel().await.unwrap();
     let good =
         ["report", "Report", "a/b", "a.b", "a b", "æ", "ae", "é", "e\u{301}", "%2F", "a%2Fb", " report"];
     let mut held = Vec::new();
