@@ -7,7 +7,7 @@
 use rusqlite::{OptionalExtension, Result, Row, params};
 use tenure_core::{Bucket, Key, Limit, LimitKey, limits};
 
-use crate::fault::unreadable;
+use crate::fault::{is_unreadable, unreadable};
 use crate::limit_row::{LimitRow, READ_AHEAD};
 use crate::reserve::Place;
 use crate::value;
@@ -64,6 +64,18 @@ impl Writing<'_> {
             self.learn_limit(FIND_BY_ID, id)?;
         }
         self.memory.keyed.limits.get(id).ok_or_else(|| unreadable(format_args!("limit {id}")))
+    }
+
+    /// The limit, as it is, or why this version cannot read it.
+    pub(crate) fn readable_limit(
+        &mut self,
+        id: i64,
+    ) -> Result<std::result::Result<&LimitRow, rusqlite::Error>> {
+        match self.limit(id) {
+            Ok(limit) => Ok(Ok(limit)),
+            Err(error) if is_unreadable(&error) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The limit, to be changed and looked at before the present step ends.
@@ -175,7 +187,10 @@ impl Writing<'_> {
             .query_map([self.now.as_micros(), value::bound(limits::SWEEP_ROWS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
         for id in &grown {
-            self.touch_limit(*id)?;
+            match self.readable_limit(*id)? {
+                Ok(_) => self.touch_limit(*id).map(drop)?,
+                Err(error) => self.set_limit_aside(*id, &error)?,
+            }
             self.settle_keys()?;
         }
         Ok(grown.len().max(again))
@@ -191,7 +206,7 @@ impl Writing<'_> {
             .query_map(page, |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
         for id in &blocking {
-            if self.limit(*id)?.grows.is_some() {
+            if self.readable_limit(*id)?.is_ok_and(|limit| limit.grows.is_some()) {
                 self.touch_limit(*id)?;
                 self.settle_keys()?;
             }

@@ -63,6 +63,8 @@ enum Stop {
     Unreadable(Place, Error),
     /// A limit has no room for the next job: it has to leave the line.
     NoRoom,
+    /// The limit of the next job cannot be read: nothing behind it can be had.
+    UnreadableLimit,
 }
 
 impl Writing<'_> {
@@ -121,10 +123,13 @@ impl Writing<'_> {
         };
         let mut is_cut_short = false;
         for (lane, length) in stretches {
-            let stop = self.grant_stretch(ask, lane, length, granted)?;
-            is_cut_short |= stop.is_some();
-            if let Some(Stop::Unreadable(place, error)) = stop {
-                self.set_waiting_aside(lane, place, &error)?;
+            match self.grant_stretch(ask, lane, length, granted)? {
+                Some(Stop::Unreadable(place, error)) => {
+                    self.set_waiting_aside(lane, place, &error)?;
+                    is_cut_short = true;
+                }
+                Some(Stop::NoRoom) => is_cut_short = true,
+                Some(Stop::UnreadableLimit) | None => {}
             }
         }
         // A limit of which jobs were granted has less room in all other lanes.
@@ -148,7 +153,8 @@ impl Writing<'_> {
         };
         let admit = |lane, (place, limit): (Place, Option<i64>)| match limit {
             Some(limit) => {
-                let room = self.limit(limit)?.meter().room(self.now);
+                let Ok(limit_row) = self.readable_limit(limit)? else { return Ok(false) };
+                let room = limit_row.meter().room(self.now);
                 Ok(taken.take(limit, lane, place, room))
             }
             None => Ok(true),
@@ -196,7 +202,14 @@ impl Writing<'_> {
                 };
                 let limit: Option<i64> = row.get(9)?;
                 if let Some(limit) = limit {
-                    let room = self.limit(limit)?.meter().room(now);
+                    let room = match self.readable_limit(limit)? {
+                        Ok(limit) => limit.meter().room(now),
+                        Err(error) => {
+                            tracing::error!(limit, %error, "a limit cannot be read and holds up its jobs; update this program");
+                            stop = Some(Stop::UnreadableLimit);
+                            break;
+                        }
+                    };
                     if !taken.take(limit, lane, here, room) {
                         self.touch_limit(limit)?;
                         stop = Some(Stop::NoRoom);
