@@ -46,17 +46,21 @@ async fn senders_exceed_the_limit_at_most_by_what_the_others_of_them_send_meanwh
             tokio::spawn(async move { mailbox.try_send(&Entry { number }).await.unwrap() })
         });
         let sends: Vec<_> = sends.collect();
+        let mut stored = 0;
         for sent in sends {
-            drop(sent.await.unwrap());
+            stored += u64::from(sent.await.unwrap().is_ok());
         }
+        stored
     };
     // One by one there is no room to find twice.
     for number in 0..LIMIT - 1 {
         mailbox.try_send(&Entry { number }).await.unwrap().unwrap();
     }
+    let mut expected = LIMIT - 1;
     for _ in 0..5 {
-        all_at_once().await;
+        expected += all_at_once().await;
         let depth = mailbox.depth().await.unwrap();
+        assert_eq!(depth, expected);
         assert!((LIMIT..LIMIT + SENDERS).contains(&depth), "{depth}");
     }
     let full = mailbox.try_send(&Entry { number: 9 }).await.unwrap().unwrap_err();
