@@ -1,7 +1,7 @@
 //! What holds for jobs that share keys when the clock is put back: what was due is not due any more, and keeps
 //! its place all the same.
 
-use tenure_core::{Block, Due, Head, JobId, Limit, NewJob, Priority, State, StateName, Timestamp};
+use tenure_core::{Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp};
 
 use super::given::{Given, ids, minutes, priority, queue, seconds, want};
 use super::keyed::{key, limited, ordered};
@@ -11,6 +11,7 @@ use crate::Change;
 pub(super) fn tests() -> Vec<Test> {
     vec![
         test(jobs_that_are_not_due_any_more_keep_none_from_the_room_that_is_left),
+        test(what_a_rate_had_brought_it_brings_later_and_nobody_starts_without),
         test(a_queued_job_that_is_changed_stays_in_line_though_it_is_not_due_any_more),
         test(a_job_that_waits_for_its_turn_and_is_changed_waits_on_though_it_is_not_due_any_more),
     ]
@@ -43,6 +44,25 @@ async fn jobs_that_are_not_due_any_more_keep_none_from_the_room_that_is_left(giv
     assert_eq!(given.drain(&["mail"]).await, [[jobs[3]]]);
     given.pass(minutes(60));
     assert_eq!(given.drain(&["mail"]).await, [[urgent]]);
+}
+
+async fn what_a_rate_had_brought_it_brings_later_and_nobody_starts_without(given: Given) {
+    let rate = Limit { most: None, rate: Some(Rate::new(1, minutes(1)).burst(2)) };
+    given.store.set_limit(&key("smtp"), Some(rate)).await.unwrap();
+    let mut jobs = Vec::new();
+    for kind in ["send", "send", "send", "print"] {
+        jobs.push(given.put(long_due(&given, kind)).await);
+    }
+    given.succeed(given.reserve_kind("mail", "print").await).await;
+    given.succeed(given.take("mail").await).await;
+    given.pass(minutes(9));
+    given.tend().await;
+    given.change(jobs[2], Change::Delete).await;
+    assert_eq!(given.state(jobs[1]).await, StateName::Queued);
+    put_back(&given);
+    assert_eq!(given.grab(&["mail"]).await, []);
+    given.pass(minutes(1));
+    assert_eq!(given.drain(&["mail"]).await, [[jobs[1]]]);
 }
 
 async fn changed(given: &Given, id: JobId) {

@@ -118,6 +118,11 @@ impl Limits {
         row.bucket = row.meter().started(1, now).bucket;
     }
 
+    /// Whether a limit lets any more start now.
+    pub fn has_room_now(&self, key: &Key, now: Timestamp) -> bool {
+        self.rows.get(key).is_none_or(|row| row.meter().room(now) > 0)
+    }
+
     /// Whether there is room for a job that joins its line at this place.
     pub fn has_room(&self, job: &Job, place: Place, now: Timestamp) -> bool {
         let Some(row) = job.terms.limit.as_ref().and_then(|limit| self.rows.get(&limit.key)) else {

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use tenure_core::{Reserved, Timestamp, claimable, limits};
+use tenure_core::{Reserved, StateName, Timestamp, claimable, limits};
 
 use super::rows::{Place, Queue, Rows};
 use super::step::Step;
@@ -16,10 +16,14 @@ impl Rows {
         let mut jobs = Vec::new();
         for want in &ask.wants {
             self.look_at_queue(want, at_most - jobs.len(), now);
-            let mut behind = None;
-            for _ in 0..want.at_most.min(at_most - jobs.len()) {
+            let (mut behind, mut left) = (None, want.at_most.min(at_most - jobs.len()));
+            while left > 0 {
                 // Each grant may take the room that the next would have needed.
                 let Some(place) = self.next_of(want, behind, now) else { break };
+                if self.leaves_line(place.seq, now) {
+                    continue;
+                }
+                left -= 1;
                 self.write(place.seq, Step::Granted(ask.holder, now.after(ask.ttl)), now);
                 jobs.extend(self.jobs.get(&place.seq).map(|row| Reserved::granted(row.job.clone())));
                 behind = Some(place);
@@ -34,6 +38,19 @@ impl Rows {
         if want.at_most.min(at_most) > 0 && !queue.paused {
             queue.bucket = queue.meter().seen(now).bucket;
         }
+    }
+
+    /// Whether a queued job leaves its line because its limit has no room for it any more: a clock that was put
+    /// back has a rate bring later what it had brought.
+    fn leaves_line(&mut self, seq: u64, now: Timestamp) -> bool {
+        let Some(limit) = self.jobs.get(&seq).and_then(|row| row.job.terms.limit.clone()) else {
+            return false;
+        };
+        if self.limits.has_room_now(&limit.key, now) {
+            return false;
+        }
+        self.look_at_limit(&limit.key, now);
+        self.jobs.get(&seq).is_some_and(|row| row.counted != StateName::Queued)
     }
 
     /// The next job of one want: the first of the lines of its kinds.
