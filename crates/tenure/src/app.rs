@@ -5,7 +5,7 @@
 //! shared under a name that nobody gave.
 
 use md5::{Digest, Md5};
-use tenure_core::{AppId, AppUse, Invalid, limits};
+use tenure_core::{AppId, AppUse, Invalid, check_program, limits};
 use tenure_store::{Fault, Store};
 
 use crate::{Error, Tenure};
@@ -158,17 +158,6 @@ fn is_version(text: &str) -> bool {
     let mut parts = numbers.split('.');
     let is_number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
     numbers.contains('.') && parts.all(is_number)
-}
-
-pub(crate) fn check_program(program: &str) -> Result<(), Invalid> {
-    let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
-    if program.is_empty() || program.len() > limits::PROGRAM_BYTES {
-        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
-    }
-    if let Some(odd) = program.chars().find(|c| c.is_control()) {
-        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{AppUse, Invalid, limits};
+use tenure_core::{AppUse, Invalid, check_program, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
-use crate::app::{Nameless, check_program, this_program};
+use crate::app::{Nameless, this_program};
 use crate::tender::{Chores, Tender};
 use crate::{Error, Tenure};
 

@@ -38,6 +38,7 @@ mod enqueue;
 mod explain;
 mod generator;
 mod given;
+mod heads;
 mod hints;
 mod histories;
 mod hosts;
@@ -52,8 +53,10 @@ mod leases;
 mod ledger;
 mod ledger_pages;
 mod limit;
+mod limit_said;
 mod operation;
 mod ordering;
+mod put_back;
 mod queue_limit;
 mod races;
 mod rate;
@@ -62,6 +65,8 @@ mod report;
 mod reserve;
 mod settle;
 mod share;
+mod spoiled;
+mod standing;
 mod tend;
 mod tickets;
 mod unique;
@@ -106,6 +111,7 @@ fn all() -> Vec<Test> {
         counts::tests(),
         enqueue::tests(),
         explain::tests(),
+        heads::tests(),
         hints::tests(),
         histories::tests(),
         hosts::tests(),
@@ -118,7 +124,9 @@ fn all() -> Vec<Test> {
         ledger_pages::tests(),
         keyed_races::tests(),
         limit::tests(),
+        limit_said::tests(),
         ordering::tests(),
+        put_back::tests(),
         queue_limit::tests(),
         races::tests(),
         rate::tests(),
@@ -127,6 +135,8 @@ fn all() -> Vec<Test> {
         reserve::tests(),
         settle::tests(),
         share::tests(),
+        spoiled::tests(),
+        standing::tests(),
         tend::tests(),
         tickets::tests(),
         unique::tests(),

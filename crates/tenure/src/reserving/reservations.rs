@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tenure_core::{Holding, Invalid, LeaseName, LeaseRefusal, Ttl, limits};
+use tenure_core::{Holding, Invalid, LeaseName, LeaseRefusal, Ttl};
 use tenure_store::LeaseInfo;
 
 use super::reservation::{Reservation, Slip};
@@ -145,13 +145,7 @@ pub(super) fn check_period(period: Duration) -> Result<(), Invalid> {
 
 /// The lease of a job. An app id has no slash in it, so no two jobs have the same.
 pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, Invalid> {
-    LeaseName::in_field("job", job)?;
-    let room = limits::LEASE_NAME_BYTES.saturating_sub(RESERVATION.len() + app.len() + 1);
-    if job.len() > room {
-        let allowed = format!("1 to {room} bytes: with the app id it is the name of a lease");
-        return Err(Invalid::new("job", format_args!("text of {} bytes", job.len()), allowed));
-    }
-    LeaseName::in_field("job", &format!("{RESERVATION}{app}/{job}"))
+    LeaseName::behind("job", &format!("{RESERVATION}{app}/"), job)
 }
 
 impl fmt::Debug for Reservations {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tenure::{Clock, Error, Fault, LeaseRefusal, Loss, OpenOptions, Tenure, What};
+use tenure_core::limits;
 
 use crate::common::fleet::{Fleet, fleet};
 use crate::common::memory;
@@ -123,6 +124,18 @@ async fn a_ledger_that_cannot_be_read_keeps_nobody_from_reserving() {
     held.cancel().await.unwrap();
     assert!(reservations.holder("report").await.unwrap().is_none(), "and it is given back");
     assert!(reservations.reserve("report", PERIOD).await.unwrap().is_ok());
+}
+
+/// What stands before the name in that of its lease is nothing that its user gave.
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused_with_the_bytes_that_are_left_for_it() {
+    let fleet = fleet();
+    let reservations = two(&fleet).await.0.reservations();
+    let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
+    let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
+    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
+    assert!(told.starts_with(&counted), "{told}");
+    assert!(reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().is_ok());
 }
 
 /// T113: names that are none are refused with the limits; all others are different jobs.
