@@ -31,10 +31,9 @@ impl Book {
             self.lines.entry(name.clone()).or_default().insert(number);
             self.tally.waiting += 1;
         }
-        let stage = Stage::Wanted(Wanted { waits, until, next, looks: false, unknown: false, last: None });
+        let stage = Stage::Wanted(Wanted::new(waits, until, next));
         let beat = Beat::of(ttl);
-        self.entries
-            .insert(number, Entry { name, id, by, beat, stage, asked: None, tries: 0, slow: 0, wake: None });
+        self.entries.insert(number, Entry::new((name, id), by, beat, stage));
         self.place(number);
     }
 
@@ -55,8 +54,7 @@ impl Book {
         if is_known_there {
             // Its place in line is kept no longer than this, and a grant that nobody hears of lapses.
             let give_up = entry.beat.lapsed(now.moment).map(|lapsed| lapsed.max(now.moment.after(SEAT)));
-            let leaving = Leaving { fence: None, next: now.moment, give_up, unknown: false, fault: None };
-            self.leave(number, leaving);
+            self.leave(number, Leaving::new(None, now.moment, give_up));
         } else {
             self.strike(number);
         }
@@ -82,16 +80,22 @@ impl Book {
 
     pub(super) fn let_go(&mut self, now: Now, number: Number) {
         let Some(entry) = self.entries.get(&number) else { return };
-        let sent = entry.asked.map(|asked| asked.sent);
+        let asked = entry.asked.map(|asked| asked.sent);
+        let sent = entry.acquiring.values().copied().chain(asked).max();
         let (fence, give_up) = match &entry.stage {
             Stage::Had(had) => {
-                (had.fence, entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
+                (Some(had.fence), entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
             }
             Stage::Lost(Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed), .. }) => {
                 // Its work has come to an end before the time that was left to it: others need not wait.
                 let give_up = Some(now.moment.after(LAST_WORDS));
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
-                (*fence, give_up)
+                (Some(*fence).filter(|_| !entry.astray), give_up)
+            }
+            Stage::Lost(Lost { loss, .. }) if entry.astray => {
+                // What was lost is not given back; what may have been granted since to nobody is.
+                self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
+                (None, entry.beat.lapsed(sent.unwrap_or(now.moment).max(now.moment)))
             }
             Stage::Lost(Lost { loss, .. }) => {
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
@@ -100,8 +104,7 @@ impl Book {
             Stage::Wanted(_) | Stage::Leaving(_) => return,
         };
         self.tally.held -= usize::from(matches!(entry.stage, Stage::Had(_)));
-        let leaving = Leaving { fence: Some(fence), next: now.moment, give_up, unknown: false, fault: None };
-        self.leave(number, leaving);
+        self.leave(number, Leaving::new(fence, now.moment, give_up));
     }
 
     /// It is lost. It stays in the book until its work has ended: until then nobody else of this program

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tenure_core::{LeaseId, LeaseName, Timestamp};
 use tenure_store::{Chance, Fault, Moment};
 
-use self::entry::{Entry, Kind, Stage, Wanted};
+use self::entry::{Entry, Kind, Stage};
 pub(super) use self::messages::{Ask, Gone, Input, Now, Number, Output};
 use self::ready::Ready;
 use super::pace::Pace;
@@ -128,8 +128,9 @@ impl Book {
 
     /// When to tick if nothing else happens.
     pub(super) fn wakes(&self, now: Moment) -> Option<Moment> {
-        let look = self.has_looks().then(|| self.looks.next(now)).flatten();
-        let hint = self.hinted.then(|| self.hints.next(now)).flatten();
+        // What may go by now could not when it was ticked last: time has passed since.
+        let look = (self.has_looks() && self.has_room()).then(|| self.looks.next(now).unwrap_or(now));
+        let hint = self.hinted.then(|| self.hints.next(now).unwrap_or(now));
         let first = self.agenda.first().map(|(moment, _)| *moment);
         [first, look, hint].into_iter().flatten().min()
     }
@@ -160,13 +161,19 @@ impl Book {
     }
 
     fn look(&mut self, number: Number) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        if let Stage::Wanted(Wanted { next: Some(_), .. }) = entry.stage
-            && entry.asked.is_none()
-        {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let Stage::Wanted(wanted) = &mut entry.stage else { return };
+        if entry.asked.is_some() {
+            wanted.missed = true;
+        } else if wanted.next.is_some() {
             self.ready.insert(number, entry);
             self.place(number);
         }
+    }
+
+    /// Whether more than renewals may be sent.
+    fn has_room(&self) -> bool {
+        self.requests.len() < UNDER_WAY
     }
 
     fn has_looks(&self) -> bool {
@@ -207,7 +214,8 @@ impl Book {
             Stage::Leaving(leaving) if has_passed(leaving.give_up) => {
                 let fault = leaving.fault.clone();
                 let fault = fault.unwrap_or_else(|| Fault::Unknown("there was no answer in time".into()));
-                return self.gone(number, Gone::Unheard(fault));
+                let end = leaving.said.clone().unwrap_or(Gone::Unheard(fault));
+                return self.gone(number, end);
             }
             Stage::Wanted(_) | Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
         }

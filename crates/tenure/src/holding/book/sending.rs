@@ -7,7 +7,7 @@ use tenure_core::limits;
 use tenure_store::LeaseWish;
 
 use super::entry::{Asked, Entry, Kind, Stage};
-use super::{Book, LOOK, Moment, Now, Number, Output, Request, UNDER_WAY};
+use super::{Book, LOOK, Moment, Now, Number, Output, Request};
 
 /// What was not answered in time is asked for again in so many times more requests: whatever held it up
 /// shall not hold up everything else again.
@@ -32,7 +32,7 @@ impl Book {
 
     /// What goes out now.
     fn going(&mut self, now: Moment) -> BTreeSet<Number> {
-        let has_room = self.requests.len() < UNDER_WAY;
+        let has_room = self.has_room();
         let looks = self.has_looks() && has_room && self.looks.take(now);
         if looks && self.freed {
             self.look_all();
@@ -101,12 +101,22 @@ impl Book {
         self.last_request += 1;
         let (request, sent) = (self.last_request, now.moment);
         let mut last = sent;
-        for (_, number, _) in &wishes {
+        for (kind, number, _) in &wishes {
             self.ready.remove(*number);
             let Some(entry) = self.entries.get_mut(number) else { continue };
             let until = entry.patience(sent);
             last = last.max(until);
             entry.asked = Some(Asked { request, sent, until });
+            if *kind == Kind::Acquire {
+                entry.acquiring.insert(request, sent);
+            }
+            match &mut entry.stage {
+                Stage::Wanted(wanted) => wanted.missed = false,
+                Stage::Leaving(leaving) if entry.acquiring.is_empty() => {
+                    leaving.enough.get_or_insert(request);
+                }
+                Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
+            }
             self.place(*number);
         }
         let about = wishes.iter().map(|(kind, number, _)| (*number, *kind)).collect();
