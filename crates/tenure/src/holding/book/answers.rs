@@ -83,7 +83,7 @@ impl Book {
         }
         match (&entry.stage, answer.kind) {
             (Stage::Had(_), Kind::Renew) => self.renewed(now, number, answer),
-            (Stage::Had(_), Kind::Acquire) => self.granted_again(number, &answer),
+            (Stage::Had(_), Kind::Acquire) => self.granted_again(now, number, &answer),
             // A grant that comes late is still one; whatever else comes late is asked again under the same id.
             (Stage::Wanted(_), Kind::Acquire) if is_awaited || answer.is_grant() => {
                 self.acquired(now, number, answer);
@@ -138,12 +138,12 @@ impl Book {
 
     /// A request that was sent before it was held has been answered as well. What is held under another fence
     /// than the believed one was lost in between.
-    fn granted_again(&mut self, number: Number, answer: &Answer) {
+    fn granted_again(&mut self, now: Now, number: Number, answer: &Answer) {
         let Some(Stage::Had(had)) = self.entries.get(&number).map(|entry| &entry.stage) else { return };
         if let LeaseOutcome::Granted { fence, .. } = answer.outcome
             && fence > had.fence
         {
-            self.lose(number, Loss::TakenAway { fence });
+            self.lose(now, number, Loss::TakenAway { fence });
         }
     }
 
@@ -198,9 +198,9 @@ impl Book {
             self.tally.renewals += 1;
             self.out.push(Output::Renewed { number, until, deadline });
         } else if let LeaseOutcome::RenewedLate { lapsed, .. } = answer.outcome {
-            self.lose(number, Loss::Expired { at: lapsed });
+            self.lose(now, number, Loss::Expired { at: lapsed });
         } else if let LeaseOutcome::Refused(refusal) = &answer.outcome {
-            self.lose(number, loss_by(refusal));
+            self.lose(now, number, loss_by(refusal));
         } else {
             self.odd(now, number, &answer.outcome);
         }

@@ -121,6 +121,11 @@ impl Wanted {
     pub(super) fn new(waits: bool, until: Option<Moment>, next: Option<Moment>) -> Self {
         Self { waits, until, next, looks: false, missed: false, unknown: false, last: None }
     }
+
+    /// Whether it may be asked for when there is news. What has not been asked for yet waits for its time.
+    pub(super) fn may_look(&self, now: Moment) -> bool {
+        self.next.is_some_and(|next| self.looks || next <= now)
+    }
 }
 
 impl Leaving {

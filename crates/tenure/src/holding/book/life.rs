@@ -27,6 +27,9 @@ impl Book {
         }
         let next = users.is_empty().then_some(now.moment);
         users.push_back(number);
+        // Who does not wait for others is not kept waiting, and nobody in vain.
+        let late = self.late.until(&name).filter(|late| waits && until.is_none_or(|until| until > *late));
+        let next = next.map(|next| late.map_or(next, |late| next.max(late)));
         if waits {
             self.lines.entry(name.clone()).or_default().insert(number);
             self.tally.waiting += 1;
@@ -60,7 +63,7 @@ impl Book {
         }
         // Whoever comes first now does not only keep its place.
         if let Some(first) = self.lines.get(&name).and_then(|line| line.first().copied()) {
-            self.look(first);
+            self.look(now.moment, first);
         }
     }
 
@@ -84,6 +87,10 @@ impl Book {
         let sent = entry.acquiring.values().copied().chain(asked).max();
         let (fence, give_up) = match &entry.stage {
             Stage::Had(had) => {
+                if had.deadline.is_some_and(|deadline| deadline <= now.moment) {
+                    // Its holder found that sooner than this book was ticked.
+                    self.late.lost(&entry.name, now.moment);
+                }
                 (Some(had.fence), entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
             }
             Stage::Lost(Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed), .. }) => {
@@ -109,7 +116,7 @@ impl Book {
 
     /// It is lost. It stays in the book until its work has ended: until then nobody else of this program
     /// asks for it under the same id.
-    pub(super) fn lose(&mut self, number: Number, loss: Loss) {
+    pub(super) fn lose(&mut self, now: Now, number: Number, loss: Loss) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let Stage::Had(had) = &entry.stage else { return };
         let (fence, since, until) = (had.fence, had.since, had.until);
@@ -117,6 +124,9 @@ impl Book {
         entry.asked = None;
         self.tally.held -= 1;
         self.tally.lost += u64::from(loss != Loss::Closed);
+        if matches!(loss, Loss::Expired { .. }) {
+            self.late.lost(&entry.name, now.moment);
+        }
         self.out.push(Output::Lost { number, loss });
         self.ready.remove(number);
         self.place(number);
@@ -131,7 +141,7 @@ impl Book {
                     self.out.push(Output::Failed { number, fault: Fault::Closed });
                     self.give_up(now, number);
                 }
-                Some(Stage::Had(_)) => self.lose(number, Loss::Closed),
+                Some(Stage::Had(_)) => self.lose(now, number, Loss::Closed),
                 Some(Stage::Lost(_) | Stage::Leaving(_)) | None => {}
             }
         }
@@ -152,7 +162,7 @@ impl Book {
     pub(super) fn expire(&mut self, now: Now, number: Number) {
         let Some(Entry { stage: Stage::Had(had), .. }) = self.entries.get(&number) else { return };
         let past = had.deadline.map_or(Duration::ZERO, |deadline| now.moment.since(deadline));
-        self.lose(number, Loss::Expired { at: now.time.before(past) });
+        self.lose(now, number, Loss::Expired { at: now.time.before(past) });
     }
 
     pub(super) fn over(&mut self, now: Now, number: Number) {

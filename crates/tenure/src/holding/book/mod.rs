@@ -13,6 +13,7 @@
 
 mod answers;
 mod entry;
+mod late;
 mod life;
 mod messages;
 mod ready;
@@ -27,6 +28,7 @@ use tenure_core::{LeaseId, LeaseName, Timestamp};
 use tenure_store::{Chance, Fault, Moment};
 
 use self::entry::{Entry, Kind, Stage};
+use self::late::Late;
 pub(super) use self::messages::{Ask, Gone, Input, Now, Number, Output};
 use self::ready::Ready;
 use super::pace::Pace;
@@ -73,6 +75,7 @@ pub(super) struct Book {
     hints: Pace,
     /// Whether one may have been broken since all were renewed.
     hinted: bool,
+    late: Late,
     closed: bool,
     /// What the store's clock showed, when it was asked and when it answered.
     store_time: Option<(Timestamp, Moment, Moment)>,
@@ -101,6 +104,7 @@ impl Book {
             freed: false,
             hints: Pace::new(HINTS_APART, 1),
             hinted: false,
+            late: Late::default(),
             closed: false,
             store_time: None,
             tally: LeaseTally::default(),
@@ -116,7 +120,7 @@ impl Book {
             Input::Abandon(number) => self.abandon(now, number),
             Input::LetGo(number) => self.let_go(now, number),
             Input::Answered(request, answer) => self.answered(now, request, answer),
-            Input::Lost(number, loss) => self.lose(number, loss),
+            Input::Lost(number, loss) => self.lose(now, number, loss),
             Input::Freed => self.freed = true,
             Input::Broken => self.hinted = true,
             Input::Close => self.close(now),
@@ -154,18 +158,18 @@ impl Book {
     }
 
     /// Everybody who is first in a line of this program looks again.
-    fn look_all(&mut self) {
+    fn look_all(&mut self, now: Moment) {
         self.freed = false;
         let firsts: Vec<Number> = self.lines.values().filter_map(|line| line.first().copied()).collect();
-        firsts.into_iter().for_each(|number| self.look(number));
+        firsts.into_iter().for_each(|number| self.look(now, number));
     }
 
-    fn look(&mut self, number: Number) {
+    fn look(&mut self, now: Moment, number: Number) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let Stage::Wanted(wanted) = &mut entry.stage else { return };
         if entry.asked.is_some() {
             wanted.missed = true;
-        } else if wanted.next.is_some() {
+        } else if wanted.may_look(now) {
             self.ready.insert(number, entry);
             self.place(number);
         }

@@ -35,7 +35,7 @@ impl Book {
         let has_room = self.has_room();
         let looks = self.has_looks() && has_room && self.looks.take(now);
         if looks && self.freed {
-            self.look_all();
+            self.look_all(now);
         }
         let mut going = self.ready.renewals.clone();
         if !going.is_empty() {
@@ -48,7 +48,7 @@ impl Book {
             going.extend(&self.ready.looks);
             going.extend(self.ripe_looks(now));
         }
-        let handed: Vec<Number> = going.iter().filter_map(|number| self.next_after(*number)).collect();
+        let handed: Vec<Number> = going.iter().filter_map(|number| self.next_after(now, *number)).collect();
         going.extend(handed);
         going
     }
@@ -78,11 +78,11 @@ impl Book {
 
     /// Who of this program comes next for what is given back: asked for in the same request, it changes
     /// hands without a pause if nobody else came before.
-    fn next_after(&self, number: Number) -> Option<Number> {
+    fn next_after(&self, now: Moment, number: Number) -> Option<Number> {
         let entry = self.entries.get(&number).filter(|entry| matches!(entry.stage, Stage::Leaving(_)))?;
         let next = *self.lines.get(&entry.name)?.first()?;
         let is_free = |entry: &&Entry| match &entry.stage {
-            Stage::Wanted(wanted) => entry.asked.is_none() && wanted.next.is_some(),
+            Stage::Wanted(wanted) => entry.asked.is_none() && wanted.may_look(now),
             Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => false,
         };
         self.entries.get(&next).filter(is_free).map(|_| next)

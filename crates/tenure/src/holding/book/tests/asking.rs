@@ -174,6 +174,41 @@ fn a_second_grant_under_another_fence_is_a_loss_and_one_under_the_same_is_nothin
     assert_eq!(desk.acts(), [&LeaseAct::Leave { id: LeaseId::new([1, 0]) }]);
 }
 
+/// A holder that was stopped while it had locked the file goes on when the turns of all who wait are over, none
+/// of whom could ask.
+#[test]
+fn whoever_was_too_late_leaves_the_lease_for_a_moment_to_those_who_wait() {
+    let mut desk = Desk::new();
+    desk.held(1, "x");
+    desk.held(2, "y");
+    desk.put(Input::Lost(1, Loss::Expired { at: desk.now().time }));
+    desk.put(Input::Lost(2, Loss::Broken));
+    desk.put(Input::LetGo(1));
+    for (number, waits) in [(3, true), (4, false)] {
+        desk.ask(number, "x", waits);
+    }
+    desk.ask(5, "y", true);
+    assert_eq!(
+        desk.acts().len(),
+        2,
+        "who does not wait is not kept waiting, and what is broken was not late"
+    );
+    desk.agree();
+    desk.put(Input::Freed);
+    desk.pass(secs(0.4));
+    assert_eq!(desk.acts().len(), 0);
+    desk.pass(secs(0.2));
+    assert_eq!(desk.acts().len(), 1);
+
+    // It is let go of, and wanted again, before anything else has noticed that it was lost.
+    let mut desk = Desk::new();
+    desk.held(1, "x");
+    desk.at += secs(14.0);
+    desk.book.step(desk.now(), Input::LetGo(1));
+    desk.ask(2, "x", true);
+    assert_eq!(desk.acts().len(), 1, "it is given back and not wanted yet: {:?}", desk.acts());
+}
+
 /// Between a tick and the question when the next one is due time passes: what could not go at the tick may go.
 #[test]
 fn a_look_that_may_go_since_a_moment_is_not_slept_over() {
