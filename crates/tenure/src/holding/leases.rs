@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Holder, Holding, LeaseAct, LeaseName, LeaseOutcome, LeaseRefusal, Timestamp};
+use tenure_core::{Holder, Holding, LeaseAct, LeaseName, LeaseOutcome, Timestamp};
 use tenure_store::{Fault, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage};
 
 use super::held::Held;
@@ -45,7 +45,11 @@ impl<'a> Leases<'a> {
     /// # Errors
     /// A name or time outside the limits, or a fault: a store that is away is never "held".
     pub async fn try_hold(&self, name: &str, ttl: Duration) -> Result<Option<Held>, Error> {
-        Ok(self.hold(name).ttl(ttl).try_now().await?.ok())
+        match self.hold(name).ttl(ttl).try_now().await {
+            Ok(held) => Ok(Some(held)),
+            Err(Error::LeaseRefused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// One lease: who holds it, since when, until when, and how many wait. `None` if its name was never
@@ -69,33 +73,33 @@ impl<'a> Leases<'a> {
     /// to come to an end; `None` is what is left of its time.
     ///
     /// # Errors
-    /// A name or time outside the limits, or a fault.
+    /// [`Error::LeaseRefused`] if nobody has it; a name or time outside the limits; or a fault.
     pub async fn break_it(
         &self,
         name: &str,
         within: Option<Duration>,
         reason: &str,
-    ) -> Result<Result<Timestamp, LeaseRefusal>, Error> {
+    ) -> Result<Timestamp, Error> {
         let within = within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
         let by: Holder = self.tenure.holder();
         let act = LeaseAct::Break { within, by, reason: reason.to_owned() };
-        let outcome = self.wish(name, act).await?;
-        if let LeaseOutcome::Breaks { free } = outcome {
-            return Ok(Ok(free));
+        let name = LeaseName::new(name)?;
+        match self.wish(&name, act).await? {
+            LeaseOutcome::Breaks { free } => Ok(free),
+            outcome => Err(refused(name, outcome)),
         }
-        refusal_in(outcome).map(Err)
     }
 
     /// Removes a name that nobody holds from the listing. Its fence is remembered.
     ///
     /// # Errors
-    /// A name outside the limits, or a fault.
-    pub async fn forget(&self, name: &str) -> Result<Result<(), LeaseRefusal>, Error> {
-        let outcome = self.wish(name, LeaseAct::Forget).await?;
-        if outcome == LeaseOutcome::Forgotten {
-            return Ok(Ok(()));
+    /// [`Error::LeaseRefused`] if somebody has it; a name outside the limits; or a fault.
+    pub async fn forget(&self, name: &str) -> Result<(), Error> {
+        let name = LeaseName::new(name)?;
+        match self.wish(&name, LeaseAct::Forget { by: self.tenure.holder() }).await? {
+            LeaseOutcome::Forgotten => Ok(()),
+            outcome => Err(refused(name, outcome)),
         }
-        refusal_in(outcome).map(Err)
     }
 
     /// A page of the ledger: who held what, and how it ended. Go on behind its cursor while there is one,
@@ -131,8 +135,8 @@ impl<'a> Leases<'a> {
     }
 
     /// Every one of these wishes may be repeated without harm.
-    async fn wish(&self, name: &str, act: LeaseAct) -> Result<LeaseOutcome, Error> {
-        let wish = LeaseWish { name: LeaseName::new(name)?, act };
+    async fn wish(&self, name: &LeaseName, act: LeaseAct) -> Result<LeaseOutcome, Error> {
+        let wish = LeaseWish { name: name.clone(), act };
         let mut repeats = REPEATS;
         loop {
             match self.tenure.store().lease(vec![wish.clone()]).await {
@@ -147,9 +151,9 @@ impl<'a> Leases<'a> {
     }
 }
 
-fn refusal_in(outcome: LeaseOutcome) -> Result<LeaseRefusal, Error> {
-    if let LeaseOutcome::Refused(refusal) = outcome {
-        return Ok(refusal);
+fn refused(name: LeaseName, outcome: LeaseOutcome) -> Error {
+    match outcome {
+        LeaseOutcome::Refused(refusal) => Error::LeaseRefused { name, refusal: Box::new(refusal) },
+        odd => Fault::Broken(format!("the store answered {odd:?} to another wish")).into(),
     }
-    Err(Fault::Broken(format!("the store answered {outcome:?} to another wish")).into())
 }

@@ -72,9 +72,10 @@ impl Reservations {
     ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
         let lease = self.lease(job)?;
         let hold = self.tenure.leases().hold(lease.as_str()).ttl(period).who(&self.who);
-        let held = match hold.try_now().await? {
+        let held = match hold.try_now().await {
             Ok(held) => held,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(Error::LeaseRefused { refusal, .. }) => return Ok(Err(*refusal)),
+            Err(error) => return Err(error),
         };
         let slip = Arc::new(Slip::new(job, held));
         let mut slips = self.slips();

@@ -27,7 +27,7 @@ impl Table {
             | LeaseAct::Change { .. }
             | LeaseAct::Release { .. }
             | LeaseAct::Break { .. }
-            | LeaseAct::Forget => None,
+            | LeaseAct::Forget { .. } => None,
         };
         let place = line.iter().position(|(id, _)| Some(*id) == mine);
         let count = |places: usize| u32::try_from(places).unwrap();
