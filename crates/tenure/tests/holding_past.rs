@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{leased, settle_down};
-use tenure::{Clock, Fence, LeaseRefusal, LeasesAsk, LedgerAsk, OpenOptions, What};
+use tenure::{Clock, Error, Fence, LeaseRefusal, LeasesAsk, LedgerAsk, OpenOptions, What};
 
 const TTL: Duration = Duration::from_secs(15);
 const MINUTE: Duration = Duration::from_secs(60);
