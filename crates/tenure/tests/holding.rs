@@ -282,6 +282,21 @@ async fn anybody_can_see_who_holds_a_lease_since_when_until_when_and_how_many_wa
     assert!(matches!(over, Error::WaitOver { .. }));
 }
 
+/// §B.9: the holder's belief goes by a clock that does not step, and the store lets it outlast the step.
+#[tokio::test]
+async fn a_step_of_the_stores_clock_gives_a_lease_to_nobody_else_who_is_believed() {
+    let rig = leased();
+    let held = rig.tenure.leases().hold("x").ttl(TTL).await.unwrap();
+    let other = rig.another();
+    rig.clock.step_to(rig.clock.now().after(hour()));
+    for _ in 0..300 {
+        assert!(other.leases().try_hold("x", TTL).await.unwrap().is_none());
+        assert!(held.is_held());
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    assert_eq!(rig.tenure.leases().tally().lost, 0);
+}
+
 /// By real time and with a thread of its own: nothing that the program does to its runtime costs a lease.
 #[test]
 fn a_runtime_that_is_blocked_loses_no_lease() {

@@ -22,7 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A lease about to be taken: say more about it, then [try](Hold::try_now), or await it until it is had.
 ///
 /// Who waits has a place in line, in the order in which all came. Dropping the wait gives up the place, and
-/// what was granted meanwhile as well. While the store is away the wait goes on.
+/// what was granted meanwhile as well. While the store is away the wait goes on. Who was too late to keep
+/// the lease and waits for it again lets others go first, for half a second.
 #[derive(Debug)]
 #[must_use = "nothing is held until this is awaited or tried"]
 pub struct Hold<'a> {
