@@ -84,10 +84,8 @@ impl<'a> Leases<'a> {
         let by: Holder = self.tenure.holder();
         let act = LeaseAct::Break { within, by, reason: reason.to_owned() };
         let name = LeaseName::new(name)?;
-        match self.wish(&name, act).await? {
-            LeaseOutcome::Breaks { free } => Ok(free),
-            outcome => Err(refused(name, outcome)),
-        }
+        let outcome = self.wish(&name, act).await?;
+        if let LeaseOutcome::Breaks { free } = outcome { Ok(free) } else { Err(refused(name, outcome)) }
     }
 
     /// Removes a name that nobody holds from the listing. Its fence is remembered.
@@ -96,10 +94,8 @@ impl<'a> Leases<'a> {
     /// [`Error::LeaseRefused`] if somebody has it; a name outside the limits; or a fault.
     pub async fn forget(&self, name: &str) -> Result<(), Error> {
         let name = LeaseName::new(name)?;
-        match self.wish(&name, LeaseAct::Forget { by: self.tenure.holder() }).await? {
-            LeaseOutcome::Forgotten => Ok(()),
-            outcome => Err(refused(name, outcome)),
-        }
+        let outcome = self.wish(&name, LeaseAct::Forget { by: self.tenure.holder() }).await?;
+        if outcome == LeaseOutcome::Forgotten { Ok(()) } else { Err(refused(name, outcome)) }
     }
 
     /// A page of the ledger: who held what, and how it ended. Go on behind its cursor while there is one,
@@ -152,8 +148,8 @@ impl<'a> Leases<'a> {
 }
 
 fn refused(name: LeaseName, outcome: LeaseOutcome) -> Error {
-    match outcome {
-        LeaseOutcome::Refused(refusal) => Error::LeaseRefused { name, refusal: Box::new(refusal) },
-        odd => Fault::Broken(format!("the store answered {odd:?} to another wish")).into(),
+    if let LeaseOutcome::Refused(refusal) = outcome {
+        return Error::LeaseRefused { name, refusal: Box::new(refusal) };
     }
+    Fault::Broken(format!("the store answered {outcome:?} to another wish")).into()
 }
