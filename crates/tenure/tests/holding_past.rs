@@ -91,9 +91,9 @@ async fn leases_are_listed_broken_and_forgotten_by_name() {
     let names: Vec<_> = page.leases.iter().map(|info| info.lease.name.as_str()).collect();
     assert_eq!(names, ["north/a", "north/b"]);
 
-    let refusal = |error: Error| match error {
-        Error::LeaseRefused { refusal, .. } => *refusal,
-        error => panic!("{error}"),
+    let refusal = |error: Error| {
+        let Error::LeaseRefused { refusal, .. } = error else { panic!("{error}") };
+        *refusal
     };
     let refused = refusal(leases.forget("north/a").await.unwrap_err());
     assert!(matches!(refused, LeaseRefusal::Held { .. }), "{refused}");
