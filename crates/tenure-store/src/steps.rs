@@ -20,6 +20,7 @@ const SLEWED: u32 = 1_000;
 pub struct Steps {
     last: Option<(Timestamp, Moment)>,
     ahead: Option<Ahead>,
+    blind: bool,
 }
 
 /// A step ahead.
@@ -33,9 +34,17 @@ struct Ahead {
 }
 
 impl Steps {
+    /// Sees no steps: the clock is followed wherever it goes.
+    pub(crate) fn blind() -> Self {
+        Self { blind: true, ..Self::default() }
+    }
+
     /// Reads the clock; answers what it shows.
     pub fn look(&mut self, clock: &dyn Clock) -> Timestamp {
         let (before, now, moment) = (clock.moment(), clock.now(), clock.moment());
+        if self.blind {
+            return now;
+        }
         let Some((last, last_moment)) = self.last.replace((now, moment)) else { return now };
         let passed = moment.since(last_moment);
         let margin = LEAST + moment.since(before) + passed / SLEWED;

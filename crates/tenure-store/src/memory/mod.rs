@@ -70,6 +70,15 @@ impl MemoryStore {
         Self { clock, bulletin: Bulletin::default(), rows: Mutex::new(Some(Rows::default())) }
     }
 
+    /// A store that follows its clock wherever it goes, so that whoever checks it needs to know no more than
+    /// what the clock shows. For simulations, whose clocks run at other rates than their moments.
+    #[must_use]
+    pub fn following(clock: Arc<dyn Clock>) -> Self {
+        let mut rows = Rows::default();
+        rows.leases.follow_the_clock();
+        Self { rows: Mutex::new(Some(rows)), ..Self::new(clock) }
+    }
+
     /// Does one call under the lock, then pins up what there is to tell of it.
     fn answer<'a, T>(&'a self, call: impl FnOnce(&mut Rows, Timestamp) -> T + Send + 'a) -> Answer<'a, T> {
         // Like any other future it does nothing before it is polled; it never waits.
