@@ -152,7 +152,7 @@ impl Writer {
 
     fn work(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
         let whole = |error: Error| Undone::whole(fault_of(&error));
-        let (now, is_heard) = (self.clock.now(), self.bulletin.is_heard());
+        let (now, is_heard) = (self.memory.steps.look(&*self.clock), self.bulletin.is_heard());
         let mut writing = Writing::begin(&self.conn, &mut self.memory, now, is_heard).map_err(whole)?;
         for (index, command) in group.iter_mut().enumerate() {
             command.write(&mut writing).map_err(|error| Undone::by(index, &error))?;

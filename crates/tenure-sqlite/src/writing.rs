@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Result, params};
 use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
-use tenure_store::{Bulletin, Event, Happening};
+use tenure_store::{Bulletin, Event, Happening, Steps};
 
 use crate::grants::Grants;
 use crate::keyed::{Keyed, KeyedMark};
@@ -19,6 +19,8 @@ pub(crate) struct Memory {
     pub grants: Grants,
     pub keyed: Keyed,
     pub set_back: SetBack,
+    /// Whether the clock has stepped.
+    pub steps: Steps,
     /// Behind which share pruning goes on.
     pub shares_pruned: i64,
     /// The last `seq` that was given.

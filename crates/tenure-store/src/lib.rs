@@ -21,6 +21,7 @@ mod hosts;
 mod jobs;
 mod leases;
 mod memory;
+mod steps;
 mod views;
 
 use std::pin::Pin;
@@ -37,8 +38,11 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
 };
-pub use leases::{LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned};
+pub use leases::{
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
+};
 pub use memory::MemoryStore;
+pub use steps::Steps;
 pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
 
 /// What a store answers, sooner or later.

@@ -44,6 +44,15 @@ pub enum Error {
         /// What went wrong.
         failure: Option<Failure>,
     },
+    /// A lease was not taken, broken or forgotten, because of how it stands. The store did answer: to try
+    /// again at once would not help.
+    #[error("lease {name}: {refusal}")]
+    LeaseRefused {
+        /// The lease.
+        name: LeaseName,
+        /// Why: for instance who holds it, since when, until when.
+        refusal: Box<LeaseRefusal>,
+    },
     /// The time to wait for a lease was over before it was had.
     #[error("lease {name} was not had within {:.1} s: {refusal}", waited.as_secs_f64())]
     WaitOver {

@@ -32,6 +32,7 @@ mod apps;
 mod attempts;
 mod breaks;
 mod change;
+mod clock_steps;
 mod closing;
 mod counts;
 mod enqueue;
@@ -116,6 +117,7 @@ fn all() -> Vec<Test> {
         histories::tests(),
         hosts::tests(),
         lease_calls::tests(),
+        clock_steps::tests(),
         lease_histories::tests(),
         lease_pages::tests(),
         lease_races::tests(),

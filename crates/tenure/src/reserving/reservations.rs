@@ -74,9 +74,10 @@ impl Reservations {
         let lease = self.lease(job)?;
         check_period(period)?;
         let hold = self.tenure.leases().hold_own(&lease).ttl(period).who(&self.who);
-        let held = match hold.try_now().await? {
+        let held = match hold.try_now().await {
             Ok(held) => held,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(Error::LeaseRefused { refusal, .. }) => return Ok(Err(*refusal)),
+            Err(error) => return Err(error),
         };
         let slip = Arc::new(Slip::new(job, held));
         let mut slips = self.slips();

@@ -190,7 +190,7 @@ async fn busy_invalid_unavailable_and_lost_are_told_apart() {
 
     let (operator, _) = fleet.handle(4).await;
     let lease = "reservation/fleet/report";
-    operator.leases().break_it(lease, Some(Duration::ZERO), "a test").await.unwrap().unwrap();
+    operator.leases().break_it(lease, Some(Duration::ZERO), "a test").await.unwrap();
     fleet.pass(PERIOD / 2).await;
     assert_eq!(held.guard().unwrap_err().loss, Loss::Broken);
     assert!(!one.has("report"));
