@@ -70,7 +70,7 @@ async fn a_users_lease_cannot_have_the_name_of_a_singleton_a_reserved_job_or_a_w
 async fn leases_of_services_can_be_looked_at_broken_and_forgotten() {
     let fleet = fleet();
     let (tenure, _) = fleet.handle(1).await;
-    let held = tenure.reservations().reserve("report", TTL).await.unwrap();
+    let held = tenure.reservations().reserve("report", TTL).await.unwrap().unwrap();
     let (operator, _) = fleet.handle(2).await;
     let (leases, name) = (operator.leases(), "reservation/fleet/report");
     assert!(leases.info(name).await.unwrap().unwrap().state.is_locked());
@@ -94,7 +94,7 @@ async fn a_user_who_tries_their_names_holds_up_no_service() {
         assert!(user.leases().try_hold(name, TTL).await.is_err());
     }
     let (tenure, _) = fleet.handle(2).await;
-    let _report = tenure.reservations().reserve("report", TTL).await.unwrap();
+    let _report = tenure.reservations().reserve("report", TTL).await.unwrap().unwrap();
     let instance = fleet.start(3, (), serving).await;
     for (name, _, _) in OWN {
         fleet.until(name, async || is_held(&tenure, name).await).await;
