@@ -81,7 +81,7 @@ impl TryFrom<String> for AppId {
 pub struct AppUse {
     /// The app id.
     pub app: AppId,
-    /// What tells the program from others: a name that stays with its versions.
+    /// What tells the program from others: a name that stays with its versions, as [`check_program`] accepts.
     pub program: String,
     /// Which of its instances was seen last.
     pub host: HostId,
@@ -89,6 +89,24 @@ pub struct AppUse {
     pub since: Timestamp,
     /// When an instance was last seen.
     pub seen: Timestamp,
+}
+
+/// Accepts the name of a program.
+///
+/// # Errors
+/// Refuses empty and too long text and control characters.
+pub fn check_program(program: &str) -> Result<(), Invalid> {
+    let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
+    if program.is_empty() {
+        return Err(Invalid::new("program", "empty text", allowed()));
+    }
+    if program.len() > limits::PROGRAM_BYTES {
+        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
+    }
+    if let Some(odd) = program.chars().find(|c| c.is_control()) {
+        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
+    }
+    Ok(())
 }
 
 /// What becomes of the use of an app id when a program claims it at its start.

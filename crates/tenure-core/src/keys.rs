@@ -110,7 +110,7 @@ impl Key {
 
 impl LimitKey {
     pub(crate) fn check(&self) -> Result<(), Invalid> {
-        self.most.map_or(Ok(()), crate::limit::check_most)
+        self.most.map_or(Ok(()), |most| crate::limit::check_most("limit", most))
     }
 }
 

@@ -45,7 +45,7 @@ mod timer;
 mod transition;
 mod unique;
 
-pub use app::{AppId, AppUse, claim_app};
+pub use app::{AppId, AppUse, check_program, claim_app};
 pub use attempt::{Attempt, AttemptEnd, Cause, Failure};
 pub use cancel::{Cancel, CancelRequest};
 pub use due::Due;

@@ -61,8 +61,9 @@ impl Limit {
     /// # Errors
     /// Refuses none at once, and a rate that is none.
     pub fn check(&self) -> Result<(), Invalid> {
-        self.most.map_or(Ok(()), check_most)?;
-        self.rate.map_or(Ok(()), |rate| rate.check())
+        let within = |wrong: Invalid| Invalid { field: format!("limit.{}", wrong.field), ..wrong };
+        self.most.map_or(Ok(()), |most| check_most("most", most)).map_err(within)?;
+        self.rate.map_or(Ok(()), |rate| rate.check()).map_err(within)
     }
 }
 
@@ -144,11 +145,11 @@ impl Bucket {
         if self.tokens(rate, now) > 0 {
             return now;
         }
-        self.0.after(rate.interval()).before(rate.whole())
+        self.under(rate, now).0.after(rate.interval()).before(rate.whole())
     }
 
-    /// This bucket under another rate: never emptier than empty, so that nobody waits for longer than the
-    /// rate says because of what an earlier one let start.
+    /// This bucket under this rate: never emptier than empty, so that nobody waits for longer than the rate
+    /// says because of what an earlier one let start, or because the clock has been put back since.
     #[must_use]
     pub fn under(self, rate: &Rate, now: Timestamp) -> Self {
         Self(self.0.min(now.after(rate.whole())))
@@ -157,7 +158,8 @@ impl Bucket {
     /// When there is one more than now; `None` if it is full.
     fn grows_at(self, rate: &Rate, now: Timestamp) -> Option<Timestamp> {
         let missing = rate.burst.saturating_sub(self.tokens(rate, now));
-        Some(self.0.before(rate.interval().saturating_mul(missing.checked_sub(1)?)))
+        let full = self.under(rate, now).0;
+        Some(full.before(rate.interval().saturating_mul(missing.checked_sub(1)?)))
     }
 
     /// The bucket after somebody took so many; who takes none changes nothing.
@@ -166,7 +168,7 @@ impl Bucket {
         if tokens == 0 {
             return self;
         }
-        let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.0.max(now) };
+        let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.under(rate, now).0.max(now) };
         Self(from.after(rate.interval().saturating_mul(tokens)))
     }
 }
@@ -206,6 +208,14 @@ impl Meter {
         self.bucket.grows_at(&rate, now)
     }
 
+    /// The same as it is seen now: a clock that was put back costs no more than an empty bucket does. Whoever
+    /// looks at a limit keeps this, or the wait would begin anew with each look.
+    #[must_use]
+    pub fn seen(self, now: Timestamp) -> Self {
+        let bucket = self.limit.rate.map_or(self.bucket, |rate| self.bucket.under(&rate, now));
+        Self { bucket, ..self }
+    }
+
     /// The same use under another limit. What was taken from a bucket stays taken.
     #[must_use]
     pub fn limited(self, limit: Limit, now: Timestamp) -> Self {
@@ -227,9 +237,9 @@ impl Meter {
     }
 }
 
-pub(crate) fn check_most(most: u32) -> Result<(), Invalid> {
+pub(crate) fn check_most(field: &str, most: u32) -> Result<(), Invalid> {
     if most == 0 || most > limits::LIMIT_MOST {
-        return Err(Invalid::new("limit", most, format_args!("1 to {}", limits::LIMIT_MOST)));
+        return Err(Invalid::new(field, most, format_args!("1 to {}", limits::LIMIT_MOST)));
     }
     Ok(())
 }
@@ -310,12 +320,26 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_was_put_back_costs_at_most_one_bucket() {
+        let rate = Rate::new(1, SECOND).burst(3);
+        let now = Timestamp::EPOCH.after(SECOND * 10_000);
+        let drained = Meter::new(Limit { most: None, rate: Some(rate) }).started(3, now);
+        assert_eq!(drained.seen(now), drained);
+        let back = now.before(SECOND * 5_000);
+        assert_eq!((drained.room(back), drained.next_room(back)), (0, Some(back.after(SECOND))));
+        assert_eq!(drained.grows_at(back), Some(back.after(SECOND)));
+        let seen = drained.seen(back);
+        assert_eq!([1, 2, 3, 9].map(|after| seen.room(back.after(SECOND * after))), [1, 2, 3, 3]);
+        assert_eq!(drained.started(1, back).next_room(back), Some(back.after(SECOND)));
+    }
+
+    #[test]
     fn limits_that_are_none_are_refused_by_field() {
         let field = |limit: Limit| limit.check().unwrap_err().field;
-        assert_eq!(field(Limit::of(0)), "limit");
+        assert_eq!(field(Limit::of(0)), "limit.most");
         let rate = |rate| Limit { most: None, rate: Some(rate) };
-        assert_eq!(field(rate(Rate::new(0, SECOND))), "rate.times");
-        assert_eq!(field(rate(Rate::new(1, SECOND).burst(0))), "rate.burst");
-        assert_eq!(field(rate(Rate::new(1, Duration::ZERO))), "rate.per");
+        assert_eq!(field(rate(Rate::new(0, SECOND))), "limit.rate.times");
+        assert_eq!(field(rate(Rate::new(1, SECOND).burst(0))), "limit.rate.burst");
+        assert_eq!(field(rate(Rate::new(1, Duration::ZERO))), "limit.rate.per");
     }
 }

@@ -28,24 +28,39 @@ impl Name {
     /// # Errors
     /// Refuses an empty or too long name and any character outside `A-Z a-z 0-9 . _ : -`.
     pub fn new(field: &str, text: &str) -> Result<Self, Invalid> {
-        let allowed = || format!("1 to {} of the characters A-Z a-z 0-9 . _ : -", limits::NAME_BYTES);
-        if text.is_empty() {
-            return Err(Invalid::new(field, "empty text", allowed()));
-        }
-        if text.len() > limits::NAME_BYTES {
-            return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
-        }
-        let odd = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')));
-        if let Some(odd) = odd {
-            return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
-        }
+        check(field, text, limits::NAME_BYTES)?;
         Ok(Self(text.into()))
+    }
+
+    /// The name that `text` in this field stands for: with a prefix, of which a complaint says nothing but
+    /// that it leaves less room.
+    ///
+    /// # Errors
+    /// As [`Name::new`].
+    pub fn behind(field: &str, prefix: &str, text: &str) -> Result<Self, Invalid> {
+        check(field, text, limits::NAME_BYTES.saturating_sub(prefix.len()))?;
+        Self::new(field, &format!("{prefix}{text}"))
     }
 
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+fn check(field: &str, text: &str, most: usize) -> Result<(), Invalid> {
+    let allowed = || format!("1 to {most} of the characters A-Z a-z 0-9 . _ : -");
+    if text.is_empty() {
+        return Err(Invalid::new(field, "empty text", allowed()));
+    }
+    if text.len() > most {
+        return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+    }
+    let odd = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')));
+    match odd {
+        Some(odd) => Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed())),
+        None => Ok(()),
     }
 }
 
@@ -161,6 +176,16 @@ mod tests {
             assert!(complaint.allowed.contains("128"), "{complaint}");
             assert!(complaint.to_string().len() < 300, "a complaint never repeats a huge value");
         }
+    }
+
+    #[test]
+    fn a_complaint_about_a_name_behind_a_prefix_counts_what_its_user_gave() {
+        let fits = "x".repeat(121);
+        assert_eq!(Name::behind("writer", "prefix.", &fits).unwrap().as_str().len(), limits::NAME_BYTES);
+        let complaint = Name::behind("writer", "prefix.", &"x".repeat(122)).unwrap_err();
+        let told = "writer: text of 122 bytes; allowed: 1 to 121 of the characters A-Z a-z 0-9 . _ : -";
+        assert_eq!(complaint.to_string(), told);
+        assert_eq!(Name::behind("writer", "prefix.", "").unwrap_err().found, "empty text");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{AppId, AppUse, HostId, Timestamp, claim_app, limits};
+use tenure_core::{AppId, AppUse, HostId, Timestamp, check_program, claim_app, limits};
 
 /// The rules of the oldest ancestor, as it meant them: letters are ASCII.
 #[test]
@@ -72,4 +72,18 @@ fn another_program_is_refused_until_the_first_has_been_away_for_a_month() {
     assert_eq!(claim_app(Some(&known), taken.clone()), Ok(taken));
     let differs_in_case = claim_app(Some(&known), used("Billing", 2, 21, 21));
     assert_eq!(differs_in_case, Err(known));
+}
+
+#[test]
+fn a_program_is_named_within_the_limits() {
+    for fine in ["x", "Zahlläufe 2", &"x".repeat(limits::PROGRAM_BYTES)] {
+        assert_eq!(check_program(fine), Ok(()));
+    }
+    let long = "x".repeat(limits::PROGRAM_BYTES + 1);
+    for (bad, found) in
+        [("", "empty text"), (long.as_str(), "text of 257 bytes"), ("a\nb", "text with the character '\\n'")]
+    {
+        let told = check_program(bad).expect_err("it is none").to_string();
+        assert_eq!(told, format!("program: {found}; allowed: 1 to 256 bytes without control characters"));
+    }
 }

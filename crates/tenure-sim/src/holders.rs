@@ -46,7 +46,7 @@ impl Holder {
         let leases = self.tenure.leases();
         let hold = self.drawn(leases.hold(name.as_str()));
         match self.chance.below(8) {
-            0..=1 => hold.try_now().await.ok()?.ok(),
+            0..=1 => hold.try_now().await.ok(),
             2..=3 => hold.within(self.span(10_000)).await.ok(),
             4 => {
                 // Somebody has no patience: what is granted meanwhile must not stay taken.

@@ -84,7 +84,7 @@ impl Rival {
             (9..=11, Some(Past { id, name, .. })) => {
                 return LeaseWish { name, act: self.acquire(id) };
             }
-            (12, _) => LeaseAct::Forget,
+            (12, _) => LeaseAct::Forget { by: self.holder() },
             (13, _) => LeaseAct::Break {
                 within: (self.chance.below(3) > 0).then(|| Duration::from_millis(self.chance.below(3_000))),
                 by: self.holder(),

@@ -79,7 +79,7 @@ impl Setup {
         let store_clock = Arc::new(SimClock::new(&time, 1.0, Arc::new(Gate::default())));
         let book = Arc::new(Book::new(&time, Arc::clone(&store_clock), self.whole_trace));
         let clock = Arc::clone(&store_clock) as Arc<dyn Clock>;
-        let store = (self.plant)(Arc::new(MemoryStore::new(clock)));
+        let store = (self.plant)(Arc::new(MemoryStore::following(clock)));
         let plan = Plan::draw(self.seed);
         let world = Arc::new(World::new(self.seed, plan, time, store, store_clock, Arc::clone(&book)));
         let lived = runtime.block_on(async {

@@ -148,7 +148,7 @@ impl fmt::Display for Leased {
             LeaseAct::Release { id, fence } => write!(f, "{name} released by {} fence {fence}: ", short(id))?,
             LeaseAct::Break { within, .. } => write!(f, "{name} broken within {within:?}: ")?,
             LeaseAct::Leave { id } => write!(f, "{name} left by {}: ", short(id))?,
-            LeaseAct::Forget => write!(f, "{name} forgotten: ")?,
+            LeaseAct::Forget { .. } => write!(f, "{name} forgotten: ")?,
         }
         match &self.outcome {
             LeaseOutcome::Refused(LeaseRefusal::Held { fence, until, waiting, .. }) => {

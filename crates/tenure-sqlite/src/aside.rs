@@ -23,6 +23,11 @@ impl Writing<'_> {
         self.put_off("UPDATE standing SET lapse = ?2 WHERE seq = ?1 AND state = 1", seq, error)
     }
 
+    /// Leaves a limit in which time has made room alone for longer.
+    pub(crate) fn set_limit_aside(&self, id: i64, error: &Error) -> Result<()> {
+        self.put_off("UPDATE limit_key SET grows = ?2 WHERE id = ?1", id, error)
+    }
+
     /// Keeps a finished job for longer.
     pub(crate) fn set_expired_aside(&self, seq: i64, error: &Error) -> Result<()> {
         self.put_off("UPDATE standing SET expires = ?2 WHERE seq = ?1", seq, error)
@@ -69,9 +74,9 @@ impl Writing<'_> {
         self.put_off(sql, seq, error)
     }
 
-    fn put_off(&self, sql: &str, seq: i64, error: &Error) -> Result<()> {
-        tracing::error!(seq, %error, "a row cannot be read and is set aside for a minute; update this program");
-        self.conn.prepare_cached(sql)?.execute([seq, self.now.after(SET_ASIDE).as_micros()])?;
+    fn put_off(&self, sql: &str, row: i64, error: &Error) -> Result<()> {
+        tracing::error!(row, %error, "a row cannot be read and is set aside for a minute; update this program");
+        self.conn.prepare_cached(sql)?.execute([row, self.now.after(SET_ASIDE).as_micros()])?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use tenure_core::{Block, Gates, Job, JobId, Key, State, StateName, Timestamp};
 
-use crate::chains::stand_of;
+use crate::chains::{Stand, stand_of};
 use crate::place::{Kept, place_of};
 use crate::rows::{Stored, row_of, seq_of};
 use crate::writing::Writing;
@@ -90,6 +90,29 @@ impl Writing<'_> {
         }
     }
 
+    /// Lets a job that stood in line, or that its limit kept from it, stand there again: its line is another
+    /// one now. By a clock that was put back it may not be due any more; that does not take it out of line.
+    pub(crate) fn join_line_again(&mut self, stored: &Stored, due: Timestamp) -> Result<()> {
+        self.touch_limit_of(&stored.job)?;
+        self.join_line(stored, due, why_of(&stored.job.state))
+    }
+
+    /// Lets a job that others block stand among those of its key again, as it stood there.
+    pub(crate) fn block_again(&mut self, stored: &Stored) -> Result<()> {
+        if let Some(ordering) = &stored.job.terms.ordering {
+            let stand = match stored.job.state {
+                State::Blocked { on: Block::Jobs, .. } => stand_of(ordering.head, false, false),
+                State::Blocked { on: Block::Order | Block::Limit, .. }
+                | State::Waiting { .. }
+                | State::Running { .. }
+                | State::Finished { .. } => Stand::Ready,
+            };
+            self.stand_in_chain(stored, &ordering.key.clone(), stand)?;
+        }
+        self.touch_limit_of(&stored.job)?;
+        self.memory.lanes.count(stored.lane, StateName::Blocked, 1)
+    }
+
     /// Takes a job that waits out of wherever it is. The turn it keeps, until it has another place or ends.
     pub(crate) fn unplace_gated(&mut self, stored: &Stored, due: Timestamp) -> Result<Kept> {
         let limit = self.touch_limit_of(&stored.job)?;
@@ -99,7 +122,7 @@ impl Writing<'_> {
                 if let Some(limit) = limit {
                     self.leave_blocked(limit, stored.lane, place_of(stored, due, round))?;
                 }
-                Kept::Blocked
+                Kept::Shut
             }
             State::Blocked { .. } => {
                 self.memory.lanes.count(stored.lane, StateName::Blocked, -1)?;

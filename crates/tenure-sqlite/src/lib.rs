@@ -61,6 +61,7 @@ mod report;
 mod reserve;
 mod rows;
 mod schema;
+mod set_back;
 mod settle;
 mod shares;
 mod store;

@@ -7,7 +7,7 @@
 use rusqlite::{OptionalExtension, Result, Row, params};
 use tenure_core::{Bucket, Key, Limit, LimitKey, limits};
 
-use crate::fault::unreadable;
+use crate::fault::{is_unreadable, unreadable};
 use crate::limit_row::{LimitRow, READ_AHEAD};
 use crate::reserve::Place;
 use crate::value;
@@ -25,6 +25,9 @@ pub(crate) const GROWN: &str =
     "SELECT id FROM limit_key WHERE grows IS NOT NULL AND grows <= ?1 ORDER BY grows LIMIT ?2 + 0";
 pub(crate) const FIRST_GROWS: &str =
     "SELECT grows FROM limit_key WHERE grows IS NOT NULL ORDER BY grows LIMIT 1";
+
+pub(crate) const BLOCKING: &str =
+    "SELECT id FROM limit_key WHERE blocks = 1 AND id > ?1 ORDER BY id LIMIT ?2 + 0";
 
 /// Lists it, or not, among those that block jobs.
 const LIST: &str = "UPDATE limit_key SET blocks = ?2 WHERE id = ?1";
@@ -61,6 +64,18 @@ impl Writing<'_> {
             self.learn_limit(FIND_BY_ID, id)?;
         }
         self.memory.keyed.limits.get(id).ok_or_else(|| unreadable(format_args!("limit {id}")))
+    }
+
+    /// The limit, as it is, or why this version cannot read it.
+    pub(crate) fn readable_limit(
+        &mut self,
+        id: i64,
+    ) -> Result<std::result::Result<&LimitRow, rusqlite::Error>> {
+        match self.limit(id) {
+            Ok(limit) => Ok(Ok(limit)),
+            Err(error) if is_unreadable(&error) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The limit, to be changed and looked at before the present step ends.
@@ -160,19 +175,45 @@ impl Writing<'_> {
 
     /// Looks at limits in which time has made room; answers at how many.
     pub(crate) fn notice_room(&mut self) -> Result<usize> {
+        let has_grown_less = self.memory.set_back.is_noticed(self.now);
         if !self.memory.keyed.may_grow(self.conn)? {
+            self.memory.set_back.looked_behind(None);
             return Ok(0);
         }
+        let again = if has_grown_less { self.look_again()? } else { 0 };
         let grown = self
             .conn
             .prepare_cached(GROWN)?
             .query_map([self.now.as_micros(), value::bound(limits::SWEEP_ROWS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
         for id in &grown {
-            self.touch_limit(*id)?;
+            match self.readable_limit(*id)? {
+                Ok(_) => self.touch_limit(*id).map(drop)?,
+                Err(error) => self.set_limit_aside(*id, &error)?,
+            }
             self.settle_keys()?;
         }
-        Ok(grown.len())
+        Ok(grown.len().max(again))
+    }
+
+    /// Looks at limits for which time runs anew, because the clock was put back; answers at how many.
+    fn look_again(&mut self) -> Result<usize> {
+        let behind = self.memory.set_back.behind();
+        let page = [behind, value::bound(limits::SWEEP_ROWS)];
+        let blocking = self
+            .conn
+            .prepare_cached(BLOCKING)?
+            .query_map(page, |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
+        for id in &blocking {
+            if self.readable_limit(*id)?.is_ok_and(|limit| limit.grows.is_some()) {
+                self.touch_limit(*id)?;
+                self.settle_keys()?;
+            }
+        }
+        let last = blocking.last().filter(|_| blocking.len() >= limits::SWEEP_ROWS);
+        self.memory.set_back.looked_behind(last.copied());
+        Ok(blocking.len())
     }
 
     /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for.
@@ -180,7 +221,9 @@ impl Writing<'_> {
         let now = self.now;
         loop {
             let limit = self.touch_limit(id)?;
-            let room = i64::from(limit.meter().room(now));
+            let meter = limit.meter().seen(now);
+            limit.bucket = meter.bucket;
+            let room = i64::from(meter.room(now));
             // Each move sets one lane right.
             match limit.surplus(room) {
                 Some((lane, surplus @ 1..)) => self.push_out(id, lane, surplus)?,

@@ -29,6 +29,9 @@ pub(crate) const LAST_UP_TO: &str = "SELECT priority, round, due, seq, begun FRO
 pub(crate) const NTH_BEHIND: &str = "SELECT priority, round, due, seq FROM limit_line
      WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
      ORDER BY priority, round, due, seq LIMIT 1 OFFSET ?7 + 0";
+pub(crate) const COUNT_BETWEEN: &str = "SELECT count(*) FROM limit_line
+     WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
+         AND (priority, round, due, seq) <= (?7, ?8, ?9, ?10)";
 pub(crate) const LET_MANY_IN: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun, limit_id)
      SELECT lane, priority, round, due, seq, begun, limit_id FROM limit_line
      WHERE limit_id = ?1 AND lane = ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
@@ -146,6 +149,15 @@ impl Writing<'_> {
         }
         self.memory.lanes.count(lane, StateName::Queued, -jobs)?;
         self.memory.lanes.count(lane, StateName::Blocked, jobs)
+    }
+
+    /// How many are queued in a lane behind a place.
+    pub(crate) fn queued_behind(&mut self, id: i64, lane: i64, place: Place) -> Result<i64> {
+        let Some(last) = self.touch_limit(id)?.room_in(lane).last_queued else { return Ok(0) };
+        let (p, r, d, s) = place;
+        let (priority, round, due, seq) = last;
+        let these = [id, lane, p, r, d, s, priority, round, due, seq];
+        self.conn.prepare_cached(COUNT_BETWEEN)?.query_row(these, |row| row.get(0))
     }
 
     /// Queues the first so many that are blocked in a lane.

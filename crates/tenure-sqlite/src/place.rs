@@ -50,7 +50,9 @@ pub(crate) enum Kept {
     InLine,
     /// Its time has to come first.
     InDiary,
-    /// Something else has to come first.
+    /// Its limit has to have room first.
+    Shut,
+    /// Other jobs have to come first.
     Blocked,
 }
 
@@ -76,7 +78,8 @@ impl Writing<'_> {
             Kept::InLine if !self.is_gated(stored)? => {
                 self.put_in_line(stored.lane, place_of(stored, due, 0), stored.begun, None)
             }
-            Kept::InLine | Kept::Blocked => self.place_gated(stored, due),
+            Kept::InLine | Kept::Shut => self.join_line_again(stored, due),
+            Kept::Blocked => self.block_again(stored),
         }
     }
 

@@ -16,8 +16,12 @@ impl Writing<'_> {
     }
 
     /// How many jobs of a queue may be granted now, if so many are wanted.
-    pub(crate) fn room_in_queue(&self, queue: &QueueName, wanted: usize) -> Result<usize> {
+    pub(crate) fn room_in_queue(&mut self, queue: &QueueName, wanted: usize) -> Result<usize> {
         let Some(meter) = self.memory.lanes.meter(self.conn, queue)? else { return Ok(wanted) };
+        let seen = meter.seen(self.now).bucket;
+        if seen != meter.bucket {
+            self.memory.lanes.set_bucket(queue, seen);
+        }
         Ok(wanted.min(usize::try_from(meter.room(self.now)).unwrap_or(usize::MAX)))
     }
 

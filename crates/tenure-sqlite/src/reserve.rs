@@ -63,6 +63,8 @@ enum Stop {
     Unreadable(Place, Error),
     /// A limit has no room for the next job: it has to leave the line.
     NoRoom,
+    /// The limit of the next job cannot be read: nothing behind it can be had.
+    UnreadableLimit,
 }
 
 impl Writing<'_> {
@@ -121,10 +123,13 @@ impl Writing<'_> {
         };
         let mut is_cut_short = false;
         for (lane, length) in stretches {
-            let stop = self.grant_stretch(ask, lane, length, granted)?;
-            is_cut_short |= stop.is_some();
-            if let Some(Stop::Unreadable(place, error)) = stop {
-                self.set_waiting_aside(lane, place, &error)?;
+            match self.grant_stretch(ask, lane, length, granted)? {
+                Some(Stop::Unreadable(place, error)) => {
+                    self.set_waiting_aside(lane, place, &error)?;
+                    is_cut_short = true;
+                }
+                Some(Stop::NoRoom) => is_cut_short = true,
+                Some(Stop::UnreadableLimit) | None => {}
             }
         }
         // A limit of which jobs were granted has less room in all other lanes.
@@ -146,17 +151,22 @@ impl Writing<'_> {
                 })?
                 .collect()
         };
-        let admit = |lane, (_, limit): (Place, Option<i64>)| match limit {
+        let admit = |lane, (place, limit): (Place, Option<i64>)| match limit {
             Some(limit) => {
-                let room = self.limit(limit)?.meter().room(self.now);
-                Ok(taken.take(limit, lane, room))
+                let Ok(limit_row) = self.readable_limit(limit)? else { return Ok(false) };
+                let room = limit_row.meter().room(self.now);
+                Ok(taken.take(limit, lane, place, room))
             }
             None => Ok(true),
         };
         let stretches = merge(lanes, at_most, read, admit)?;
         for limit in &taken.surplus {
             for (lane, queued) in self.limit(*limit)?.queued() {
-                let surplus = queued - i64::from(taken.of(*limit, lane));
+                // By a clock that was put back, some of those before the last that is taken may not be due.
+                let surplus = match taken.last_of(*limit, lane) {
+                    Some(last) => self.queued_behind(*limit, lane, last)?,
+                    None => queued,
+                };
                 if surplus > 0 {
                     self.push_out(*limit, lane, surplus)?;
                 }
@@ -192,8 +202,15 @@ impl Writing<'_> {
                 };
                 let limit: Option<i64> = row.get(9)?;
                 if let Some(limit) = limit {
-                    let room = self.limit(limit)?.meter().room(now);
-                    if !taken.take(limit, lane, room) {
+                    let room = match self.readable_limit(limit)? {
+                        Ok(limit) => limit.meter().room(now),
+                        Err(error) => {
+                            tracing::error!(limit, %error, "a limit cannot be read and holds up its jobs; update this program");
+                            stop = Some(Stop::UnreadableLimit);
+                            break;
+                        }
+                    };
+                    if !taken.take(limit, lane, here, room) {
                         self.touch_limit(limit)?;
                         stop = Some(Stop::NoRoom);
                         break;

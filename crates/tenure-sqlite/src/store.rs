@@ -15,7 +15,7 @@ use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
     Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
-    Turn, Views,
+    Turn, Views, check_wishes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -64,7 +64,8 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
         let (conn, epoch) = open::open(&path, &options)?;
-        let memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
+        let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
+        memory.steps.look(&*clock);
         let read = || reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error)));
         let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
         let watching = read()?;
@@ -187,7 +188,10 @@ impl Jobs for SqliteStore {
 
 impl Leases for SqliteStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(self.write(|reply| Command::Lease(wishes, reply)))
+        Box::pin(async {
+            check_wishes(&wishes)?;
+            self.write(|reply| Command::Lease(wishes, reply)).await
+        })
     }
 
     fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {

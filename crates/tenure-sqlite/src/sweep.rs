@@ -65,7 +65,7 @@ impl Writing<'_> {
 
     /// The next instant at which something comes due or lapses, or time makes room.
     pub(crate) fn next_due(&mut self) -> Result<Option<Timestamp>> {
-        if self.has_unnoticed()? {
+        if self.has_unnoticed()? || self.memory.set_back.is_unfinished() {
             return Ok(Some(self.now));
         }
         let first = |sql| -> Result<Option<Timestamp>> {

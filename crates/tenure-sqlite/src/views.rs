@@ -14,8 +14,8 @@ use crate::reserve::Place;
 use crate::rows::{Stored, find, seq_of};
 use crate::{attempts, hosts, value};
 
-pub(crate) const NEXT_ROUND: &str = "SELECT priority, round, due FROM ready
-     WHERE lane = ?1 AND (priority, round) > (?2, ?3) ORDER BY priority, round, due LIMIT 1";
+pub(crate) const NEXT_ROUND: &str = "SELECT priority, round, due, seq FROM ready
+     WHERE lane = ?1 AND (priority, round) > (?2, ?3) ORDER BY priority, round, due, seq LIMIT 1";
 const IS_IN_DIARY: &str = "SELECT 1 FROM later WHERE due = ?1 AND seq = ?2";
 pub(crate) const AHEAD_IN_LINE: &str = "SELECT count(*) FROM (SELECT 1 FROM ready
      WHERE lane = ?1 AND (priority, round, due, seq) < (?2, ?3, ?4, ?5) AND due <= ?6 LIMIT ?7 + 0)";
@@ -90,15 +90,25 @@ pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
         let name = value::queue(row, 0)?;
-        let mut oldest_due = None;
+        let mut oldest = None;
         for lane in lanes_of(conn, name.as_str())? {
-            oldest_due = oldest_in(conn, lane)?.into_iter().chain(oldest_due).min();
+            oldest = oldest_in(conn, lane)?.into_iter().chain(oldest).min();
         }
-        let oldest_due = oldest_due.filter(|due| *due <= now);
+        let oldest_due = match oldest {
+            Some((due, seq)) => due_here(conn, due, seq, now)?,
+            None => None,
+        };
         let limit = value::maybe_json(row, 2)?.unwrap_or_default();
         queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit });
     }
     Ok(queues)
+}
+
+/// Since when a job of which this is the due has been due, and here.
+fn due_here(conn: &Connection, due: Timestamp, seq: i64, now: Timestamp) -> Result<Option<Timestamp>> {
+    let mut statement = conn.prepare_cached("SELECT created FROM job WHERE seq = ?1")?;
+    let created = statement.query_row([seq], |row| value::instant(row, 0)).optional()?.unwrap_or(due);
+    Ok((due <= now).then(|| due.max(created).min(now)))
 }
 
 pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<Option<Standing>> {
@@ -170,19 +180,19 @@ fn lanes_of(conn: &Connection, queue: &str) -> Result<Vec<i64>> {
         .collect()
 }
 
-/// The smallest due of a lane's line: its jobs lie by priority and round first, so it hops from one to the
+/// The smallest due of a lane's line, and whose it is: its jobs lie by priority and round first, so it hops from one to the
 /// next. The rounds of a fair queue are looked through up to a bound.
-fn oldest_in(conn: &Connection, lane: i64) -> Result<Option<Timestamp>> {
+fn oldest_in(conn: &Connection, lane: i64) -> Result<Option<(Timestamp, i64)>> {
     let mut statement = conn.prepare_cached(NEXT_ROUND)?;
     let (mut place, mut oldest) = ((i64::MIN, 0), None);
     for _ in 0..limits::PAGE_EXAMINED {
         let found = statement
             .query_row([lane, place.0, place.1], |row| {
-                Ok(((row.get(0)?, row.get(1)?), value::instant(row, 2)?))
+                Ok(((row.get(0)?, row.get(1)?), (value::instant(row, 2)?, row.get(3)?)))
             })
             .optional()?;
-        let Some((next, due)) = found else { break };
-        oldest = Some(oldest.map_or(due, |oldest: Timestamp| oldest.min(due)));
+        let Some((next, first)) = found else { break };
+        oldest = Some(oldest.map_or(first, |oldest: (Timestamp, i64)| oldest.min(first)));
         place = next;
     }
     Ok(oldest)

@@ -2,12 +2,13 @@
 
 use rusqlite::{Connection, Result, params};
 use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
-use tenure_store::{Bulletin, Event, Happening};
+use tenure_store::{Bulletin, Event, Happening, Steps};
 
 use crate::grants::Grants;
 use crate::keyed::{Keyed, KeyedMark};
 use crate::lanes::{Lanes, LanesMark};
 use crate::place::Joined;
+use crate::set_back::SetBack;
 use crate::value;
 
 /// What the writer keeps in mind between transactions. All of it can be read again from the file.
@@ -17,6 +18,9 @@ pub(crate) struct Memory {
     pub lanes: Lanes,
     pub grants: Grants,
     pub keyed: Keyed,
+    pub set_back: SetBack,
+    /// Whether the clock has stepped.
+    pub steps: Steps,
     /// Behind which share pruning goes on.
     pub shares_pruned: i64,
     /// The last `seq` that was given.
@@ -101,6 +105,7 @@ impl Memory {
         self.lanes.forget();
         self.grants.forget();
         self.keyed.forget();
+        self.set_back = SetBack::default();
         (self.last_seq, self.asked, self.freed) = (None, None, None);
     }
 }

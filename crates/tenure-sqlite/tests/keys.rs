@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tenure_core::{Head, Key, Limit, LimitKey, NewJob, OrderingKey, StateName, Terms, Verdict};
+use tenure_core::{
+    Head, Key, Limit, LimitKey, NewJob, OrderingKey, QueueName, Rate, StateName, Terms, Verdict,
+};
 use tenure_sqlite::{Options, SqliteStore};
-use tenure_store::{Clock, Jobs, ManualClock, Store, Views};
+use tenure_store::{Clock, Jobs, Kinds, ManualClock, Reserve, Store, Views, Want};
 
 use given::agree::assert_agrees;
 use given::{ask, file, host, new_job, open, open_live, runtime, settle};
@@ -196,4 +198,50 @@ fn a_job_with_keys_that_a_newer_version_wrote_keeps_its_turn_until_it_can_be_rea
         drop(other);
         agrees(&file);
     }
+}
+
+/// A newer version may know kinds of limits that this one does not.
+#[test]
+fn a_limit_that_cannot_be_read_stops_only_the_lines_of_its_own_jobs() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let open = || SqliteStore::open(&file, Options::default(), Arc::new(clock.clone())).unwrap();
+    let store = open();
+    let other = Connection::open(&file).unwrap();
+    let elsewhere = |number| NewJob { queue: QueueName::new("post").unwrap(), ..new_job(number) };
+    runtime().block_on(async {
+        let rate = Limit::default().at_rate(Rate::new(1, Duration::from_secs(10)));
+        store.set_limit(&key("smtp"), Some(rate)).await.unwrap();
+        store.enqueue((1..=3).map(|n| on_terms(n, &limited(None))).collect()).await.unwrap();
+        assert_eq!(store.reserve(ask(host(1), 1)).await.unwrap().jobs.len(), 1);
+        clock.advance(Duration::from_secs(11));
+        store.tend().await.unwrap();
+        assert_eq!(count(&store, StateName::Queued).await, 1);
+        store.close().await.unwrap();
+    });
+    let known: String = other.query_row("SELECT set_to FROM limit_key", [], |row| row.get(0)).unwrap();
+    other.execute("UPDATE limit_key SET set_to = '[\"of a newer version\"]'", []).unwrap();
+    let store = open();
+    runtime().block_on(async {
+        store.enqueue((4..=6).map(elsewhere).collect()).await.unwrap();
+        // Its room comes, and a clock that is put back has it looked at, too.
+        clock.advance(Duration::from_secs(11));
+        let want = |queue| Want { queue, kinds: Kinds::All, at_most: 1 };
+        let both = || Reserve {
+            wants: vec![want(QueueName::default()), want(QueueName::new("post").unwrap())],
+            ..ask(host(1), 9)
+        };
+        for _ in 0..2 {
+            assert_eq!(store.reserve(both()).await.unwrap().jobs.len(), 1, "what does not need it");
+            store.tend().await.unwrap();
+        }
+        assert!(store.set_limit(&key("smtp"), None).await.unwrap_err().is_passing());
+        other.execute("UPDATE limit_key SET set_to = ?1", [known]).unwrap();
+        clock.advance(Duration::from_secs(61));
+        let granted = store.reserve(both()).await.unwrap().jobs;
+        assert_eq!(granted.len(), 2, "one of each");
+        store.close().await.unwrap();
+    });
+    drop(other);
+    agrees(&file);
 }

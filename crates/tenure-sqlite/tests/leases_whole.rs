@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tenure_core::{Fence, Late, LeaseAct, LeaseId, LeaseOutcome, Ttl};
+use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseOutcome, Ttl};
 use tenure_sqlite::{Durability, Options, SqliteStore};
 use tenure_store::{
     Chance, Clock, Jobs, LeaseWish, Leases, LeasesAsk, LedgerAsk, ManualClock, MemoryStore, Order, Store,
@@ -62,7 +62,7 @@ impl Life {
                 LeaseAct::Break { within, by, reason: "test".to_owned() }
             }
             14 => LeaseAct::Leave { id: id(number) },
-            _ => LeaseAct::Forget,
+            _ => LeaseAct::Forget { by: Holder::named("ops") },
         };
         LeaseWish { name: name(&text), act }
     }

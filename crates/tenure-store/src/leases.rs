@@ -2,17 +2,19 @@
 
 use serde::Serialize;
 use tenure_core::{
-    Lease, LeaseAct, LeaseName, LeaseOutcome, LeaseState, LedgerEntry, LedgerNote, Timestamp, What,
+    Lease, LeaseAct, LeaseName, LeaseOutcome, LeaseState, LedgerEntry, LedgerNote, Timestamp, What, limits,
 };
 
-use crate::{Answer, Order};
+use crate::{Answer, Fault, Order};
 
 /// The ownership of names.
 ///
 /// A store decides nothing about them: [`tenure_core::step`] does.
 pub trait Leases {
-    /// Takes wishes about leases, each by itself, in their order and in one go. A bounded number; repeating
-    /// them is harmless.
+    /// Takes wishes about leases, each by itself, in their order and in one go. Repeating them is harmless.
+    ///
+    /// No more than [`limits::LEASE_STEPS`]: of more none is taken, see [`check_wishes`]. A clock that steps
+    /// ahead takes no lease from its holder, see [`Steps`](crate::Steps).
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>>;
 
     /// One lease; `None` if its name was never held, or was forgotten.
@@ -27,6 +29,18 @@ pub trait Leases {
     /// Removes a bounded number of entries of the ledger from before that instant, the oldest first.
     /// The note with which a present ownership began stays.
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned>;
+}
+
+/// Refuses more wishes than a call may bring.
+///
+/// # Errors
+/// A fault, since there is no answer to some of them: whoever calls has to be mended.
+pub fn check_wishes(wishes: &[LeaseWish]) -> Result<(), Fault> {
+    if wishes.len() <= limits::LEASE_STEPS {
+        return Ok(());
+    }
+    let (count, most) = (wishes.len(), limits::LEASE_STEPS);
+    Err(Fault::Broken(format!("{count} wishes about leases in one call; {most} are allowed")))
 }
 
 /// A wish about one lease.

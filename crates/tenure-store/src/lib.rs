@@ -21,6 +21,7 @@ mod hosts;
 mod jobs;
 mod leases;
 mod memory;
+mod steps;
 mod timers;
 mod views;
 
@@ -38,8 +39,11 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
 };
-pub use leases::{LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned};
+pub use leases::{
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
+};
 pub use memory::MemoryStore;
+pub use steps::Steps;
 pub use timers::{
     Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
 };

@@ -56,7 +56,8 @@ pub struct QueueInfo {
     pub name: QueueName,
     /// Whether it hands out no jobs.
     pub paused: bool,
-    /// Since when its longest waiting job has been due; `None` if none is.
+    /// Since when its longest waiting job has been due, or since it is here if it was due before that;
+    /// `None` if none is.
     pub oldest_due: Option<Timestamp>,
     /// The limit of all its jobs together.
     pub limit: Limit,

@@ -5,7 +5,7 @@
 //! shared under a name that nobody gave.
 
 use md5::{Digest, Md5};
-use tenure_core::{AppId, AppUse, Invalid, limits};
+use tenure_core::{AppId, AppUse, Invalid, check_program, limits};
 use tenure_store::{Fault, Store};
 
 use crate::{Error, Tenure};
@@ -88,7 +88,32 @@ impl Tenure {
 
     /// The app id, which `what` cannot do without.
     pub(crate) fn need_app(&self, what: &str) -> Result<&AppId, Error> {
-        self.app().ok_or_else(|| Error::NoApp { what: what.to_owned() })
+        self.app().ok_or_else(|| {
+            let Nameless { program, others } = self.nameless();
+            Error::NoApp { what: what.to_owned(), program, others }
+        })
+    }
+}
+
+/// What a program that said no app id is told if it needs one.
+#[derive(Debug, Clone)]
+pub(crate) struct Nameless {
+    pub(crate) program: String,
+    pub(crate) others: Vec<AppUse>,
+}
+
+impl Nameless {
+    /// Looks who else is there.
+    pub(crate) async fn look(store: &dyn Store, program: Option<String>) -> Self {
+        // Nothing but the words of a later message depends on it: a store that does not answer is told by
+        // the first call that needs it.
+        let others = store.apps().await.unwrap_or_default();
+        Self { others, ..Self::alone(program) }
+    }
+
+    pub(crate) fn alone(program: Option<String>) -> Self {
+        let program = program.or_else(|| this_program().ok()).unwrap_or_default();
+        Self { program, others: Vec::new() }
     }
 }
 
@@ -103,23 +128,64 @@ pub(crate) async fn claim_again(store: &dyn Store, claimed: &AppUse) {
     }
 }
 
-/// The name of a program that said none: that of its executable, without its folder, which may change
-/// with each version.
+/// The name of a program that said none.
 pub(crate) fn this_program() -> Result<String, Invalid> {
     let path = std::env::current_exe().ok();
-    let name = path.as_deref().and_then(|path| path.file_stem()).and_then(|stem| stem.to_str());
-    name.map(str::to_owned).ok_or_else(|| {
+    let file = path.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
+    file.and_then(program_of).map(str::to_owned).ok_or_else(|| {
         Invalid::new("program", "an executable without a name", "a name, given with OpenOptions::program")
     })
 }
 
-fn check_program(program: &str) -> Result<(), Invalid> {
-    let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
-    if program.is_empty() || program.len() > limits::PROGRAM_BYTES {
-        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
+/// The name of the program in the file of this name. Of what changes with a version nothing is in it: not
+/// the folder, not a version at its end, and not what Linux adds when an executable was replaced while it
+/// runs.
+fn program_of(file: &str) -> Option<&str> {
+    let file = file.strip_suffix(" (deleted)").unwrap_or(file);
+    let file = file.strip_suffix(".exe").or_else(|| file.strip_suffix(".EXE")).unwrap_or(file);
+    let begins_version = |(at, sign): (usize, char)| {
+        let behind = file[at + 1..].trim_start_matches('v');
+        (matches!(sign, '-' | '_') && is_version(behind)).then_some(at)
+    };
+    let end = file.char_indices().find_map(begins_version).unwrap_or(file.len());
+    Some(&file[..end]).filter(|name| !name.is_empty())
+}
+
+/// Whether text begins with numbers and dots between them, such as `1.2` or `1.2.3-rc.1`. A single number
+/// may as well tell two programs apart.
+fn is_version(text: &str) -> bool {
+    let numbers = text.split(['-', '+', '_']).next().unwrap_or_default();
+    let mut parts = numbers.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    numbers.contains('.') && parts.all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T035: a new version of a program is the same program, wherever it lies and however its file is named.
+    #[test]
+    fn a_program_is_named_without_what_changes_with_its_version() {
+        for file in [
+            "billing",
+            "billing.exe",
+            "billing (deleted)",
+            "billing-1.2.3",
+            "billing-v1.3.0",
+            "billing_2.0",
+            "billing-1.2.3-rc.1",
+            "billing-1.2.3-x86_64-unknown-linux-gnu",
+            "billing-10.0.1.exe",
+        ] {
+            assert_eq!(program_of(file), Some("billing"), "{file}");
+        }
+        for file in
+            ["billing-worker", "billing-2", "billing.net", "billing-v2", "x86_64", "1.2.3", "billing-1."]
+        {
+            assert_eq!(program_of(file), Some(file), "{file}");
+        }
+        assert_eq!(program_of(""), None);
+        assert_eq!(program_of("-1.2"), None);
     }
-    if let Some(odd) = program.chars().find(|c| c.is_control()) {
-        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
-    }
-    Ok(())
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    AppId, Args, Due, Invalid, JobId, Kind, Name, NewJob, Priority, QueueName, Retention, RetryPolicy, Terms,
-    Timestamp, delay_of, limits,
+    AppId, Args, Due, Invalid, JobId, Kind, LimitKey, Name, NewJob, Priority, QueueName, Retention,
+    RetryPolicy, Terms, Timestamp, delay_of, limits,
 };
 
 use crate::singleton::line_of;
@@ -151,7 +151,16 @@ impl Draft {
 
     /// All terms at once, in place of those of its kind.
     pub fn terms(mut self, terms: Terms) -> Self {
+        if let Some(limit) = &terms.limit {
+            self.check_limit_key(limit.key.as_str());
+        }
         self.terms = terms;
+        self
+    }
+
+    /// Waits in a line that Tenure itself names.
+    pub(crate) fn line(mut self, limit: Option<LimitKey>) -> Self {
+        self.terms.limit = limit;
         self
     }
 
@@ -177,8 +186,9 @@ impl Draft {
         if let Some(only) = self.only {
             terms.unique = Some(only.of(&job)?);
         }
-        if let (Some(singleton), Some(app), None) = (&self.singleton, app, &terms.limit) {
-            terms.limit = line_of(singleton, app, &job)?;
+        if let Some(singleton) = &self.singleton {
+            let line = line_of(singleton, app, &job)?;
+            terms.limit = terms.limit.or(line);
         }
         if !terms.are_default() {
             job.terms = Arc::new(terms);

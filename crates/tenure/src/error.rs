@@ -44,6 +44,15 @@ pub enum Error {
         /// What went wrong.
         failure: Option<Failure>,
     },
+    /// A lease was not taken, broken or forgotten, because of how it stands. The store did answer: to try
+    /// again at once would not help.
+    #[error("lease {name}: {refusal}")]
+    LeaseRefused {
+        /// The lease.
+        name: LeaseName,
+        /// Why: for instance who holds it, since when, until when.
+        refusal: Box<LeaseRefusal>,
+    },
     /// The time to wait for a lease was over before it was had.
     #[error("lease {name} was not had within {:.1} s: {refusal}", waited.as_secs_f64())]
     WaitOver {
@@ -69,10 +78,19 @@ pub enum Error {
         why: String,
     },
     /// Something names its locks by the app id, and this program said none.
-    #[error("{what} needs an app id; say one with OpenOptions::new().app(\"…\")")]
+    #[error(
+        "{what} needs an app id, and program {program:?} said none: say one with \
+         OpenOptions::new().app(\"…\"). All instances of a program share it, and no other program on the \
+         store has it{}",
+        other_apps(program, others)
+    )]
     NoApp {
         /// What needs it.
         what: String,
+        /// This program.
+        program: String,
+        /// The app ids that were in use when the store was opened, and by which programs.
+        others: Vec<AppUse>,
     },
     /// Another program uses the app id.
     #[error(
@@ -105,6 +123,18 @@ impl Error {
         }
         self
     }
+}
+
+/// The app ids of others, so that this program takes another; and its own, if an instance forgot to say it.
+fn other_apps(program: &str, others: &[AppUse]) -> String {
+    /// More of them do not help.
+    const TOLD: usize = 8;
+    let told = others.iter().take(TOLD).map(|other| {
+        let whose = if other.program == program { "this program" } else { "program" };
+        format!("{whose} {:?} has {:?}", other.program, other.app.as_str())
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { String::new() } else { format!("; here {}", told.join(", ")) }
 }
 
 fn refusal_words(refusal: &Refusal) -> String {

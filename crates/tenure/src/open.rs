@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{AppUse, Invalid, limits};
+use tenure_core::{AppUse, Invalid, check_program, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
-use crate::app::this_program;
+use crate::app::{Nameless, this_program};
 use crate::tender::{Chores, Tender};
 use crate::{Error, Tenure};
 
@@ -82,7 +82,8 @@ impl OpenOptions {
     }
 
     /// What tells this program from others that claim the same app id: the name of its executable, if it
-    /// is not said. It must not change with a version.
+    /// is not said, without a version at its end. It must not change with a version. Of two programs whose
+    /// executables have one name, such as `server`, each has to say its own.
     pub fn program(mut self, name: &str) -> Self {
         self.program = Some(name.to_owned());
         self
@@ -116,6 +117,9 @@ impl OpenOptions {
             let found = format_args!("{} s", self.keep_ledger.as_secs_f64());
             return Err(Invalid::new("keep_ledger", found, "1 hour to 100 years").into());
         }
+        if let Some(program) = &self.program {
+            check_program(program)?;
+        }
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;
@@ -127,9 +131,13 @@ impl OpenOptions {
             )
         });
         let mut tenure = Tenure::assemble(store, chance(), tender);
-        if let Some(claimed) = claimed {
-            tenure = tenure.with_app(claimed);
-        }
+        tenure = match claimed {
+            Some(claimed) => tenure.with_app(claimed),
+            None => {
+                let nameless = Nameless::look(&**tenure.store(), self.program).await;
+                tenure.without_app(nameless)
+            }
+        };
         Ok(if self.leases_on_runtime { tenure.leases_on_runtime() } else { tenure })
     }
 

@@ -8,6 +8,7 @@ use tenure_core::{AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Re
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
+use crate::app::Nameless;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::tender::Tender;
@@ -24,6 +25,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 pub struct Tenure {
     inner: Arc<Inner>,
     claimed: Option<Arc<AppUse>>,
+    nameless: Option<Arc<Nameless>>,
 }
 
 struct Inner {
@@ -60,11 +62,19 @@ impl Tenure {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
         let inner = Inner { store, clock, chance, ids, host, leases, _tender: tender };
-        Self { inner: Arc::new(inner), claimed: None }
+        Self { inner: Arc::new(inner), claimed: None, nameless: None }
     }
 
     pub(crate) fn with_app(self, claimed: AppUse) -> Self {
         Self { claimed: Some(Arc::new(claimed)), ..self }
+    }
+
+    pub(crate) fn without_app(self, nameless: Nameless) -> Self {
+        Self { nameless: Some(Arc::new(nameless)), ..self }
+    }
+
+    pub(crate) fn nameless(&self) -> Nameless {
+        self.nameless.as_deref().cloned().unwrap_or_else(|| Nameless::alone(None))
     }
 
     pub(crate) fn claimed(&self) -> Option<&Arc<AppUse>> {

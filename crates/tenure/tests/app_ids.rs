@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Rig, rigs};
-use tenure::{AppId, Chance, Clock, Error, ManualClock, OpenOptions, Tenure, app};
+use tenure::{
+    AppId, Chance, Clock, Error, LeasesAsk, ManualClock, Message, OpenOptions, Roster, Tenure, Worker,
+    Writer, app,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -158,4 +161,64 @@ async fn a_program_that_runs_on_is_seen_again_and_again() {
     }
     let seen = opened.store().apps().await.unwrap()[0].seen;
     assert!(seen.since(start) > Duration::from_secs(3600), "{seen}");
+}
+
+/// What each service says to a program that has no app id.
+async fn refusals(tenure: &Tenure) -> Vec<Error> {
+    let singleton = Worker::new(tenure, ()).singleton("compactor", async |_| Ok(()));
+    let writer =
+        Worker::new(tenure, ()).writer(Writer::new("ledger"), async |_, _: Vec<Message<u64>>| Ok(()));
+    let roster = Roster::new(tenure, "nightly", ()).role("mailer", async |_, _| Ok(()));
+    let never = std::future::pending::<()>;
+    vec![
+        singleton.run(never()).await.unwrap_err(),
+        writer.run(never()).await.unwrap_err(),
+        roster.run(never()).await.unwrap_err(),
+        tenure.writer("ledger").unwrap_err(),
+        tenure.reservations().reserve("report", DAY).await.unwrap_err(),
+    ]
+}
+
+async fn of_program(url: &str, program: &str) -> Tenure {
+    OpenOptions::new().untended().program(program).open(url).await.unwrap()
+}
+
+/// T033, T034: two programs share a store, and one of them did not say who it is.
+#[tokio::test]
+async fn a_program_without_an_app_id_is_told_at_its_start_which_programs_are_there_and_what_to_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("jobs.db").display());
+    let shop = OpenOptions::new().untended().app("orders").program("shop").open(&url).await.unwrap();
+    let _compactor = shop.reservations().reserve("report", DAY).await.unwrap().unwrap();
+
+    let warehouse = of_program(&url, "warehouse").await;
+    for error in refusals(&warehouse).await {
+        let told = error.to_string();
+        for part in ["\"warehouse\"", "program \"shop\" has \"orders\"", "OpenOptions::new().app("] {
+            assert!(told.contains(part), "{part} is missing: {told}");
+        }
+        assert!(matches!(error, Error::NoApp { others, .. } if others.len() == 1));
+    }
+    // An instance that forgot to say it.
+    for error in refusals(&of_program(&url, "shop").await).await {
+        assert!(error.to_string().contains("here this program \"shop\" has \"orders\""), "{error}");
+    }
+    let all = LeasesAsk { prefix: String::new(), behind: None, at_most: 10 };
+    assert_eq!(shop.leases().list(all).await.unwrap().leases.len(), 1, "nobody else has held anything");
+}
+
+/// T033: neither of them is the first, whose locks the other would share.
+#[tokio::test]
+async fn of_two_programs_without_app_ids_both_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("jobs.db").display());
+    let (shop, warehouse) = (of_program(&url, "shop").await, of_program(&url, "warehouse").await);
+    for (tenure, program) in [(&shop, "\"shop\""), (&warehouse, "\"warehouse\"")] {
+        for error in refusals(tenure).await {
+            assert!(matches!(error, Error::NoApp { .. }) && error.to_string().contains(program), "{error}");
+        }
+    }
+    // What does not name a lock for them goes on without one.
+    let held = shop.leases().try_hold("month-end", DAY).await.unwrap();
+    assert!(held.is_some() && warehouse.leases().try_hold("month-end", DAY).await.unwrap().is_none());
 }

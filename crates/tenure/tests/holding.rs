@@ -265,10 +265,12 @@ async fn anybody_can_see_who_holds_a_lease_since_when_until_when_and_how_many_wa
     assert_eq!((owner.since, info.waiting), (since, 1));
     assert_eq!((owner.by.who.as_str(), owner.by.meta["build"].as_str()), ("web-3", "1.2"));
     assert_eq!((info.lease.until(), info.lease.fence), (held.until(), held.fence()));
-    let refused = other.leases().hold("x").try_now().await.unwrap().unwrap_err();
+    let refused = other.leases().hold("x").try_now().await.unwrap_err();
+    assert!(refused.to_string().starts_with("lease x: it is held by web-3 since"), "{refused}");
+    let Error::LeaseRefused { refusal, .. } = refused else { panic!("{refused}") };
     assert!(
-        matches!(&refused, LeaseRefusal::Held { by: Holder { who, .. }, .. } if who == "web-3"),
-        "{refused}"
+        matches!(*refusal, LeaseRefusal::Held { by: Holder { ref who, .. }, .. } if who == "web-3"),
+        "{refusal}"
     );
     rig.pass(Duration::from_secs(60)).await;
     let over = waiting.await.unwrap().unwrap_err();
@@ -278,6 +280,21 @@ async fn anybody_can_see_who_holds_a_lease_since_when_until_when_and_how_many_wa
         "{told}"
     );
     assert!(matches!(over, Error::WaitOver { .. }));
+}
+
+/// §B.9: the holder's belief goes by a clock that does not step, and the store lets it outlast the step.
+#[tokio::test]
+async fn a_step_of_the_stores_clock_gives_a_lease_to_nobody_else_who_is_believed() {
+    let rig = leased();
+    let held = rig.tenure.leases().hold("x").ttl(TTL).await.unwrap();
+    let other = rig.another();
+    rig.clock.step_to(rig.clock.now().after(hour()));
+    for _ in 0..300 {
+        assert!(other.leases().try_hold("x", TTL).await.unwrap().is_none());
+        assert!(held.is_held());
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    assert_eq!(rig.tenure.leases().tally().lost, 0);
 }
 
 /// By real time and with a thread of its own: nothing that the program does to its runtime costs a lease.

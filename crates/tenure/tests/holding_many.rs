@@ -19,7 +19,7 @@ async fn ten_thousand_leases_are_renewed_with_at_most_one_call_for_each_third_of
         .map(|number| {
             let tenure = rig.tenure.clone();
             tokio::spawn(async move {
-                tenure.leases().hold(&format!("lease-{number}")).ttl(TTL).try_now().await.unwrap().unwrap()
+                tenure.leases().hold(&format!("lease-{number}")).ttl(TTL).try_now().await.unwrap()
             })
         })
         .collect();

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{leased, settle_down};
-use tenure::{Clock, Fence, LeaseRefusal, LeasesAsk, LedgerAsk, OpenOptions, What};
+use tenure::{Clock, Error, Fence, LeaseRefusal, LeasesAsk, LedgerAsk, OpenOptions, What};
 
 const TTL: Duration = Duration::from_secs(15);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -91,19 +91,26 @@ async fn leases_are_listed_broken_and_forgotten_by_name() {
     let names: Vec<_> = page.leases.iter().map(|info| info.lease.name.as_str()).collect();
     assert_eq!(names, ["north/a", "north/b"]);
 
-    let refused = leases.forget("north/a").await.unwrap().unwrap_err();
+    let refusal = |error: Error| {
+        let Error::LeaseRefused { refusal, .. } = error else { panic!("{error}") };
+        *refusal
+    };
+    let refused = refusal(leases.forget("north/a").await.unwrap_err());
     assert!(matches!(refused, LeaseRefusal::Held { .. }), "{refused}");
-    assert_eq!(leases.break_it("west/a", None, "no").await.unwrap(), Err(LeaseRefusal::NotHeld));
-    assert_eq!(leases.break_it("north/a", None, "moving out").await.unwrap(), Ok(rig.clock.now()));
+    let refused = refusal(leases.break_it("west/a", None, "no").await.unwrap_err());
+    assert_eq!(refused, LeaseRefusal::NotHeld);
+    assert_eq!(leases.break_it("north/a", None, "moving out").await.unwrap(), rig.clock.now());
     rig.pass(Duration::from_secs(21)).await;
     assert!(!held[0].is_held() && held[1].is_held());
-    leases.forget("north/a").await.unwrap().unwrap();
+    leases.forget("north/a").await.unwrap();
     assert!(leases.info("north/a").await.unwrap().is_none());
     let ask = LedgerAsk { name: Some("north/a".parse().unwrap()), ..LedgerAsk::default() };
     let entries = leases.ledger(ask).await.unwrap().entries;
     let whats: Vec<_> = entries.iter().rev().map(|entry| entry.note.what).collect();
     assert_eq!(whats, [What::Acquired, What::Broke, What::Forgotten]);
     assert_eq!(entries[1].note.note, "moving out");
+    assert!(!entries[0].note.by.who.is_empty(), "who forgot a name is on record: {:?}", entries[0]);
+    assert_eq!(entries[0].note.by, entries[1].note.by);
 }
 
 #[tokio::test]

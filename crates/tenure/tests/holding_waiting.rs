@@ -176,10 +176,11 @@ async fn whoever_does_not_wait_does_not_get_ahead_of_those_who_do() {
     let next = wait(&slow, "x");
     settle_down().await;
     held.release().await.unwrap();
-    let refused = rig.tenure.leases().hold("x").try_now().await.unwrap().unwrap_err();
+    let refused = rig.tenure.leases().hold("x").try_now().await.unwrap_err();
+    let Error::LeaseRefused { refusal, .. } = refused else { panic!("{refused}") };
     assert!(
-        matches!(refused, LeaseRefusal::Awaited { ahead: 1, .. } | LeaseRefusal::Held { .. }),
-        "{refused}"
+        matches!(*refusal, LeaseRefusal::Awaited { ahead: 1, .. } | LeaseRefusal::Held { .. }),
+        "{refusal}"
     );
     rig.pass(SECOND).await;
     assert!(next.is_finished());

@@ -67,13 +67,9 @@ fn the_process_that_is_disturbed() {
             say("HELD", held.fence());
             while write(&mut conn, &held) {
                 say("WROTE", held.fence());
-                // Mostly it is stopped here: in a transaction it would lock the file for everybody.
-                SystemClock.sleep(Duration::from_millis(20)).await;
+                SystemClock.sleep(Duration::from_millis(3)).await;
             }
             say("REFUSED", held.fence());
-            drop(held);
-            // Whoever stands in line comes first, even if it could not ask while the file was locked.
-            SystemClock.sleep(LEASE / 2).await;
         }
     });
 }

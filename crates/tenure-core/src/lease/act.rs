@@ -62,7 +62,10 @@ pub enum LeaseAct {
         id: LeaseId,
     },
     /// Remove a name that nobody holds. Its fence is remembered.
-    Forget,
+    Forget {
+        /// Who asks.
+        by: Holder,
+    },
 }
 
 impl LeaseAct {
@@ -81,11 +84,8 @@ impl LeaseAct {
                 by.check()?;
                 within.map_or(Ok(()), |span| delay_of("within", span).map(drop))
             }
-            Self::Renew { .. }
-            | Self::Change { .. }
-            | Self::Release { .. }
-            | Self::Leave { .. }
-            | Self::Forget => Ok(()),
+            Self::Forget { by } => by.check(),
+            Self::Renew { .. } | Self::Change { .. } | Self::Release { .. } | Self::Leave { .. } => Ok(()),
         }
     }
 }

@@ -30,25 +30,18 @@ impl LeaseName {
     /// # Errors
     /// As [`LeaseName::new`].
     pub fn in_field(field: &str, text: &str) -> Result<Self, Invalid> {
-        let allowed = || {
-            format!(
-                "1 to {} bytes without control characters, no part between slashes being . or ..",
-                limits::LEASE_NAME_BYTES
-            )
-        };
-        if text.is_empty() {
-            return Err(Invalid::new(field, "empty text", allowed()));
-        }
-        if text.len() > limits::LEASE_NAME_BYTES {
-            return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
-        }
-        if let Some(odd) = text.chars().find(|c| c.is_control()) {
-            return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
-        }
-        if let Some(step) = text.split('/').find(|part| matches!(*part, "." | "..")) {
-            return Err(Invalid::new(field, format_args!("text with the part {step:?}"), allowed()));
-        }
+        check(field, text, limits::LEASE_NAME_BYTES)?;
         Ok(Self(text.into()))
+    }
+
+    /// The name that `text` in this field stands for: with a prefix, of which a complaint says nothing but
+    /// that it leaves less room.
+    ///
+    /// # Errors
+    /// As [`LeaseName::new`].
+    pub fn behind(field: &str, prefix: &str, text: &str) -> Result<Self, Invalid> {
+        check(field, text, limits::LEASE_NAME_BYTES.saturating_sub(prefix.len()))?;
+        Self::in_field(field, &format!("{prefix}{text}"))
     }
 
     /// The name as text.
@@ -56,6 +49,24 @@ impl LeaseName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn check(field: &str, text: &str, most: usize) -> Result<(), Invalid> {
+    let allowed =
+        || format!("1 to {most} bytes without control characters, no part between slashes being . or ..");
+    if text.is_empty() {
+        return Err(Invalid::new(field, "empty text", allowed()));
+    }
+    if text.len() > most {
+        return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+    }
+    if let Some(odd) = text.chars().find(|c| c.is_control()) {
+        return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
+    }
+    if let Some(step) = text.split('/').find(|part| matches!(*part, "." | "..")) {
+        return Err(Invalid::new(field, format_args!("text with the part {step:?}"), allowed()));
+    }
+    Ok(())
 }
 
 impl fmt::Display for LeaseName {

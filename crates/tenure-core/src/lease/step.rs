@@ -88,7 +88,7 @@ pub fn step(
             let stepped = if held { release(lease, state, now) } else { answer(LeaseOutcome::Left) };
             Stepped { outcome: LeaseOutcome::Left, ticket: Ticket::GivenUp, ..stepped }
         }
-        LeaseAct::Forget => forget(lease, line, now),
+        LeaseAct::Forget { by } => forget(lease, by, line, now),
     }
 }
 
@@ -252,7 +252,7 @@ fn broken(mut lease: Lease, within: Option<Duration>, by: &Holder, reason: &str,
     wrote(LeaseOutcome::Breaks { free }, lease, vec![asked])
 }
 
-fn forget(mut lease: Lease, line: Line, now: Timestamp) -> Stepped {
+fn forget(mut lease: Lease, by: &Holder, line: Line, now: Timestamp) -> Stepped {
     let state = lease.state(now);
     let until = lease.until();
     match (state, &lease.held) {
@@ -264,7 +264,7 @@ fn forget(mut lease: Lease, line: Line, now: Timestamp) -> Stepped {
         _ if lease.forgotten || lease.fence == Fence::NONE => answer(LeaseOutcome::Forgotten),
         _ => {
             let mut notes: Vec<LedgerNote> = lapse_of(&lease, now).into_iter().collect();
-            notes.push(of(&lease, What::Forgotten, now));
+            notes.push(LedgerNote { by: by.clone(), ..of(&lease, What::Forgotten, now) });
             lease.freed = lease.free_since(now).unwrap_or(now);
             (lease.held, lease.forgotten) = (None, true);
             if cfg!(feature = "mutant-lease-fence-restarts") {

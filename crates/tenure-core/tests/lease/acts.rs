@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Epoch, Late, LeaseAct, LeaseOutcome, LeaseRefusal, LeaseState, Ttl};
+use tenure_core::{Epoch, Late, LeaseOutcome, LeaseRefusal, LeaseState, Ttl};
 
 use crate::given::*;
 
@@ -130,7 +130,7 @@ fn the_fence_grows_over_lapse_release_break_forgetting_restart_and_restore() {
         |row| drop(row.wish(&leave(A))),
         |row| {
             row.pass(TTL);
-            assert_eq!(row.wish(&LeaseAct::Forget), LeaseOutcome::Forgotten);
+            assert_eq!(row.wish(&forget()), LeaseOutcome::Forgotten);
             assert!(row.lease.as_ref().is_some_and(|lease| lease.forgotten));
         },
         // A restored file has forgotten grants: its epoch is raised.
@@ -168,7 +168,7 @@ fn a_holder_whose_lease_is_being_broken_is_told_until_when() {
         change(A, fence, B),
         acquire(A),
         acquire(B),
-        LeaseAct::Forget,
+        forget(),
     ] {
         assert_eq!(row.refusal(&act), breaking, "{act:?}");
     }

@@ -95,6 +95,10 @@ pub fn break_within(within: Option<u64>) -> LeaseAct {
     LeaseAct::Break { within, by: Holder::named("ops"), reason: "it hangs".to_owned() }
 }
 
+pub fn forget() -> LeaseAct {
+    LeaseAct::Forget { by: Holder::named("ops") }
+}
+
 pub fn leave(letter: u8) -> LeaseAct {
     LeaseAct::Leave { id: id(letter) }
 }

@@ -50,14 +50,20 @@ fn what_is_written_down_of_each_wish() {
         (&broken,     break_within(None),                vec![]),
         (&lapsed,     break_within(None),                vec![Lapsed]),
         (&on_record,  break_within(None),                vec![]),
-        (&free,       LeaseAct::Forget,                  vec![Forgotten]),
-        (&broken,     LeaseAct::Forget,                  vec![Forgotten]),
-        (&lapsed,     LeaseAct::Forget,                  vec![Lapsed, Forgotten]),
-        (&held,       LeaseAct::Forget,                  vec![]),
+        (&free,       forget(),                          vec![Forgotten]),
+        (&broken,     forget(),                          vec![Forgotten]),
+        (&lapsed,     forget(),                          vec![Lapsed, Forgotten]),
+        (&held,       forget(),                          vec![]),
     ];
     for (lease, act, expected) in rows {
         assert_eq!(whats(&notes(lease, &act)), expected, "{act:?} where it is {lease:?}");
     }
+}
+
+#[test]
+fn whoever_removed_a_name_is_on_record() {
+    let told = notes(&released(), &forget());
+    assert_eq!((told[0].what, &told[0].by), (What::Forgotten, &Holder::named("ops")));
 }
 
 #[test]
@@ -73,7 +79,7 @@ fn a_lapse_is_told_at_the_instant_at_which_it_happened() {
         note: String::new(),
     };
     let lapsed = held_until(NOW - 5);
-    for act in [acquire(B), release(A, FENCE), leave(A), break_within(None), LeaseAct::Forget] {
+    for act in [acquire(B), release(A, FENCE), leave(A), break_within(None), forget()] {
         assert_eq!(notes(&lapsed, &act)[0], lapse, "{act:?}");
     }
     assert_eq!(lapsed.noticed(at(NOW)).map(|(_, note)| note), Some(lapse));

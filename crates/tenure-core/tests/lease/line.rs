@@ -73,7 +73,7 @@ fn a_place_is_kept_while_refused_and_given_up_with_the_grant() {
 
 #[test]
 fn whoever_is_refused_is_told_how_many_others_wait() {
-    for act in [acquire(B), LeaseAct::Forget] {
+    for act in [acquire(B), forget()] {
         let LeaseOutcome::Refused(LeaseRefusal::Held { waiting, .. }) =
             wished(&held_until(NOW + 20), &act, 3, Duration::ZERO).outcome
         else {
@@ -125,7 +125,7 @@ fn what_frees_a_lease_sooner_is_told_from_what_does_not() {
         (&breaking_until(NOW + 20),   break_within(Some(25)),   false),
         (&breaking_until(NOW + 20),   release(A, FENCE),        true),
         (&held_until(NOW),            release(A, FENCE),        false),
-        (&held_until(NOW),            LeaseAct::Forget,         false),
+        (&held_until(NOW),            forget(),                 false),
         (&released(),                 acquire(B),               false),
     ];
     for (lease, act, expected) in rows {

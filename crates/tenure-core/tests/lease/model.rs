@@ -70,7 +70,7 @@ impl Model {
                 }
                 *answer == LeaseOutcome::Left
             }
-            LeaseAct::Forget => {
+            LeaseAct::Forget { .. } => {
                 if self.is_locked(now) {
                     return is_refusal_of_locked(answer, self.spans.last());
                 }

@@ -56,7 +56,7 @@ fn events() -> impl Strategy<Value = Event> {
         6 => acquire,
         2 => breaks,
         1 => letters().prop_map(leave),
-        1 => Just(LeaseAct::Forget),
+        1 => Just(forget()),
     ];
     let own = prop_oneof![
         4 => select(vec![Late::Refused, Late::Counts]).prop_map(Own::Renew),
@@ -151,7 +151,10 @@ fn owner_of(act: &LeaseAct) -> Option<(tenure_core::LeaseId, u64)> {
         LeaseAct::Renew { id, fence, .. }
         | LeaseAct::Change { id, fence, .. }
         | LeaseAct::Release { id, fence } => Some((*id, fence.number())),
-        LeaseAct::Acquire { .. } | LeaseAct::Break { .. } | LeaseAct::Leave { .. } | LeaseAct::Forget => None,
+        LeaseAct::Acquire { .. }
+        | LeaseAct::Break { .. }
+        | LeaseAct::Leave { .. }
+        | LeaseAct::Forget { .. } => None,
     }
 }
 

@@ -101,7 +101,7 @@ fn every_cell_of_the_table_of_acts() {
         (release(B, FENCE),        [none,         "no: wrong id",      "no: wrong id",         "no: wrong id",      "no: wrong id"]),
         (leave(A),                 ["left: free", "left: free",        "left: free",           "left: free",        "left: free"]),
         (leave(B),                 ["left: free", "left: held A",      "left: breaking A",     "left: broken A",    "left: lapsed A"]),
-        (LeaseAct::Forget,         ["forgotten: free", "no: held",     "no: breaking",         "forgotten: free",   "forgotten: free"]),
+        (forget(),                 ["forgotten: free", "no: held",     "no: breaking",         "forgotten: free",   "forgotten: free"]),
     ];
     for (act, cells) in rows {
         for (state, expected) in COLUMNS.into_iter().zip(cells) {

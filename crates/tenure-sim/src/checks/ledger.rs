@@ -135,9 +135,11 @@ impl Ledger {
                 Some(Stands::Lapsed) => self.expect_lapse(leased, owned, now),
                 Some(Stands::Breaking | Stands::Broken) | None => {}
             },
-            (LeaseAct::Forget, LeaseOutcome::Forgotten) if !owned.forgotten && owned.fence > Fence::NONE => {
+            (LeaseAct::Forget { by }, LeaseOutcome::Forgotten)
+                if !owned.forgotten && owned.fence > Fence::NONE =>
+            {
                 self.expect_lapse(leased, owned, now);
-                self.expected.push_back(note(owned.fence, Noted::Forgotten, now, None));
+                self.expected.push_back(note(owned.fence, Noted::Forgotten, now, Some(by)));
             }
             _ => {}
         }

@@ -57,7 +57,7 @@ fn judge(leased: &Leased, owned: &Owned, now: Timestamp) -> Result<(), String> {
             LeaseOutcome::Refused(LeaseRefusal::NotHeld) if owned.owner.is_none() => Ok(()),
             other => Err(format!("a break was answered {other:?}")),
         },
-        LeaseAct::Forget => match (outcome, owned.live(now)) {
+        LeaseAct::Forget { .. } => match (outcome, owned.live(now)) {
             (LeaseOutcome::Forgotten, None) => Ok(()),
             (LeaseOutcome::Refused(LeaseRefusal::Held { .. } | LeaseRefusal::Breaking { .. }), Some(_)) => {
                 Ok(())
@@ -177,7 +177,7 @@ mod tests {
         assert!(says([first.clone(), told(11, acquire(2, 10), granted(5, 21))]).is_err());
         let gone = [
             told(2, release(1, 5), LeaseOutcome::Released),
-            told(3, LeaseAct::Forget, LeaseOutcome::Forgotten),
+            told(3, LeaseAct::Forget { by: tenure_core::Holder::default() }, LeaseOutcome::Forgotten),
         ];
         let history = [first].into_iter().chain(gone).chain([told(4, acquire(2, 10), granted(1, 14))]);
         assert!(says(history).is_err());

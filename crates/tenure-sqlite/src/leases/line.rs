@@ -40,7 +40,7 @@ pub(super) fn acquisition(act: &LeaseAct) -> Option<LeaseId> {
         | LeaseAct::Change { .. }
         | LeaseAct::Release { .. }
         | LeaseAct::Break { .. }
-        | LeaseAct::Forget => None,
+        | LeaseAct::Forget { .. } => None,
     }
 }
 

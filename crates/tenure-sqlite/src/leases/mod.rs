@@ -104,7 +104,13 @@ impl Writing<'_> {
 
     fn find_lease(&self, name: &LeaseName) -> Result<Option<Stored>> {
         let found = row::by_name(self.conn)?.query_row([name.as_str()], row::read).optional();
-        found.map_err(|error| of_lease(name, error))
+        let found = found.map_err(|error| of_lease(name, error))?;
+        Ok(found.map(|stored| self.steady(stored)))
+    }
+
+    /// A lease, as it would stand if the clock had not stepped.
+    fn steady(&self, stored: Stored) -> Stored {
+        Stored { lease: self.memory.steps.steady(stored.lease), ..stored }
     }
 
     /// Writes what a lease has become, and what is to be told of it.
@@ -141,6 +147,7 @@ impl Writing<'_> {
                 }
                 found => found?,
             };
+            let stored = self.steady(stored);
             let Some((lease, note)) = stored.lease.noticed(self.now) else { continue };
             self.swap(stored, lease, &[note])?;
             noticed += 1;

@@ -44,7 +44,7 @@ pub fn release(text: &str, number: u64, fence: Fence) -> LeaseWish {
 }
 
 pub fn forget(text: &str) -> LeaseWish {
-    LeaseWish { name: name(text), act: LeaseAct::Forget }
+    LeaseWish { name: name(text), act: LeaseAct::Forget { by: Holder::named("ops") } }
 }
 
 pub async fn wish(store: &(dyn Leases + Sync), wish: LeaseWish) -> LeaseOutcome {

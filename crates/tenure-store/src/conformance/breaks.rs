@@ -3,7 +3,7 @@
 use tenure_core::{LeaseOutcome, LeaseRefusal, LeaseState, Ttl};
 
 use super::given::{Given, TTL, seconds};
-use super::wishes::{FORGET, acquire, break_within, by, change_to, leave, release, renew, renew_late};
+use super::wishes::{acquire, break_within, by, change_to, forget, leave, release, renew, renew_late};
 use super::{Test, test};
 
 pub(super) fn tests() -> Vec<Test> {
@@ -70,7 +70,7 @@ async fn what_is_being_broken_can_only_be_given_back(given: Given) {
     given.wish("x", break_within(seconds(20))).await;
     let breaking = LeaseRefusal::Breaking { until: given.soon(seconds(20)) };
     given.pass(seconds(5));
-    for act in [acquire(1), acquire(2), renew(mine), renew_late(mine), change_to(mine, 3), FORGET] {
+    for act in [acquire(1), acquire(2), renew(mine), renew_late(mine), change_to(mine, 3), forget()] {
         assert_eq!(given.refusal("x", act.clone()).await, breaking, "{act:?}");
     }
     given.give_back("x", mine).await;
@@ -110,7 +110,7 @@ async fn a_forgotten_name_is_not_seen_and_not_lost(given: Given) {
     let mine = given.hold("x", 1).await;
     given.give_back("x", mine).await;
     for _ in 0..2 {
-        assert_eq!(given.wish("x", FORGET).await, LeaseOutcome::Forgotten);
+        assert_eq!(given.wish("x", forget()).await, LeaseOutcome::Forgotten);
         assert_eq!(given.info("x").await, None);
     }
     assert_eq!(given.refusal("x", renew(mine)).await, LeaseRefusal::NotHeld);
@@ -120,9 +120,9 @@ async fn a_forgotten_name_is_not_seen_and_not_lost(given: Given) {
     assert_eq!(given.stands("x").await, LeaseState::Held);
     // One that lapsed or was broken can be forgotten as well, and is then done with.
     given.pass(TTL);
-    assert_eq!(given.wish("x", FORGET).await, LeaseOutcome::Forgotten);
+    assert_eq!(given.wish("x", forget()).await, LeaseOutcome::Forgotten);
     assert_eq!(given.refusal("x", renew_late(next)).await, LeaseRefusal::NotHeld);
-    assert_eq!(given.wish("never-held", FORGET).await, LeaseOutcome::Forgotten);
+    assert_eq!(given.wish("never-held", forget()).await, LeaseOutcome::Forgotten);
     assert_eq!(given.info("never-held").await, None);
 }
 
@@ -131,6 +131,6 @@ async fn what_is_held_is_not_forgotten(given: Given) {
     let (since, fence) = (given.now(), mine.fence);
     given.pass(seconds(1));
     let held = LeaseRefusal::Held { by: by(1), fence, since, until: None, waiting: 0 };
-    assert_eq!(given.refusal("x", FORGET).await, held);
+    assert_eq!(given.refusal("x", forget()).await, held);
     assert_eq!(given.stands("x").await, LeaseState::Held);
 }

@@ -1,9 +1,10 @@
 //! What a store as a whole promises, up to its close.
 
-use tenure_core::{AppId, Fence};
+use tenure_core::{AppId, Fence, Limit};
 
 use super::given::{Given, TTL, cancel_within, decide, held, minutes, queue, want};
-use super::wishes::{acquire, name, wish};
+use super::keyed::key;
+use super::wishes::{acquire, leave, name, queue_up, wish};
 use super::{Test, test};
 use crate::{
     Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection, SlotsAsk, TimerAct, TimersAsk,
@@ -67,6 +68,8 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.slots(SlotsAsk::default()).await.map(drop));
     closed(store.prune_slots(given.now()).await.map(drop));
     closed(store.lease(vec![wish("x", acquire(1))]).await.map(drop));
+    closed(store.lease(vec![wish("x", queue_up(1, TTL))]).await.map(drop));
+    closed(store.lease(vec![wish("x", leave(1))]).await.map(drop));
     closed(store.lease_info(&name("x")).await.map(drop));
     closed(store.leases(LeasesAsk::default()).await.map(drop));
     closed(store.ledger(LedgerAsk::default()).await.map(drop));
@@ -79,11 +82,19 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.queues().await.map(drop));
     closed(store.standing(id).await.map(drop));
     closed(store.set_paused(&mail, true).await.map(drop));
+    closed(store.set_queue_limit(&mail, Limit::of(1)).await.map(drop));
+    closed(store.limits(None, 1).await.map(drop));
+    closed(store.set_limit(&key("smtp"), Some(Limit::of(1))).await);
+    closed(store.set_limit(&key("smtp"), None).await);
+    closed(store.close().await);
     assert!(ownership.fence > Fence::NONE);
 }
 
 async fn after_the_close_its_hints_can_still_be_asked_for(given: Given) {
     given.store.close().await.unwrap();
-    assert!(!given.store.due().has_changed().unwrap());
+    for hint in [given.store.due(), given.store.asked(), given.store.freed()] {
+        assert!(!hint.has_changed().unwrap());
+    }
+    assert!(given.store.events().is_empty() && given.store.others().is_empty());
     assert!(!given.store.describe().is_empty());
 }

@@ -24,16 +24,29 @@ pub(super) struct Generator {
     enqueued: Vec<NewJob>,
     /// Whether jobs share keys and wait for one another, and people set limits.
     keys: bool,
+    /// Whether the clock is put back now and then.
+    put_back: bool,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
-        Self { chance: Chance::seeded(seed), ids: IdSequence::default(), enqueued: Vec::new(), keys: false }
+        Self {
+            chance: Chance::seeded(seed),
+            ids: IdSequence::default(),
+            enqueued: Vec::new(),
+            keys: false,
+            put_back: false,
+        }
     }
 
     /// In its histories jobs share keys.
     pub(super) fn with_keys(seed: u64) -> Self {
         Self { keys: true, ..Self::new(seed) }
+    }
+
+    /// In its histories jobs share keys, and the clock is put back.
+    pub(super) fn with_a_clock_put_back(seed: u64) -> Self {
+        Self { put_back: true, ..Self::with_keys(seed) }
     }
 
     /// The next operation at `now`, on what `side` has.
@@ -70,6 +83,7 @@ impl Generator {
                 Operation::SetQueueLimit(self.queue(), limit)
             }
             _ if self.one_in(12) => Operation::Pass(seconds(7_200)),
+            _ if self.put_back && self.one_in(12) => Operation::PutBack(self.span(120)),
             _ => Operation::Pass(self.span(30)),
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds};
 use super::keyed::{after, key, limited, ordered};
-use super::wishes::{FORGET, acquire_for, break_within, leave, queue_up, renew};
+use super::wishes::{acquire_for, break_within, forget, leave, queue_up, renew};
 use super::{Test, test};
 use crate::{Change, Event, Happening, Report};
 
@@ -153,9 +153,9 @@ async fn what_frees_no_lease_hints_at_nothing(given: Given) {
     given.wish("x", renew(mine)).await;
     given.wish("x", leave(2)).await;
     given.wish("x", leave(3)).await;
-    given.refusal("x", FORGET).await;
+    given.refusal("x", forget()).await;
     given.pass(TTL);
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
     assert!(!freed.has_changed().unwrap());
 }
 

@@ -17,6 +17,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         test(every_history_goes_as_it_goes_with_the_reference),
         test(every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference),
+        test(every_history_in_which_the_clock_is_put_back_goes_as_it_goes_with_the_reference),
         test(histories_of_jobs_with_keys_come_to_every_gate),
         test(a_history_can_be_had_again),
     ]
@@ -28,6 +29,10 @@ async fn every_history_goes_as_it_goes_with_the_reference(given: Given) {
 
 async fn every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference(given: Given) {
     compare_histories(&given, Generator::with_keys).await;
+}
+
+async fn every_history_in_which_the_clock_is_put_back_goes_as_it_goes_with_the_reference(given: Given) {
+    compare_histories(&given, Generator::with_a_clock_put_back).await;
 }
 
 async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
@@ -42,7 +47,7 @@ async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
             let operation = generator.draw(given.now(), &tested);
             let answer = tested.apply(&operation).await;
             // Time passes for both at once.
-            if !matches!(operation, Operation::Pass(_)) {
+            if !matches!(operation, Operation::Pass(_) | Operation::PutBack(_)) {
                 let expected = reference.apply(&operation).await;
                 compare(seed, step, &operation, &answer, &expected);
             }

@@ -1,10 +1,10 @@
 //! What a call about leases promises: many wishes at once, of any name and by anybody.
 
-use tenure_core::{Fence, Holder, HostId, LeaseAct, LeaseOutcome, LeaseRefusal, Ttl};
+use tenure_core::{Fence, Holder, HostId, LeaseAct, LeaseOutcome, LeaseRefusal, Ttl, limits};
 
 use super::given::{Given, TTL, host, seconds};
 use super::wishes::{
-    FORGET, Mine, acquire, break_within, by, change_to, granted, id, leases, leave, refused, release, renew,
+    Mine, acquire, break_within, by, change_to, forget, granted, id, leases, leave, refused, release, renew,
     renew_late, wish,
 };
 use super::{Test, test};
@@ -18,6 +18,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_call_takes_more_wishes_than_a_statement_has_places),
         test(wishes_about_one_name_are_taken_in_their_order),
         test(a_call_without_wishes_answers_nothing),
+        test(a_call_with_too_many_wishes_takes_none_of_them),
     ]
 }
 
@@ -30,7 +31,7 @@ async fn acts_on_a_name_that_nobody_held_leave_nothing_behind(given: Given) {
         }
     }
     given.wish("x", leave(1)).await;
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
     assert_eq!(given.info("x").await, None);
     assert_eq!(given.all_notes().await, []);
     assert_eq!(leases(&*given.store, "", 10).await, []);
@@ -162,4 +163,14 @@ async fn wishes_about_one_name_are_taken_in_their_order(given: Given) {
 
 async fn a_call_without_wishes_answers_nothing(given: Given) {
     assert_eq!(given.wishes(vec![]).await, []);
+}
+
+async fn a_call_with_too_many_wishes_takes_none_of_them(given: Given) {
+    let many = |count: usize| (0..count).map(|_| wish("x", forget())).collect::<Vec<_>>();
+    assert_eq!(given.wishes(many(limits::LEASE_STEPS)).await.len(), limits::LEASE_STEPS);
+    let mut wishes = many(limits::LEASE_STEPS);
+    wishes.insert(0, wish("y", acquire(1)));
+    let fault = given.store.lease(wishes).await.unwrap_err();
+    assert!(!fault.is_passing() && fault.to_string().contains("20000 are allowed"), "{fault}");
+    assert_eq!(given.info("y").await, None);
 }

@@ -224,7 +224,7 @@ impl Generator {
                 LeaseAct::Acquire { id: self.id(), by: self.holder(), ttl, wait }
             }
             7 => LeaseAct::Leave { id: self.id() },
-            8 => LeaseAct::Forget,
+            8 => LeaseAct::Forget { by: Holder::named("ops") },
             _ => {
                 let within = self.one_in(2).then(|| self.span());
                 let reason = self.of(&["", "it hangs\0"]).to_owned();

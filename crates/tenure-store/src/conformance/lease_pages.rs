@@ -3,7 +3,7 @@
 use tenure_core::{LeaseState, limits};
 
 use super::given::{Given, TTL, seconds};
-use super::wishes::{FORGET, acquire, break_within, leases, name, queue_up, wish};
+use super::wishes::{acquire, break_within, forget, leases, name, queue_up, wish};
 use super::{Test, test};
 use crate::{LeaseInfo, LeasePage, LeasesAsk};
 
@@ -169,7 +169,7 @@ async fn forgotten_names_are_not_listed_and_leave_no_gap(given: Given) {
         let mine = given.hold(&name, 1).await;
         given.give_back(&name, mine).await;
         if number % 3 != 1 {
-            given.wish(&name, FORGET).await;
+            given.wish(&name, forget()).await;
         }
     }
     assert_eq!(names_of(&leases(&*given.store, "", 1).await), ["x-1", "x-4", "x-7"]);

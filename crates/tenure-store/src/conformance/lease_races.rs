@@ -11,7 +11,7 @@ use super::given::{Given, TTL, minutes, seconds};
 use super::lease_history::{Ends, Taken, violations};
 use super::races::{CALLERS, all_at_once, both};
 use super::wishes::{
-    FORGET, Mine, acquire, acquire_for, break_within, granted, id, name, queue_up, release, renew, renew_late,
+    Mine, acquire, acquire_for, break_within, forget, granted, id, name, queue_up, release, renew, renew_late,
 };
 use super::{Test, race};
 use crate::Chance;
@@ -175,7 +175,7 @@ impl Caller {
         let last = had.last().copied();
         match (self.chance.below(20), last) {
             (0, _) => break_within(seconds(0)),
-            (1, _) => FORGET,
+            (1, _) => forget(),
             (2, _) if !had.is_empty() => release(had[self.chance.below(had.len() as u64) as usize]),
             (3..10, Some(mine)) => renew(mine),
             (10..14, Some(mine)) => release(mine),

@@ -5,7 +5,7 @@ use tenure_core::{Fence, Lease, LeaseOutcome, LeaseRefusal, LeaseState, Ownershi
 
 use super::given::{Given, TTL, minutes, seconds};
 use super::wishes::{
-    FORGET, Mine, acquire, acquire_for, break_within, by, change_to, granted, id, name, release, renew,
+    Mine, acquire, acquire_for, break_within, by, change_to, forget, granted, id, name, release, renew,
     renew_late,
 };
 use super::{Test, test};
@@ -171,7 +171,7 @@ async fn a_late_renewal_is_refused_once_another_had_it(given: Given) {
     assert_eq!(given.refusal("x", renew_late(mine)).await, lost);
     given.give_back("x", other).await;
     assert_eq!(given.refusal("x", renew_late(mine)).await, lost, "it is free, and lost all the same");
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
     assert_eq!(given.refusal("x", renew_late(mine)).await, lost);
 }
 
@@ -241,11 +241,11 @@ async fn the_fence_grows_over_everything_that_ends_an_ownership(given: Given) {
             }
             4 => {
                 given.give_back("x", last).await;
-                assert_eq!(given.wish("x", FORGET).await, LeaseOutcome::Forgotten);
+                assert_eq!(given.wish("x", forget()).await, LeaseOutcome::Forgotten);
             }
             _ => {
                 given.pass(TTL);
-                assert_eq!(given.wish("x", FORGET).await, LeaseOutcome::Forgotten);
+                assert_eq!(given.wish("x", forget()).await, LeaseOutcome::Forgotten);
                 given.tend().await;
             }
         }

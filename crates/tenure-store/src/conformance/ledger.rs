@@ -4,7 +4,7 @@ use tenure_core::{Holder, Holding, LeaseAct, LedgerNote, Ttl, What, holdings, li
 
 use super::given::{Given, TTL, host, minutes, seconds};
 use super::wishes::{
-    FORGET, Mine, acquire, break_within, by, change_to, granted, id, leave, name, notes, queue_up, release,
+    Mine, acquire, break_within, by, change_to, forget, granted, id, leave, name, notes, queue_up, release,
     renew, renew_late, wish,
 };
 use super::{Test, test};
@@ -88,7 +88,7 @@ async fn each_note_tells_what_is_known(given: Given) {
     let after = given.now();
     let next = given.hold("x", 2).await;
     given.give_back("x", next).await;
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
 
     let end = start.after(TTL);
     let note = |what, at, fence, by: &Holder, since, until, note: &str| LedgerNote {
@@ -101,7 +101,7 @@ async fn each_note_tells_what_is_known(given: Given) {
         until,
         note: note.to_owned(),
     };
-    let (first, nobody) = (mine.fence, Holder::default());
+    let first = mine.fence;
     let a_second = start.after(seconds(1));
     let expected = [
         note(What::Acquired, start, first, &holder, Some(start), Some(end), ""),
@@ -119,7 +119,7 @@ async fn each_note_tells_what_is_known(given: Given) {
         note(What::Broke, late, first, &Holder::named("ops"), Some(start), Some(after), "it hangs"),
         note(What::TookOver, after, next.fence, &by(2), Some(after), Some(after.after(TTL)), "after web-1"),
         note(What::Released, after, next.fence, &by(2), Some(after), None, ""),
-        note(What::Forgotten, after, next.fence, &nobody, None, None, ""),
+        note(What::Forgotten, after, next.fence, &Holder::named("ops"), None, None, ""),
     ];
     let told = given.notes("x").await;
     for (told, expected) in told.iter().zip(&expected) {
@@ -144,7 +144,7 @@ async fn a_lapse_is_told_once_at_its_instant_by_whoever_notices_it(given: Given)
     given.wish("taken", acquire(2)).await;
     given.give_back("given-back", held[1]).await;
     given.wish("broken", break_within(None)).await;
-    given.wish("forgotten", FORGET).await;
+    given.wish("forgotten", forget()).await;
     given.wish("left", leave(1)).await;
     given.tend().await;
     given.tend().await;
@@ -249,7 +249,7 @@ async fn what_changes_nothing_is_not_told(given: Given) {
     given.wish("x", break_within(seconds(9))).await;
     let told = given.notes("x").await.len();
     let wrong = Mine { id: id(8), ..mine };
-    for act in [renew(wrong), release(wrong), change_to(wrong, 9), change_to(mine, 5), FORGET, leave(7)] {
+    for act in [renew(wrong), release(wrong), change_to(wrong, 9), change_to(mine, 5), forget(), leave(7)] {
         given.wish("x", act).await;
     }
     given.wish("x", break_within(None)).await;
@@ -283,7 +283,7 @@ async fn a_reason_is_cut_and_kept_without_nul(given: Given) {
 async fn it_outlasts_the_name(given: Given) {
     let mine = given.hold("x", 1).await;
     given.give_back("x", mine).await;
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
     given.hold("x", 2).await;
     let expected = [What::Acquired, What::Released, What::Forgotten, What::Acquired];
     assert_eq!(whats(&given.notes("x").await), expected);

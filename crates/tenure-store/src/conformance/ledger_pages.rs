@@ -4,7 +4,7 @@ use tenure_core::{LedgerNote, Ttl, What, limits};
 
 use super::given::{Given, TTL, minutes, seconds};
 use super::wishes::{
-    FORGET, Mine, acquire, break_within, granted, id, name, notes, release, renew_late, wish,
+    Mine, acquire, break_within, forget, granted, id, name, notes, release, renew_late, wish,
 };
 use super::{Test, test};
 use crate::{LedgerAsk, LedgerPage, Order, Pruned};
@@ -35,7 +35,7 @@ async fn a_minute(given: &Given) {
         match second % 4 {
             0 => drop(given.wish(name, acquire(second)).await),
             1 => drop(given.wish(name, break_within(seconds(second % 3))).await),
-            2 => drop(given.wish(name, FORGET).await),
+            2 => drop(given.wish(name, forget()).await),
             _ => drop(given.wish(name, acquire(1)).await),
         }
         given.pass(seconds(1));

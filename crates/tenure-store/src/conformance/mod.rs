@@ -32,12 +32,14 @@ mod apps;
 mod attempts;
 mod breaks;
 mod change;
+mod clock_steps;
 mod closing;
 mod counts;
 mod enqueue;
 mod explain;
 mod generator;
 mod given;
+mod heads;
 mod hints;
 mod histories;
 mod hosts;
@@ -52,8 +54,10 @@ mod leases;
 mod ledger;
 mod ledger_pages;
 mod limit;
+mod limit_said;
 mod operation;
 mod ordering;
+mod put_back;
 mod queue_limit;
 mod races;
 mod rate;
@@ -62,6 +66,8 @@ mod report;
 mod reserve;
 mod settle;
 mod share;
+mod spoiled;
+mod standing;
 mod tend;
 mod tickets;
 mod timer_races;
@@ -108,10 +114,12 @@ fn all() -> Vec<Test> {
         counts::tests(),
         enqueue::tests(),
         explain::tests(),
+        heads::tests(),
         hints::tests(),
         histories::tests(),
         hosts::tests(),
         lease_calls::tests(),
+        clock_steps::tests(),
         lease_histories::tests(),
         lease_pages::tests(),
         lease_races::tests(),
@@ -120,7 +128,9 @@ fn all() -> Vec<Test> {
         ledger_pages::tests(),
         keyed_races::tests(),
         limit::tests(),
+        limit_said::tests(),
         ordering::tests(),
+        put_back::tests(),
         queue_limit::tests(),
         races::tests(),
         rate::tests(),
@@ -129,6 +139,8 @@ fn all() -> Vec<Test> {
         reserve::tests(),
         settle::tests(),
         share::tests(),
+        spoiled::tests(),
+        standing::tests(),
         tend::tests(),
         tickets::tests(),
         timer_races::tests(),

@@ -10,7 +10,7 @@ use tenure_core::{
 
 use super::given::{decide, held, list};
 use crate::{
-    Accepted, Change, Enqueued, Filter, Held, ManualClock, Order, Renew, Report, Reservation, Reserve,
+    Accepted, Change, Clock, Enqueued, Filter, Held, ManualClock, Order, Renew, Report, Reservation, Reserve,
     Selection, Store,
 };
 
@@ -35,6 +35,7 @@ pub(super) enum Operation {
     List(Filter, Order, usize),
     LookAround,
     Pass(Duration),
+    PutBack(Duration),
 }
 
 /// A store and what its callers have of it.
@@ -106,6 +107,10 @@ impl Side {
             Operation::LookAround => self.look_around().await,
             Operation::Pass(span) => {
                 self.clock.advance(*span);
+                String::new()
+            }
+            Operation::PutBack(span) => {
+                self.clock.step_to(self.clock.now().before(*span));
                 String::new()
             }
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Due, JobId, Limit, NewJob, Rate, Reason, StateName, Verdict};
+use tenure_core::{Due, JobId, Limit, NewJob, Rate, Reason, StateName, Timestamp, Verdict};
 
 use super::given::{Given, TTL, minutes, priority, queue, retry_at, seconds, want};
 use super::keyed::{key, limited, per_second};
@@ -28,6 +28,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(setting_the_same_rate_again_gives_nothing_away),
         test(another_rate_counts_at_once),
         test(a_rate_that_was_cleared_is_forgotten),
+        test(a_clock_that_was_put_back_costs_a_rate_at_most_one_bucket),
+        test(a_clock_that_was_put_back_costs_the_rate_of_a_queue_at_most_one_bucket),
+        test(a_rate_that_nobody_waited_for_costs_no_more_after_the_clock_was_put_back),
         test(waiting_for_a_rate_is_explained_by_the_next_start),
     ]
 }
@@ -213,6 +216,63 @@ async fn a_rate_that_was_cleared_is_forgotten(given: Given) {
     given.store.set_limit(&key("smtp"), None).await.unwrap();
     set(&given, per_second(1, 1)).await;
     assert_eq!(starts(&given).await, 1);
+}
+
+/// So many jobs of the limit that are due by a clock that is put back, too.
+async fn long_due(given: &Given, count: usize) -> Vec<JobId> {
+    let mut jobs = Vec::new();
+    for _ in 0..count {
+        let due = Due::At(Timestamp::EPOCH);
+        jobs.push(given.put(NewJob { due, ..given.on_terms("mail", limited(None)) }).await);
+    }
+    jobs
+}
+
+/// What was taken by a clock that was ahead is not owed until that clock is reached again.
+async fn a_clock_that_was_put_back_costs_a_rate_at_most_one_bucket(given: Given) {
+    set(&given, per_second(1, 2)).await;
+    let jobs = long_due(&given, 9).await;
+    assert_eq!(starts(&given).await, 2);
+    given.clock.step_to(given.now().before(minutes(60)));
+    let next = given.now().after(SECOND);
+    given.serve(&["mail"]).await;
+    assert_eq!(given.why(jobs[2]).await, Reason::RateReached { key: Some(key("smtp")), next });
+    let turn = given.turn(given.ask(vec![want("mail", 9)], 9)).await;
+    assert_eq!((turn.jobs.len(), turn.next_due.is_some_and(|due| due <= next)), (0, true));
+    // Whoever looks meanwhile does not make it longer.
+    for _ in 0..2 {
+        given.pass(SECOND / 2);
+        given.tend().await;
+    }
+    assert_eq!(starts(&given).await, 1);
+    given.pass(SECOND);
+    assert_eq!((starts(&given).await, starts(&given).await), (1, 0));
+}
+
+async fn a_clock_that_was_put_back_costs_the_rate_of_a_queue_at_most_one_bucket(given: Given) {
+    given.store.set_queue_limit(&queue("mail"), per_second(1, 2)).await.unwrap();
+    long_due(&given, 9).await;
+    assert_eq!(starts(&given).await, 2);
+    given.clock.step_to(given.now().before(minutes(60)));
+    let next = given.now().after(SECOND);
+    let turn = given.turn(given.ask(vec![want("mail", 9)], 9)).await;
+    assert_eq!((turn.jobs.len(), turn.next_due.is_some_and(|due| due <= next)), (0, true));
+    given.pass(SECOND / 2);
+    assert_eq!(starts(&given).await, 0);
+    given.pass(SECOND / 2);
+    assert_eq!(starts(&given).await, 1);
+    given.pass(SECOND);
+    assert_eq!((starts(&given).await, starts(&given).await), (1, 0));
+}
+
+async fn a_rate_that_nobody_waited_for_costs_no_more_after_the_clock_was_put_back(given: Given) {
+    rated(&given, per_second(1, 2), 2).await;
+    assert_eq!(starts(&given).await, 2);
+    given.clock.step_to(given.now().before(minutes(60)));
+    given.put_on("mail", &limited(None), 3).await;
+    assert_eq!(starts(&given).await, 0);
+    given.pass(SECOND * 2);
+    assert_eq!(starts(&given).await, 2);
 }
 
 async fn waiting_for_a_rate_is_explained_by_the_next_start(given: Given) {

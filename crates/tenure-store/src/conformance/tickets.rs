@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::{LeaseOutcome, LeaseRefusal, LeaseState, Ttl, limits};
 
 use super::given::{Given, TTL, minutes, seconds};
-use super::wishes::{FORGET, Mine, acquire, break_within, by, granted, id, leave, queue_up, release, wish};
+use super::wishes::{Mine, acquire, break_within, by, forget, granted, id, leave, queue_up, release, wish};
 use super::{Test, test};
 
 /// How long each place in line keeps back the next.
@@ -172,7 +172,7 @@ async fn the_head_start_counts_from_when_it_became_free(given: Given) {
     given.wish("x", break_within(seconds(0))).await;
     let again = given.soon(START);
     given.pass(START / 2);
-    for act in [break_within(seconds(0)), release(Mine { id: id(3), fence }), FORGET] {
+    for act in [break_within(seconds(0)), release(Mine { id: id(3), fence }), forget()] {
         assert_eq!(given.refusal("x", acquire(9)).await, LeaseRefusal::Awaited { ahead: 1, again });
         given.wish("x", act).await;
     }
@@ -194,7 +194,7 @@ async fn who_waits_is_counted(given: Given) {
         panic!("it is held");
     };
     assert_eq!(waiting, 4);
-    let LeaseRefusal::Held { waiting, .. } = given.refusal("x", FORGET).await else { panic!("it is held") };
+    let LeaseRefusal::Held { waiting, .. } = given.refusal("x", forget()).await else { panic!("it is held") };
     assert_eq!(waiting, 4);
 }
 
@@ -218,7 +218,7 @@ async fn a_line_outlasts_its_lease(given: Given) {
     }
     let mine = held_by_one(&given, 2..=2).await;
     given.give_back("x", mine).await;
-    given.wish("x", FORGET).await;
+    given.wish("x", forget()).await;
     assert!(matches!(given.refusal("x", acquire(9)).await, LeaseRefusal::Awaited { ahead: 1, .. }));
     assert!(granted(&given.wish("x", queue_up(2, LONG)).await).is_some());
 }

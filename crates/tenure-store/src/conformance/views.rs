@@ -25,6 +25,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_listing_reaches_what_lies_behind_many_others),
         test(every_queue_that_was_ever_named_is_listed_by_name),
         test(a_queue_tells_since_when_its_longest_waiting_job_is_due),
+        test(nothing_has_waited_in_a_queue_for_longer_than_it_is_there),
         test(pausing_is_answered_with_whether_it_changed_anything),
         test(a_queue_may_be_paused_before_it_has_jobs),
         test(what_runs_goes_on_in_a_paused_queue),
@@ -242,6 +243,22 @@ async fn a_queue_tells_since_when_its_longest_waiting_job_is_due(given: Given) {
     assert_eq!(given.store.queues().await.unwrap()[1], info("post"));
     given.take("mail").await;
     assert_eq!(oldest().await, None);
+}
+
+/// As the messages of a writer, which are due before all time.
+async fn nothing_has_waited_in_a_queue_for_longer_than_it_is_there(given: Given) {
+    let start = given.now();
+    let past = |due| NewJob { due: tenure_core::Due::At(due), ..given.new_job("mail") };
+    let first = given.put(past(tenure_core::Timestamp::EPOCH)).await;
+    given.pass(seconds(5));
+    given.put(past(tenure_core::Timestamp::EPOCH)).await;
+    given.put(past(start.before(minutes(5)))).await;
+    let oldest = async || given.store.queues().await.unwrap().remove(0).oldest_due;
+    assert_eq!(oldest().await, Some(start));
+    assert_eq!(given.take("mail").await.job().id, first);
+    assert_eq!(oldest().await, Some(start.after(seconds(5))));
+    given.clock.step_to(start);
+    assert_eq!(oldest().await, Some(start), "nor for less than no time");
 }
 
 async fn pausing_is_answered_with_whether_it_changed_anything(given: Given) {

@@ -17,7 +17,9 @@ pub(super) struct Mine {
     pub(super) fence: Fence,
 }
 
-pub(super) const FORGET: LeaseAct = LeaseAct::Forget;
+pub(super) fn forget() -> LeaseAct {
+    LeaseAct::Forget { by: Holder::named("ops") }
+}
 
 pub(super) fn name(text: &str) -> LeaseName {
     LeaseName::new(text).unwrap()

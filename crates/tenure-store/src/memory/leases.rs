@@ -9,7 +9,7 @@ use tenure_core::{
 };
 
 use super::news::News;
-use crate::{LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Order, Pruned};
+use crate::{Clock, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Order, Pruned, Steps};
 
 /// All that is known of names.
 #[derive(Debug, Default)]
@@ -20,6 +20,7 @@ pub(super) struct LeaseRows {
     told: BTreeSet<(LeaseName, Fence, Option<HostId>, String)>,
     last_entry: u64,
     last_seat: u64,
+    steps: Steps,
 }
 
 #[derive(Debug)]
@@ -37,13 +38,24 @@ struct Seat {
 }
 
 impl LeaseRows {
+    /// Reads the clock before wishes are taken.
+    pub fn look(&mut self, clock: &dyn Clock) -> Timestamp {
+        self.steps.look(clock)
+    }
+
+    /// From now on the clock is followed wherever it goes.
+    pub fn follow_the_clock(&mut self) {
+        self.steps = Steps::blind();
+    }
+
     /// Takes one wish.
     pub fn take(&mut self, wish: &LeaseWish, epoch: Epoch, now: Timestamp, news: &mut News) -> LeaseOutcome {
         let row = self.rows.entry(wish.name.clone()).or_insert(Row { lease: None, line: BTreeMap::new() });
         row.line.retain(|_, seat| seat.until > now);
         let line = row.line_before(acquisition(&wish.act));
-        let stepped = step(&wish.name, row.lease.as_ref(), &wish.act, line, epoch, now);
-        news.freed |= stepped.frees(row.lease.as_ref(), now);
+        let before = row.lease.clone().map(|lease| self.steps.steady(lease));
+        let stepped = step(&wish.name, before.as_ref(), &wish.act, line, epoch, now);
+        news.freed |= stepped.frees(before.as_ref(), now);
         let Stepped { outcome, lease, notes, ticket } = stepped;
         if let Some(id) = acquisition(&wish.act) {
             row.sit(id, ticket, &mut self.last_seat, now);
@@ -59,7 +71,8 @@ impl LeaseRows {
 
     /// Writes down what lapsed, a bounded number, the first first; answers whether there is more.
     pub fn notice(&mut self, now: Timestamp) -> bool {
-        let lapsed = self.rows.values().filter_map(|row| row.lease.as_ref()?.noticed(now));
+        let steady = |row: &Row| row.lease.clone().map(|lease| self.steps.steady(lease));
+        let lapsed = self.rows.values().filter_map(|row| steady(row)?.noticed(now));
         let mut lapsed: Vec<(Lease, LedgerNote)> = lapsed.collect();
         lapsed.sort_by(|(_, one), (_, other)| (one.at, &one.name).cmp(&(other.at, &other.name)));
         let more = lapsed.len() > limits::SWEEP_ROWS;
@@ -190,6 +203,6 @@ fn acquisition(act: &LeaseAct) -> Option<LeaseId> {
         | LeaseAct::Change { .. }
         | LeaseAct::Release { .. }
         | LeaseAct::Break { .. }
-        | LeaseAct::Forget => None,
+        | LeaseAct::Forget { .. } => None,
     }
 }

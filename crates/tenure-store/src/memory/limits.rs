@@ -14,6 +14,8 @@ pub(super) struct Limits {
     rows: BTreeMap<Key, LimitRow>,
     /// When time makes room in limits that block jobs.
     pub grow: BTreeSet<(Timestamp, Key)>,
+    /// When somebody last looked whether time has made room.
+    looked: Option<Timestamp>,
 }
 
 /// A limit and the jobs that it bounds.
@@ -116,6 +118,11 @@ impl Limits {
         row.bucket = row.meter().started(1, now).bucket;
     }
 
+    /// Whether a limit lets any more start now.
+    pub fn has_room_now(&self, key: &Key, now: Timestamp) -> bool {
+        self.rows.get(key).is_none_or(|row| row.meter().room(now) > 0)
+    }
+
     /// Whether there is room for a job that joins its line at this place.
     pub fn has_room(&self, job: &Job, place: Place, now: Timestamp) -> bool {
         let Some(row) = job.terms.limit.as_ref().and_then(|limit| self.rows.get(&limit.key)) else {
@@ -136,6 +143,7 @@ impl Limits {
     /// Keeps in mind when time makes room, and forgets a limit that nobody has need of.
     fn settle(&mut self, key: &Key, now: Timestamp) {
         let Some(row) = self.rows.get_mut(key) else { return };
+        row.bucket = row.meter().seen(now).bucket;
         let blocks = row.lines.values().any(|line| !line.blocked.is_empty());
         let grows_at = row.meter().grows_at(now).filter(|_| blocks);
         let before = std::mem::replace(&mut row.grows_at, grows_at);
@@ -215,8 +223,13 @@ impl Rows {
         self.limits.settle(key, now);
     }
 
-    /// Looks at up to so many limits in which time has made room.
+    /// Looks at up to so many limits in which time has made room, and at all if the clock was put back: room
+    /// would come only when it has caught up.
     pub fn notice_room(&mut self, now: Timestamp, at_most: usize) {
+        if self.limits.looked.replace(now).is_some_and(|looked| now < looked) {
+            let all: Vec<Key> = self.limits.grow.iter().map(|(_, key)| key.clone()).collect();
+            all.iter().for_each(|key| self.look_at_limit(key, now));
+        }
         for _ in 0..at_most {
             let Some((_, key)) = self.limits.grow.first().filter(|(at, _)| *at <= now).cloned() else {
                 return;

@@ -42,7 +42,7 @@ use crate::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
     Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_wishes,
 };
 use rows::Rows;
 
@@ -69,6 +69,15 @@ impl MemoryStore {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, bulletin: Bulletin::default(), rows: Mutex::new(Some(Rows::default())) }
+    }
+
+    /// A store that follows its clock wherever it goes, so that whoever checks it needs to know no more than
+    /// what the clock shows. For simulations, whose clocks run at other rates than their moments.
+    #[must_use]
+    pub fn following(clock: Arc<dyn Clock>) -> Self {
+        let mut rows = Rows::default();
+        rows.leases.follow_the_clock();
+        Self { rows: Mutex::new(Some(rows)), ..Self::new(clock) }
     }
 
     /// Does one call under the lock, then pins up what there is to tell of it.
@@ -121,15 +130,23 @@ impl Jobs for MemoryStore {
     }
 
     fn tend(&self) -> Answer<'_, Tended> {
-        self.answer(Rows::tend)
+        self.answer(|rows, _| {
+            let now = rows.leases.look(&*self.clock);
+            rows.tend(now)
+        })
     }
 }
 
 impl Leases for MemoryStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        self.answer(move |rows, now| {
-            let Rows { leases, news, epoch, .. } = rows;
-            wishes.iter().map(|wish| leases.take(wish, *epoch, now, news)).collect()
+        Box::pin(async move {
+            check_wishes(&wishes)?;
+            let take_all = |rows: &mut Rows, _| {
+                let now = rows.leases.look(&*self.clock);
+                let Rows { leases, news, epoch, .. } = rows;
+                wishes.iter().map(|wish| leases.take(wish, *epoch, now, news)).collect()
+            };
+            self.answer(take_all).await
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use tenure_core::{Reserved, Timestamp, claimable, limits};
+use tenure_core::{Reserved, StateName, Timestamp, claimable, limits};
 
 use super::rows::{Place, Queue, Rows};
 use super::step::Step;
@@ -15,16 +15,42 @@ impl Rows {
         let at_most = ask.at_most.min(limits::RESERVE_JOBS);
         let mut jobs = Vec::new();
         for want in &ask.wants {
-            let mut behind = None;
-            for _ in 0..want.at_most.min(at_most - jobs.len()) {
+            self.look_at_queue(want, at_most - jobs.len(), now);
+            let (mut behind, mut left) = (None, want.at_most.min(at_most - jobs.len()));
+            while left > 0 {
                 // Each grant may take the room that the next would have needed.
                 let Some(place) = self.next_of(want, behind, now) else { break };
+                if self.leaves_line(place.seq, now) {
+                    continue;
+                }
+                left -= 1;
                 self.write(place.seq, Step::Granted(ask.holder, now.after(ask.ttl)), now);
                 jobs.extend(self.jobs.get(&place.seq).map(|row| Reserved::granted(row.job.clone())));
                 behind = Some(place);
             }
         }
         Reservation { jobs, next_due: self.next_due(now) }
+    }
+
+    /// Keeps of a queue from which something is wanted how its bucket is seen now.
+    fn look_at_queue(&mut self, want: &Want, at_most: usize, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&want.queue) else { return };
+        if want.at_most.min(at_most) > 0 && !queue.paused {
+            queue.bucket = queue.meter().seen(now).bucket;
+        }
+    }
+
+    /// Whether a queued job leaves its line because its limit has no room for it any more: a clock that was put
+    /// back has a rate bring later what it had brought.
+    fn leaves_line(&mut self, seq: u64, now: Timestamp) -> bool {
+        let Some(limit) = self.jobs.get(&seq).and_then(|row| row.job.terms.limit.clone()) else {
+            return false;
+        };
+        if self.limits.has_room_now(&limit.key, now) {
+            return false;
+        }
+        self.look_at_limit(&limit.key, now);
+        self.jobs.get(&seq).is_some_and(|row| row.counted != StateName::Queued)
     }
 
     /// The next job of one want: the first of the lines of its kinds.

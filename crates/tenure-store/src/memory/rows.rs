@@ -302,9 +302,9 @@ impl Queue {
         self.limit.most.is_some() && !self.line.is_empty()
     }
 
-    /// Since when its longest waiting job has been due, as far as turns have found them due.
-    pub fn oldest_due(&self) -> Option<Timestamp> {
-        self.dues.first().map(|(due, _)| *due)
+    /// The due and the seq of the job that has been due for longest, as far as turns have found them due.
+    pub fn oldest_due(&self) -> Option<(Timestamp, u64)> {
+        self.dues.first().copied()
     }
 
     /// How many due jobs stand before this place, counted up to `at_most`.

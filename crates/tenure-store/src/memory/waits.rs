@@ -70,7 +70,7 @@ impl Waits {
         others.remove(&other);
         let is_free = others.is_empty() || cfg!(feature = "mutant-first-end-frees");
         if is_free {
-            self.of.remove(&waiter);
+            self.forget_waiter(waiter);
         }
         is_free
     }

@@ -3,6 +3,7 @@
 use tenure_core::{AfterJobs, Head, IfFailed, Invalid, JobId, Key, LimitKey, OrderingKey};
 
 use super::Draft;
+use crate::holding::check_is_users;
 
 impl Draft {
     /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
@@ -61,8 +62,16 @@ impl Draft {
     }
 
     fn within_limit(mut self, key: &str, most: Option<u32>) -> Self {
+        self.check_limit_key(key);
         self.terms.limit = self.key("limit_key", key).map(|key| LimitKey { key, most });
         self
+    }
+
+    /// Singletons and roles wait in lines that are named as their leases are.
+    pub(super) fn check_limit_key(&mut self, key: &str) {
+        if let Err(wrong) = check_is_users("limit_key", key) {
+            self.wrong.get_or_insert(wrong);
+        }
     }
 
     fn key(&mut self, field: &str, text: &str) -> Option<Key> {

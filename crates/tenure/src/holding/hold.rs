@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tenure_core::{Holder, LeaseId, LeaseName, LeaseRefusal, Ttl};
+use tenure_core::{Holder, Invalid, LeaseId, LeaseName, Ttl};
 use tenure_store::Fault;
 
 use super::book::Ask;
@@ -22,7 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A lease about to be taken: say more about it, then [try](Hold::try_now), or await it until it is had.
 ///
 /// Who waits has a place in line, in the order in which all came. Dropping the wait gives up the place, and
-/// what was granted meanwhile as well. While the store is away the wait goes on.
+/// what was granted meanwhile as well. While the store is away the wait goes on. Who was too late to keep
+/// the lease and waits for it again lets others go first, for half a second.
 #[derive(Debug)]
 #[must_use = "nothing is held until this is awaited or tried"]
 pub struct Hold<'a> {
@@ -36,10 +37,10 @@ pub struct Hold<'a> {
 }
 
 impl<'a> Hold<'a> {
-    pub(super) fn new(tenure: &'a Tenure, name: &str) -> Self {
+    pub(super) fn new(tenure: &'a Tenure, name: Result<LeaseName, Invalid>) -> Self {
         Self {
             tenure,
-            name: LeaseName::new(name).map_err(Error::from),
+            name: name.map_err(Error::from),
             ttl: Ok(Ttl::For(TTL)),
             id: None,
             by: tenure.holder(),
@@ -96,12 +97,13 @@ impl<'a> Hold<'a> {
     /// Takes it if it can be had now.
     ///
     /// # Errors
-    /// A name, time or note outside the limits, or a fault: a store that is away is never "held".
-    pub async fn try_now(self) -> Result<Result<Held, LeaseRefusal>, Error> {
+    /// [`Error::LeaseRefused`] if it cannot be had now; a name, time or note outside the limits; or a fault:
+    /// a store that is away is never "held".
+    pub async fn try_now(self) -> Result<Held, Error> {
         self.ask(false).await
     }
 
-    async fn ask(self, waits: bool) -> Result<Result<Held, LeaseRefusal>, Error> {
+    async fn ask(self, waits: bool) -> Result<Held, Error> {
         let (name, ttl) = (self.name?, self.ttl?);
         self.by.check()?;
         let within = self.within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
@@ -120,8 +122,8 @@ impl<'a> Hold<'a> {
         let client = self.tenure.keeping().client(self.tenure)?;
         let waited = || self.tenure.clock().moment().since(started);
         match client.ask(ask, grace).await {
-            Answer::Held(held) => Ok(Ok(held)),
-            Answer::Refused(refusal) => Ok(Err(refusal)),
+            Answer::Held(held) => Ok(held),
+            Answer::Refused(refusal) => Err(Error::LeaseRefused { name, refusal: Box::new(refusal) }),
             Answer::Over(Some(Ok(refusal))) => {
                 Err(Error::WaitOver { name, waited: waited(), refusal: Box::new(refusal) })
             }
@@ -137,13 +139,11 @@ impl<'a> Hold<'a> {
     async fn wait(self) -> Result<Held, Error> {
         // Without any time there is nothing to wait for, but still one try.
         let waits = self.within.is_none_or(|span| !span.is_zero());
-        let name = self.name.as_ref().ok().cloned();
-        match (self.ask(waits).await?, name) {
-            (Ok(held), _) => Ok(held),
-            (Err(refusal), Some(name)) => {
-                Err(Error::WaitOver { name, waited: Duration::ZERO, refusal: Box::new(refusal) })
+        match self.ask(waits).await {
+            Err(Error::LeaseRefused { name, refusal }) => {
+                Err(Error::WaitOver { name, waited: Duration::ZERO, refusal })
             }
-            (Err(_), None) => Err(Fault::Broken("a lease without a name was refused".into()).into()),
+            held_or_not => held_or_not,
         }
     }
 }

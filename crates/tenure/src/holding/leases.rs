@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tenure_core::{Holder, Holding, LeaseAct, LeaseName, LeaseOutcome, LeaseRefusal, Timestamp};
+use tenure_core::{Holder, Holding, LeaseAct, LeaseName, LeaseOutcome, Timestamp};
 use tenure_store::{Fault, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage};
 
 use super::held::Held;
 use super::hold::Hold;
+use super::own_names::check_is_users;
 use super::past;
 use super::tally::LeaseTally;
 use crate::{Error, Tenure};
@@ -36,8 +37,17 @@ impl<'a> Leases<'a> {
     /// held.release().await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// Names that begin with `singleton/`, `reservation/` or `writer/` are those of services: they can be
+    /// looked at and broken, but held only by what they belong to.
     pub fn hold(&self, name: &str) -> Hold<'a> {
-        Hold::new(self.tenure, name)
+        let users = LeaseName::new(name).and_then(|lease| check_is_users("lease name", name).map(|()| lease));
+        Hold::new(self.tenure, users)
+    }
+
+    /// Takes a lease by a name that Tenure itself gives.
+    pub(crate) fn hold_own(&self, name: &LeaseName) -> Hold<'a> {
+        Hold::new(self.tenure, Ok(name.clone()))
     }
 
     /// Takes a lease if it can be had now; `None` if somebody else has it.
@@ -45,7 +55,11 @@ impl<'a> Leases<'a> {
     /// # Errors
     /// A name or time outside the limits, or a fault: a store that is away is never "held".
     pub async fn try_hold(&self, name: &str, ttl: Duration) -> Result<Option<Held>, Error> {
-        Ok(self.hold(name).ttl(ttl).try_now().await?.ok())
+        match self.hold(name).ttl(ttl).try_now().await {
+            Ok(held) => Ok(Some(held)),
+            Err(Error::LeaseRefused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// One lease: who holds it, since when, until when, and how many wait. `None` if its name was never
@@ -69,33 +83,29 @@ impl<'a> Leases<'a> {
     /// to come to an end; `None` is what is left of its time.
     ///
     /// # Errors
-    /// A name or time outside the limits, or a fault.
+    /// [`Error::LeaseRefused`] if nobody has it; a name or time outside the limits; or a fault.
     pub async fn break_it(
         &self,
         name: &str,
         within: Option<Duration>,
         reason: &str,
-    ) -> Result<Result<Timestamp, LeaseRefusal>, Error> {
+    ) -> Result<Timestamp, Error> {
         let within = within.map(|span| tenure_core::delay_of("within", span)).transpose()?;
         let by: Holder = self.tenure.holder();
         let act = LeaseAct::Break { within, by, reason: reason.to_owned() };
-        let outcome = self.wish(name, act).await?;
-        if let LeaseOutcome::Breaks { free } = outcome {
-            return Ok(Ok(free));
-        }
-        refusal_in(outcome).map(Err)
+        let name = LeaseName::new(name)?;
+        let outcome = self.wish(&name, act).await?;
+        if let LeaseOutcome::Breaks { free } = outcome { Ok(free) } else { Err(refused(name, outcome)) }
     }
 
     /// Removes a name that nobody holds from the listing. Its fence is remembered.
     ///
     /// # Errors
-    /// A name outside the limits, or a fault.
-    pub async fn forget(&self, name: &str) -> Result<Result<(), LeaseRefusal>, Error> {
-        let outcome = self.wish(name, LeaseAct::Forget).await?;
-        if outcome == LeaseOutcome::Forgotten {
-            return Ok(Ok(()));
-        }
-        refusal_in(outcome).map(Err)
+    /// [`Error::LeaseRefused`] if somebody has it; a name outside the limits; or a fault.
+    pub async fn forget(&self, name: &str) -> Result<(), Error> {
+        let name = LeaseName::new(name)?;
+        let outcome = self.wish(&name, LeaseAct::Forget { by: self.tenure.holder() }).await?;
+        if outcome == LeaseOutcome::Forgotten { Ok(()) } else { Err(refused(name, outcome)) }
     }
 
     /// A page of the ledger: who held what, and how it ended. Go on behind its cursor while there is one,
@@ -131,8 +141,8 @@ impl<'a> Leases<'a> {
     }
 
     /// Every one of these wishes may be repeated without harm.
-    async fn wish(&self, name: &str, act: LeaseAct) -> Result<LeaseOutcome, Error> {
-        let wish = LeaseWish { name: LeaseName::new(name)?, act };
+    async fn wish(&self, name: &LeaseName, act: LeaseAct) -> Result<LeaseOutcome, Error> {
+        let wish = LeaseWish { name: name.clone(), act };
         let mut repeats = REPEATS;
         loop {
             match self.tenure.store().lease(vec![wish.clone()]).await {
@@ -147,9 +157,9 @@ impl<'a> Leases<'a> {
     }
 }
 
-fn refusal_in(outcome: LeaseOutcome) -> Result<LeaseRefusal, Error> {
+fn refused(name: LeaseName, outcome: LeaseOutcome) -> Error {
     if let LeaseOutcome::Refused(refusal) = outcome {
-        return Ok(refusal);
+        return Error::LeaseRefused { name, refusal: Box::new(refusal) };
     }
-    Err(Fault::Broken(format!("the store answered {outcome:?} to another wish")).into())
+    Fault::Broken(format!("the store answered {outcome:?} to another wish")).into()
 }

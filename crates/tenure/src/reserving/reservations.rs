@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tenure_core::{Holding, LeaseName, LeaseRefusal};
+use tenure_core::{Holding, Invalid, LeaseName, LeaseRefusal, Ttl};
 use tenure_store::LeaseInfo;
 
 use super::reservation::{Reservation, Slip};
+use crate::holding::RESERVATION;
 use crate::{Error, Tenure};
 
 /// How many of the last reservers of a job are told.
@@ -71,10 +72,12 @@ impl Reservations {
         period: Duration,
     ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
         let lease = self.lease(job)?;
-        let hold = self.tenure.leases().hold(lease.as_str()).ttl(period).who(&self.who);
-        let held = match hold.try_now().await? {
+        check_period(period)?;
+        let hold = self.tenure.leases().hold_own(&lease).ttl(period).who(&self.who);
+        let held = match hold.try_now().await {
             Ok(held) => held,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(Error::LeaseRefused { refusal, .. }) => return Ok(Err(*refusal)),
+            Err(error) => return Err(error),
         };
         let slip = Arc::new(Slip::new(job, held));
         let mut slips = self.slips();
@@ -136,10 +139,14 @@ impl Reservations {
     }
 }
 
+/// For how long a job is reserved at a time.
+pub(super) fn check_period(period: Duration) -> Result<(), Invalid> {
+    Ttl::new(period).map(drop).map_err(|wrong| Invalid { field: "period".to_owned(), ..wrong })
+}
+
 /// The lease of a job. An app id has no slash in it, so no two jobs have the same.
-pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, tenure_core::Invalid> {
-    LeaseName::in_field("job", job)?;
-    LeaseName::in_field("job", &format!("reservation/{app}/{job}"))
+pub(super) fn lease_of(app: &str, job: &str) -> Result<LeaseName, Invalid> {
+    LeaseName::behind("job", &format!("{RESERVATION}{app}/"), job)
 }
 
 impl fmt::Debug for Reservations {

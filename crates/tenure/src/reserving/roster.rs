@@ -4,15 +4,18 @@
 //! however late, stores nothing. An instance takes one such job at a time, under a reservation of the role,
 //! so that two occurrences of one role never overlap either.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tenure_core::{AppId, Invalid, JobId, Keep, Key, LimitKey, Retention, RetryPolicy, Terms, limits};
+use tenure_core::{
+    AppId, Invalid, JobId, Keep, Key, LimitKey, Name, Retention, RetryPolicy, Terms, delay_of, limits,
+};
 use tenure_store::Accepted;
 
-use super::reservations::lease_of;
+use super::reservations::{check_period, lease_of};
 use crate::worker::{Role, RoleStart};
 use crate::{Draft, Error, Failed, Run, Stopped, Tenure, Worker};
 
@@ -137,16 +140,22 @@ impl<App: Send + Sync + 'static> Roster<App> {
             return Err(Invalid::new("occurrence", found, format!("1 to {OCCURRENCE_BYTES} bytes")).into());
         }
         let (app, queue) = (self.app_id()?, self.queue()?);
+        self.check(app)?;
         let mut drafts = Vec::with_capacity(self.roles.len());
         for (role, _) in &self.roles {
             let terms = Terms {
                 retry: Some(self.retry.clone()),
                 retention: Retention::always(Keep::For(self.keep)),
-                limit: self.line(app, role)?,
                 ..Terms::default()
             };
             let draft = Draft::raw(&self.kind(role), &json!({ "occurrence": occurrence }));
-            drafts.push(draft.queue(&queue).terms(terms).id(id_of(&queue, role, occurrence)));
+            drafts.push(
+                draft
+                    .queue(&queue)
+                    .terms(terms)
+                    .line(self.line(app, role)?)
+                    .id(id_of(&queue, role, occurrence)),
+            );
         }
         self.tenure.enqueue_all(drafts).await
     }
@@ -158,6 +167,7 @@ impl<App: Send + Sync + 'static> Roster<App> {
     /// Settings that cannot work, or a store beyond use.
     pub async fn run<T>(&self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
         let (app, queue) = (self.app_id()?, self.queue()?);
+        self.check(app)?;
         let mut worker = Worker::sharing(&self.tenure, Arc::clone(&self.app))
             .queue(&queue, self.at_once)
             .lease(self.period)
@@ -184,6 +194,37 @@ impl<App: Send + Sync + 'static> Roster<App> {
         format!("{}/{role}", self.name)
     }
 
+    /// What is wrong with it is told by the names by which its user knows it, before anything is done.
+    fn check(&self, app: &AppId) -> Result<(), Error> {
+        let in_field = |field: &str, wrong: Invalid| Invalid { field: field.to_owned(), ..wrong };
+        if self.name.is_empty() {
+            return Err(Invalid::new("roster", "empty text", "a name").into());
+        }
+        fits("roster", &self.name, &self.queue()?)?;
+        if self.roles.is_empty() {
+            return Err(Invalid::new("roles", "none", "at least one, said with Roster::role").into());
+        }
+        let mut known = BTreeSet::new();
+        for (role, _) in &self.roles {
+            if role.is_empty() {
+                return Err(Invalid::new("role", "empty text", "a name").into());
+            }
+            fits("role", role, &self.kind(role))?;
+            lease_of(app.as_str(), &self.job(role)).map_err(|wrong| in_field("role", wrong))?;
+            if !known.insert(role) {
+                return Err(Invalid::new("role", format_args!("{role}, twice"), "each role once").into());
+            }
+        }
+        if !(1..=limits::SLOTS).contains(&self.at_once) {
+            let allowed = format!("1 to {}", limits::SLOTS);
+            return Err(Invalid::new("at_once", self.at_once, allowed).into());
+        }
+        check_period(self.period)?;
+        delay_of("stop_within", self.stop_within)?;
+        delay_of("keep", self.keep)?;
+        Ok(self.retry.check()?)
+    }
+
     fn app_id(&self) -> Result<&AppId, Error> {
         self.tenure.need_app(&format!("roster {}", self.name))
     }
@@ -204,6 +245,16 @@ impl<App: Send + Sync + 'static> Roster<App> {
         }
         Ok(Some(LimitKey { key: Key::new("role", lease.as_str())?, most: Some(1) }))
     }
+}
+
+/// Accepts `given` if the name that is made of it is one: of a queue or a kind.
+fn fits(field: &str, given: &str, made: &str) -> Result<(), Invalid> {
+    let room = limits::NAME_BYTES.saturating_sub(made.len().saturating_sub(given.len()));
+    if given.len() > room {
+        let (found, allowed) = (format!("text of {} bytes", given.len()), format!("1 to {room} bytes"));
+        return Err(Invalid::new(field, found, allowed));
+    }
+    Name::new(field, given).map(drop)
 }
 
 /// The id of the job of a role for an occurrence: the same on every instance.

@@ -58,7 +58,7 @@ impl Around {
     /// waiting spends none, and keeps a slot only for a moment, unless somebody asked for a bounded wait.
     pub(crate) async fn take<App>(&self, run: &Run<App>) -> Result<Held, Verdict> {
         let (lease, alias) = self.name(run)?;
-        let hold = run.tenure().leases().hold(lease.as_str()).ttl(self.ttl).who(&self.who);
+        let hold = run.tenure().leases().hold_own(&lease).ttl(self.ttl).who(&self.who);
         let hold = if let Some(alias) = &alias { hold.note("alias", alias) } else { hold };
         let hold = hold.note("job", &run.id().to_string()).within(self.acquire_within.unwrap_or(self.poll));
         let held = tokio::select! {

@@ -112,7 +112,7 @@ pub(crate) async fn serve<App: Send + Sync + 'static>(
 async fn stand_by<App>(post: &Post, ground: &Ground<App>) -> Result<Option<Held>, Error> {
     let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
     loop {
-        let hold = ground.tenure.leases().hold(post.name.as_str());
+        let hold = ground.tenure.leases().hold_own(&post.name);
         let hold = hold.ttl(post.ttl).who(&ground.who);
         let hold = if let Some(alias) = &post.alias { hold.note("alias", alias) } else { hold };
         // Who comes back by itself goes on waiting; who does not gives up when its time is over.

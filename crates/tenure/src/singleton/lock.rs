@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use tenure_core::{AppId, Invalid, LeaseName};
+use tenure_core::{AppId, Invalid, LeaseName, limits};
+
+use crate::holding::SINGLETON;
 
 /// When a singleton's lease is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +57,11 @@ impl Lock {
     /// long for the name of a lease.
     pub fn new(app: AppId, scope: Scope, mode: Mode) -> Result<Self, Invalid> {
         let name = stored(&app, &scope, mode)?;
+        if name.len() > limits::LEASE_NAME_BYTES {
+            let found = format_args!("a name and a scope that come to a lease name of {} bytes", name.len());
+            let allowed = format!("{} bytes, the app id included", limits::LEASE_NAME_BYTES);
+            return Err(Invalid::new("singleton", found, allowed));
+        }
         Ok(Self { name: LeaseName::in_field("singleton", &name)?, alias: printed(&app, &scope, mode) })
     }
 
@@ -81,7 +88,7 @@ fn stored(app: &AppId, scope: &Scope, mode: Mode) -> Result<String, Invalid> {
         (Scope::Host { .. }, Mode::Listener) => {
             Err(Invalid::new("singleton", "a listener of a host scope", "a listener of a function"))
         }
-        (Scope::Host { name }, Mode::Function) => Ok(format!("singleton/{app}/host/{}", escaped(name))),
+        (Scope::Host { name }, Mode::Function) => Ok(format!("{SINGLETON}{app}/host/{}", escaped(name))),
         (Scope::Function { function, part }, mode) => {
             let kind = match mode {
                 Mode::Function => "function",
@@ -89,7 +96,7 @@ fn stored(app: &AppId, scope: &Scope, mode: Mode) -> Result<String, Invalid> {
             };
             let function = escaped(function);
             let part = if part.is_empty() { String::new() } else { format!("/{}", escaped(part)) };
-            Ok(format!("singleton/{app}/{kind}/{function}{part}"))
+            Ok(format!("{SINGLETON}{app}/{kind}/{function}{part}"))
         }
     }
 }

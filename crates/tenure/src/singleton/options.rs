@@ -104,7 +104,8 @@ impl Singleton {
         self
     }
 
-    /// Waits so long for the lease, in real time, before it fails. More than nothing.
+    /// Waits so long for the lease, in real time, before it fails. More than nothing. What listens waits for
+    /// as long as it takes, unless it is [not to come back](SingletonOptions) by itself.
     pub fn acquire_within(mut self, span: Duration) -> Self {
         self.acquire_within = Some(span);
         self

@@ -4,6 +4,7 @@ use tenure_core::LeaseName;
 use tenure_store::{LeaseInfo, LeasePage, LeasesAsk};
 
 use super::{Lock, Mode, Scope};
+use crate::holding::SINGLETON;
 use crate::{Error, Tenure};
 
 /// The singletons of an app: who holds them, since when, until when, and how many stand by.
@@ -26,7 +27,7 @@ impl Singletons<'_> {
     /// # Errors
     /// [`Error::NoApp`], or a fault.
     pub async fn list(&self, behind: Option<LeaseName>, at_most: usize) -> Result<LeasePage, Error> {
-        let prefix = format!("singleton/{}/", self.tenure.need_app("looking at singletons")?);
+        let prefix = format!("{SINGLETON}{}/", self.tenure.need_app("looking at singletons")?);
         self.tenure.leases().list(LeasesAsk { prefix, behind, at_most }).await
     }
 

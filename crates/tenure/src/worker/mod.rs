@@ -325,6 +325,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             return Err(wrong.into());
         }
         let known = self.handlers.kinds();
+        self.options.check()?;
         let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
         let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
         self.handlers.prepare(&ground)?;

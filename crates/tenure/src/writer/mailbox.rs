@@ -73,8 +73,12 @@ impl Tenure {
 }
 
 impl Mailbox {
-    /// Holds at most so many messages that are not written, 10,000 if this is not said. Those who send at
-    /// the same time may exceed it together by what each of them sends.
+    /// Holds at most so many messages that are not written, at least 1, 10,000 if this is not said.
+    ///
+    /// Whoever sends looks first and then puts in. So nobody exceeds it who sends alone, and those who send
+    /// at the same time may find the same room: then the mailbox holds as many more than this as all of
+    /// them sent together, but for the messages of the one that sent the fewest. With a message each, `n`
+    /// senders exceed it by `n - 1` at most, however often they send.
     #[must_use]
     pub fn limit(mut self, most: u64) -> Self {
         self.limit = most;
@@ -174,6 +178,10 @@ impl Mailbox {
     }
 
     async fn has_room(&self, messages: u64) -> Result<Result<(), Full>, Error> {
+        if self.limit == 0 {
+            // Whoever sends would wait for ever.
+            return Err(Invalid::new("mailbox.limit", 0, "1 or more").into());
+        }
         let (depth, limit) = (self.depth().await?, self.limit);
         Ok(if depth.saturating_add(messages) <= limit { Ok(()) } else { Err(Full { depth, limit }) })
     }

@@ -1,6 +1,8 @@
 //! What belongs to a writer is named by its app and its own name.
 
-use tenure_core::{AppId, Invalid, Kind, LeaseName, QueueName};
+use tenure_core::{AppId, Invalid, Kind, LeaseName, Name, QueueName};
+
+use crate::holding::WRITER;
 
 /// The names of one writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,15 +18,11 @@ pub(crate) struct Names {
 impl Names {
     /// An app id has no dot and no slash in it, so no two writers have the same names.
     pub(crate) fn new(app: &AppId, writer: &str) -> Result<Self, Invalid> {
-        let in_field = |wrong: Invalid| Invalid { field: "writer".to_owned(), ..wrong };
-        if writer.is_empty() {
-            return Err(Invalid::new("writer", "empty text", "a name"));
-        }
-        let name = format!("writer.{app}.{writer}");
+        let name = Name::behind("writer", &format!("writer.{app}."), writer)?;
         Ok(Self {
-            queue: QueueName::new(&name).map_err(in_field)?,
-            kind: Kind::new(&name).map_err(in_field)?,
-            lease: LeaseName::in_field("writer", &format!("writer/{app}/{writer}"))?,
+            queue: QueueName::new(name.as_str())?,
+            kind: Kind::new(name.as_str())?,
+            lease: LeaseName::behind("writer", &format!("{WRITER}{app}/"), writer)?,
         })
     }
 }

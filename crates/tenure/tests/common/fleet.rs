@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::{
-    Chance, Clock, Error, Faults, FaultyStore, ManualClock, MemoryStore, Stopped, Store, Tenure, Worker,
+    Chance, Clock, Error, Faults, FaultyStore, Fence, Holder, LeaseId, LeaseName, ManualClock, MemoryStore,
+    Stopped, Store, Tenure, Ttl, Worker,
 };
+use tenure_core::{LeaseAct, LeaseOutcome};
+use tenure_store::LeaseWish;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -74,6 +77,32 @@ impl Fleet {
             self.clock.advance(STEP);
         }
         panic!("never came true: {what}");
+    }
+}
+
+/// A lease that somebody holds who uses the bare store, without end.
+pub struct Occupied {
+    store: Arc<dyn Store>,
+    name: LeaseName,
+    id: LeaseId,
+    fence: Fence,
+}
+
+impl Fleet {
+    /// Holds a lease under a name that the library gives to users of its own only.
+    pub async fn occupy(&self, name: &str, who: &str) -> Occupied {
+        let (name, id) = (LeaseName::new(name).unwrap(), LeaseId::new([7, 7]));
+        let act = LeaseAct::Acquire { id, by: Holder::named(who), ttl: Ttl::Endless, wait: None };
+        let outcome = self.store.lease(vec![LeaseWish { name: name.clone(), act }]).await.unwrap().remove(0);
+        let LeaseOutcome::Granted { fence, .. } = outcome else { panic!("{outcome:?}") };
+        Occupied { store: Arc::clone(&self.store), name, id, fence }
+    }
+}
+
+impl Occupied {
+    pub async fn release(self) {
+        let act = LeaseAct::Release { id: self.id, fence: self.fence };
+        self.store.lease(vec![LeaseWish { name: self.name, act }]).await.unwrap();
     }
 }
 

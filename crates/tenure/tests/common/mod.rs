@@ -58,6 +58,15 @@ pub fn in_real_time() -> Tenure {
     Tenure::on(Arc::new(MemoryStore::new(Arc::new(SystemClock))), Chance::from_system())
 }
 
+/// The same on every kind of store, and what keeps the file there.
+pub fn all_in_real_time() -> Vec<(Tenure, Option<tempfile::TempDir>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let options = tenure_sqlite::Options::default();
+    let store = tenure_sqlite::SqliteStore::open(path, options, Arc::new(SystemClock)).unwrap();
+    vec![(in_real_time(), None), (Tenure::on(store, Chance::from_system()), Some(folder))]
+}
+
 /// Lets every task that can go on do so.
 pub async fn settle_down() {
     for _ in 0..40 {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tenure::{Clock, Error, Fault, LeaseRefusal, Loss, OpenOptions, Tenure, What};
+use tenure_core::limits;
 
 use crate::common::fleet::{Fleet, fleet};
 use crate::common::memory;
@@ -125,6 +126,18 @@ async fn a_ledger_that_cannot_be_read_keeps_nobody_from_reserving() {
     assert!(reservations.reserve("report", PERIOD).await.unwrap().is_ok());
 }
 
+/// What stands before the name in that of its lease is nothing that its user gave.
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused_with_the_bytes_that_are_left_for_it() {
+    let fleet = fleet();
+    let reservations = two(&fleet).await.0.reservations();
+    let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
+    let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
+    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
+    assert!(told.starts_with(&counted), "{told}");
+    assert!(reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().is_ok());
+}
+
 /// T113: names that are none are refused with the limits; all others are different jobs.
 #[tokio::test]
 async fn names_of_jobs_are_refused_or_distinct() {
@@ -137,6 +150,8 @@ async fn names_of_jobs_are_refused_or_distinct() {
         assert!(matches!(&error, Error::Invalid(wrong) if wrong.field == "job"), "{bad:?}: {error}");
         assert!(!reservations.has(bad));
     }
+    let told = reservations.reserve(&"x".repeat(1020), PERIOD).await.unwrap_err().to_string();
+    assert!(told.contains("text of 1020 bytes") && told.contains("1 to 1006 bytes"), "{told}");
     let good =
         ["report", "Report", "a/b", "a.b", "a b", "æ", "ae", "é", "e\u{301}", "%2F", "a%2Fb", " report"];
     let mut held = Vec::new();
@@ -165,7 +180,8 @@ async fn busy_invalid_unavailable_and_lost_are_told_apart() {
     assert!(matches!(other.reserve("report", PERIOD).await, Ok(Err(LeaseRefusal::Held { .. }))));
     for period in [Duration::ZERO, SECOND / 2, Duration::from_secs(86_401), Duration::MAX] {
         let error = other.reserve("report", period).await.unwrap_err();
-        assert!(matches!(&error, Error::Invalid(wrong) if wrong.allowed.contains("86400")), "{error}");
+        let Error::Invalid(wrong) = &error else { panic!("{error}") };
+        assert!(wrong.field == "period" && wrong.allowed.contains("86400"), "{error}");
     }
     way.down(true);
     let error = in_time(&fleet, other.reserve("stock", PERIOD)).await.unwrap_err();
@@ -174,7 +190,7 @@ async fn busy_invalid_unavailable_and_lost_are_told_apart() {
 
     let (operator, _) = fleet.handle(4).await;
     let lease = "reservation/fleet/report";
-    operator.leases().break_it(lease, Some(Duration::ZERO), "a test").await.unwrap().unwrap();
+    operator.leases().break_it(lease, Some(Duration::ZERO), "a test").await.unwrap();
     fleet.pass(PERIOD / 2).await;
     assert_eq!(held.guard().unwrap_err().loss, Loss::Broken);
     assert!(!one.has("report"));

@@ -418,23 +418,46 @@ async fn odd_orders_of_starting_and_stopping_do_no_harm() {
 
 #[tokio::test]
 async fn mistakes_are_told_when_it_ticks_and_when_it_runs() {
+    /// Short enough for the name of a job, too long for what is made of it.
+    const LONG: &str = concat!(
+        "a-name-that-is-as-long-as-nobody-would-ever-choose-it-",
+        "for-anything-at-all-but-that-somebody-may-have-made-by-putting-ten-others-together"
+    );
     let diary = Arc::new(Diary::default());
     let nameless = Roster::new(&memory().tenure, "nightly", (Arc::clone(&diary), 1));
     let nameless = short(nameless, "a");
     assert!(matches!(nameless.tick("tonight").await, Err(Error::NoApp { .. })));
     let error = nameless.run(std::future::pending::<()>()).await.unwrap_err();
-    assert!(matches!(&error, Error::NoApp { what } if what == "roster nightly"), "{error}");
+    assert!(matches!(&error, Error::NoApp { what, .. } if what == "roster nightly"), "{error}");
 
     let fleet = fleet();
     let (tenure, _) = fleet.handle(1).await;
     let named = |tenure: &Tenure, name: &str| Roster::new(tenure, name, (Arc::clone(&diary), 1));
-    assert!(short(named(&tenure, "a/b"), "a").tick("x").await.is_err());
-    assert!(short(named(&tenure, "nightly"), "a b").tick("x").await.is_err());
     assert!(short(named(&tenure, "nightly"), "a").tick("").await.is_err());
     assert!(short(named(&tenure, "nightly"), "a").tick(&"x".repeat(257)).await.is_err());
-    let twice = short(short(named(&tenure, "nightly"), "a"), "a");
-    let error = twice.run(std::future::pending::<()>()).await.unwrap_err().to_string();
-    assert!(error.contains("role.a"), "{error}");
-    let empty = named(&tenure, "nightly").run(std::future::pending::<()>()).await.unwrap_err().to_string();
-    assert!(empty.contains("no handler"), "{empty}");
+    let nightly = || short(named(&tenure, "nightly"), "a");
+    let no_attempt = RetryPolicy { max_attempts: 0, ..RetryPolicy::default() };
+    let wrong = [
+        (short(named(&tenure, "a/b"), "a"), "roster", "'/'"),
+        (short(named(&tenure, ""), "a"), "roster", "empty"),
+        (short(named(&tenure, LONG), "a"), "roster", "1 to 115 bytes"),
+        (short(named(&tenure, "nightly"), "a b"), "role", "' '"),
+        (short(named(&tenure, "nightly"), ""), "role", "empty"),
+        (short(named(&tenure, "nightly"), LONG), "role", "1 to 123 bytes"),
+        (short(nightly(), "a"), "role", "a, twice"),
+        (named(&tenure, "nightly"), "roles", "Roster::role"),
+        (nightly().period(SECOND / 2), "period", "1 to 86400 seconds"),
+        (nightly().at_once(0), "at_once", "1 to"),
+        (nightly().stop_within(Duration::MAX), "stop_within", "at most"),
+        (nightly().keep(Duration::MAX), "keep", "at most"),
+        (nightly().retry(no_attempt), "attempts", "1 to"),
+    ];
+    for (roster, field, part) in wrong {
+        let ticked = roster.tick("x").await.map(drop);
+        let ran = roster.run(std::future::pending::<()>()).await.map(drop);
+        for error in [ticked.unwrap_err(), ran.unwrap_err()] {
+            let Error::Invalid(told) = &error else { panic!("{field}: {error}") };
+            assert!(told.field.contains(field) && error.to_string().contains(part), "{field}: {error}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use tenure::{
 };
 
 use crate::common::fleet::{Fleet, fleet};
+use crate::common::memory;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// A function's lease.
@@ -118,7 +119,7 @@ async fn of_one_scope_one_attempt_runs_at_a_time() {
 async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let held = tenure.leases().hold(SEVEN).await.unwrap();
+    let held = fleet.occupy(SEVEN, "another").await;
     let waits = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let others: Vec<_> = {
         let mut others = Vec::new();
@@ -145,7 +146,7 @@ async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
     let lines = tenure.jobs().logs(waits, (0, 0), 100).await.unwrap();
     assert!(lines[0].text.contains(SEVEN) && lines[0].text.contains("it is held by"), "{lines:?}");
 
-    held.release().await.unwrap();
+    held.release().await;
     fleet.until("it is done", async || state(&tenure, waits, &fleet).await == StateName::Succeeded).await;
     let job = tenure.jobs().get(waits).await.unwrap();
     assert_eq!((job.attempt, job.failure), (1, None));
@@ -157,11 +158,11 @@ async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
 async fn a_job_that_waits_in_its_slot_goes_on_as_soon_as_the_lease_is_free() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let held = tenure.leases().hold(SEVEN).await.unwrap();
+    let held = fleet.occupy(SEVEN, "another").await;
     tenure.enqueue_draft(plain(7)).await.unwrap();
     let instance = fleet.start(1, Arc::clone(&seen), charging).await;
     fleet.pass(SECOND * 2).await;
-    held.release().await.unwrap();
+    held.release().await;
     let waited = fleet.until("it runs", async || seen.begun.load(Ordering::SeqCst) == 1).await;
     assert!(waited <= SECOND / 2, "{waited:?}");
     instance.stop().await.1.unwrap();
@@ -194,7 +195,7 @@ async fn waiting_for_a_lease_ends_when_the_job_is_cancelled_or_the_host_stops() 
             .finish_within(SECOND)
             .singleton_options(SingletonOptions { lock_acquisition_timeout, ..SingletonOptions::default() })
     };
-    let _held = tenure.leases().hold(SEVEN).await.unwrap();
+    let _held = fleet.occupy(SEVEN, "another").await;
     let cancelled = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let left = tenure.enqueue_draft(plain(7)).await.unwrap().id();
     let instance = fleet.start(1, Arc::clone(&seen), patient).await;
@@ -216,7 +217,7 @@ async fn waiting_for_a_lease_ends_when_the_job_is_cancelled_or_the_host_stops() 
 async fn a_wait_that_is_bounded_fails_the_attempt_when_its_time_is_over() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
-    let _held = tenure.leases().hold(SEVEN).who("the operator").await.unwrap();
+    let _held = fleet.occupy(SEVEN, "the operator").await;
     let id = tenure.enqueue_draft(plain(7).attempts(1)).await.unwrap().id();
     let bounded = |worker: Worker<App>| {
         let lock_acquisition_timeout = Some(SECOND * 20);
@@ -242,7 +243,7 @@ async fn an_attempt_that_loses_its_lease_is_told_and_tried_again() {
     let id = tenure.enqueue(Charge { customer: 100 }).await.unwrap().id();
     let instance = fleet.start(1, Arc::clone(&seen), charging).await;
     fleet.until("it runs", async || seen.begun.load(Ordering::SeqCst) == 1).await;
-    tenure.leases().break_it(HUNDRED, Some(Duration::ZERO), "a test").await.unwrap().unwrap();
+    tenure.leases().break_it(HUNDRED, Some(Duration::ZERO), "a test").await.unwrap();
     fleet
         .until("it is done at last", async || state(&tenure, id, &fleet).await == StateName::Succeeded)
         .await;
@@ -288,6 +289,11 @@ async fn a_job_that_does_not_fill_in_the_scope_never_runs() {
     let (fleet, seen) = (fleet(), App::default());
     let (tenure, _) = fleet.handle(9).await;
     let refused = tenure.enqueue(Odd {}).await.unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
+    // Neither a limit of its own nor a program without an app id makes them fill it in.
+    let refused = tenure.enqueue(Odd {}).limited("smtp", 1).await.unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
+    let refused = memory().tenure.enqueue(Odd {}).await.unwrap_err();
     assert!(matches!(&refused, Error::Invalid(wrong) if wrong.field == "singleton.scope"), "{refused}");
 
     let id = tenure.enqueue_draft(Draft::raw("charge", &json!({}))).await.unwrap().id();
@@ -337,4 +343,16 @@ async fn a_lab_runs_singletons() {
     lab.tenure().enqueue(Charge { customer: 7 }).await.unwrap();
     let ran = lab.drain().await.unwrap();
     assert_eq!(ran.iter().map(|ran| ran.state).collect::<Vec<_>>(), [StateName::Succeeded], "{ran:?}");
+}
+
+/// What a worker refuses at its start, a lab refuses as well.
+#[test]
+#[should_panic(expected = "lock_period")]
+fn a_lab_refuses_options_out_of_their_ranges() {
+    let options =
+        SingletonOptions { lock_period: Duration::from_millis(14_999), ..SingletonOptions::default() };
+    let charging = |tenure: &Tenure| {
+        Worker::new(tenure, App::default()).queue("default", 1).job(charge).singleton_options(options)
+    };
+    drop(Lab::new(charging));
 }

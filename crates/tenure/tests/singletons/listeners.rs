@@ -130,7 +130,7 @@ async fn losing_the_lease_stops_the_body_and_the_worker_lives_on() {
     fleet.until("it runs", async || seen.begun.load(Ordering::SeqCst) == 1).await;
     let (operator, _) = fleet.handle(9).await;
     let name = "singleton/fleet/listener/compactor";
-    operator.leases().break_it(name, Some(Duration::ZERO), "a test").await.unwrap().unwrap();
+    operator.leases().break_it(name, Some(Duration::ZERO), "a test").await.unwrap();
     fleet.until("it was told", async || !seen.told.lock().unwrap().is_empty()).await;
     assert_eq!(*seen.told.lock().unwrap(), [Stopping::Lost]);
     fleet.until("it runs again", async || seen.begun.load(Ordering::SeqCst) == 2).await;
@@ -290,7 +290,7 @@ async fn a_singleton_without_an_app_id_is_a_start_up_error() {
     let rig = memory();
     let worker = Worker::new(&rig.tenure, App::default()).singleton("compactor", compact);
     let error = worker.run(std::future::pending::<()>()).await.unwrap_err();
-    assert!(matches!(&error, Error::NoApp { what } if what == "singleton compactor"), "{error}");
+    assert!(matches!(&error, Error::NoApp { what, .. } if what == "singleton compactor"), "{error}");
     assert!(error.to_string().contains("OpenOptions::new().app"), "{error}");
     let error = rig.tenure.singletons().list(None, 1).await.unwrap_err();
     assert!(matches!(error, Error::NoApp { .. }), "{error}");

@@ -195,6 +195,7 @@ fn a_lock_that_is_too_long_is_refused() {
     let long = Scope::Host { name: "x".repeat(1024) };
     let told = Lock::new(host(), long, Mode::Function).unwrap_err();
     assert!(told.field == "singleton" && told.allowed.contains("1024"), "{told}");
+    assert!(told.found.contains("lease name of 1052 bytes"), "{told}");
 }
 
 type Parts = (String, bool, String, String, bool);

@@ -152,6 +152,6 @@ async fn mistakes_are_told_before_anything_is_written() {
     assert!(matches!(nameless.writer("ledger"), Err(Error::NoApp { .. })));
     let worker = Worker::new(&nameless, Arc::clone(&book)).writer(one_by_one(), write);
     let error = worker.run(std::future::pending::<()>()).await.unwrap_err();
-    assert!(matches!(&error, Error::NoApp { what } if what == "writer ledger"), "{error}");
+    assert!(matches!(&error, Error::NoApp { what, .. } if what == "writer ledger"), "{error}");
     assert_eq!(book.refused.load(Ordering::SeqCst), 0);
 }

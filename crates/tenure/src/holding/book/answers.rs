@@ -32,6 +32,12 @@ impl Book {
             (wishes == answers).then_some(outcomes).ok_or_else(odd)
         });
         let chance = self.chance.fraction();
+        for (entry, kind) in &about {
+            if let (Kind::Acquire, Some(entry)) = (kind, self.entries.get_mut(entry)) {
+                entry.acquiring.remove(&number);
+            }
+        }
+        let numbers: Vec<Number> = about.iter().map(|(entry, _)| *entry).collect();
         match answer {
             Ok(outcomes) => {
                 for ((entry, kind), outcome) in about.into_iter().zip(outcomes) {
@@ -46,6 +52,19 @@ impl Book {
                     }
                 }
             }
+        }
+        numbers.into_iter().for_each(|number| self.say_again(now, number));
+    }
+
+    /// What may grant it has been answered: what was given back before that is given back again.
+    fn say_again(&mut self, now: Now, number: Number) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let Stage::Leaving(leaving) = &mut entry.stage
+            && leaving.next.is_none()
+            && entry.acquiring.is_empty()
+        {
+            leaving.next = Some(now.moment);
+            self.place(number);
         }
     }
 
@@ -64,12 +83,13 @@ impl Book {
         }
         match (&entry.stage, answer.kind) {
             (Stage::Had(_), Kind::Renew) => self.renewed(now, number, answer),
+            (Stage::Had(_), Kind::Acquire) => self.granted_again(now, number, &answer),
             // A grant that comes late is still one; whatever else comes late is asked again under the same id.
             (Stage::Wanted(_), Kind::Acquire) if is_awaited || answer.is_grant() => {
                 self.acquired(now, number, answer);
             }
             (Stage::Leaving(_), Kind::Acquire) if is_awaited => self.acquired_too_late(now, number, &answer),
-            (Stage::Leaving(_), Kind::GiveBack) => self.given_back(number, &answer.outcome),
+            (Stage::Leaving(_), Kind::GiveBack) => self.given_back(now, (number, request), &answer.outcome),
             _ => {}
         }
         self.place(number);
@@ -106,12 +126,25 @@ impl Book {
         }
         let renew = sent.after(entry.beat.renew_after(chance));
         entry.stage = Stage::Had(Had { fence, since, until, sent, deadline, renew, doubtful: false });
-        // It may have been asked for again by now: what that brings is nothing new.
+        // It may have been asked for again by now. While this is held that brings nothing new; after that it
+        // may bring a grant that nobody asked for.
         (entry.asked, entry.tries, entry.slow) = (None, 0, 0);
+        entry.astray = !entry.acquiring.is_empty();
         self.ready.remove(number);
         self.tally.held += 1;
         self.leave_line(number);
         self.out.push(Output::Granted { number, fence, until, deadline });
+    }
+
+    /// A request that was sent before it was held has been answered as well. What is held under another fence
+    /// than the believed one was lost in between.
+    fn granted_again(&mut self, now: Now, number: Number, answer: &Answer) {
+        let Some(Stage::Had(had)) = self.entries.get(&number).map(|entry| &entry.stage) else { return };
+        if let LeaseOutcome::Granted { fence, .. } = answer.outcome
+            && fence > had.fence
+        {
+            self.lose(now, number, Loss::TakenAway { fence });
+        }
     }
 
     fn refused(&mut self, now: Now, number: Number, refusal: LeaseRefusal) {
@@ -120,7 +153,13 @@ impl Book {
         let is_first = self.lines.get(&entry.name).and_then(|line| line.first()) == Some(&number);
         let Stage::Wanted(wanted) = &mut entry.stage else { return };
         if wanted.waits {
-            let pause = if is_first { until_look(&refusal, now, chance) } else { STAY };
+            let pause = if wanted.missed {
+                Duration::ZERO
+            } else if is_first {
+                until_look(&refusal, now, chance)
+            } else {
+                STAY
+            };
             let pause = if cfg!(feature = "mutant-waits-for-hint") { STAY * 10_000 } else { pause };
             wanted.next = Some(now.moment.after(pause));
             (wanted.looks, wanted.last) = (true, Some(Ok(refusal)));
@@ -138,7 +177,7 @@ impl Book {
         if let LeaseOutcome::Granted { fence, .. } = answer.outcome {
             leaving.fence = Some(fence);
         }
-        leaving.next = now.moment;
+        leaving.next = Some(now.moment);
     }
 
     fn renewed(&mut self, now: Now, number: Number, answer: Answer) {
@@ -159,21 +198,29 @@ impl Book {
             self.tally.renewals += 1;
             self.out.push(Output::Renewed { number, until, deadline });
         } else if let LeaseOutcome::RenewedLate { lapsed, .. } = answer.outcome {
-            self.lose(number, Loss::Expired { at: lapsed });
+            self.lose(now, number, Loss::Expired { at: lapsed });
         } else if let LeaseOutcome::Refused(refusal) = &answer.outcome {
-            self.lose(number, loss_by(refusal));
+            self.lose(now, number, loss_by(refusal));
         } else {
             self.odd(now, number, &answer.outcome);
         }
     }
 
-    fn given_back(&mut self, number: Number, outcome: &LeaseOutcome) {
-        let Some(Entry { stage: Stage::Leaving(leaving), .. }) = self.entries.get(&number) else { return };
-        if let (LeaseOutcome::Refused(refusal), false) = (outcome, leaving.unknown) {
-            return self.gone(number, Gone::Lost(loss_by(refusal)));
+    fn given_back(&mut self, now: Now, (number, request): (Number, u64), outcome: &LeaseOutcome) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let Stage::Leaving(leaving) = &mut entry.stage else { return };
+        let end = match (outcome, leaving.unknown) {
+            (LeaseOutcome::Refused(refusal), false) => Gone::Lost(loss_by(refusal)),
+            // What is refused now may have been given back by an earlier try whose answer was lost.
+            _ => Gone::Free,
+        };
+        let end = leaving.said.take().unwrap_or(end);
+        if leaving.enough.is_some_and(|enough| enough <= request) {
+            return self.gone(number, end);
         }
-        // What is refused now may have been given back by an earlier try whose answer was lost.
-        self.gone(number, Gone::Free);
+        // Something may have granted it since, or may yet.
+        (leaving.said, leaving.fence) = (Some(end), None);
+        leaving.next = entry.acquiring.is_empty().then_some(now.moment);
     }
 
     /// The answer did not come in time.
@@ -214,7 +261,7 @@ impl Book {
             }
             Stage::Leaving(leaving) => {
                 leaving.unknown |= is_unknown;
-                leaving.next = next;
+                leaving.next = Some(next);
                 leaving.fault = Some(fault.clone());
                 if *fault == Fault::Closed {
                     self.gone(number, Gone::Unheard(Fault::Closed));

@@ -1,11 +1,13 @@
 //! One lease in the book: what is to be done about it, and when.
 
+use std::collections::BTreeMap;
+
 use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, LeaseRefusal, Timestamp};
 use tenure_store::{Fault, LeaseWish, Moment};
 
 use super::super::Loss;
 use super::super::beat::Beat;
-use super::SEAT;
+use super::{Gone, SEAT};
 
 /// One acquisition, from the wish to its end.
 #[derive(Debug)]
@@ -15,8 +17,13 @@ pub(super) struct Entry {
     pub(super) by: Holder,
     pub(super) beat: Beat,
     pub(super) stage: Stage,
-    /// The request that is under way for it.
+    /// The request that is under way for it, and waited for.
     pub(super) asked: Option<Asked>,
+    /// Requests under way that may grant it, waited for or not, and when they were sent.
+    pub(super) acquiring: BTreeMap<u64, Moment>,
+    /// Whether it may have been granted again after what is believed: then it is given back even if it was
+    /// lost.
+    pub(super) astray: bool,
     /// Tries in a row that came to nothing.
     pub(super) tries: u32,
     /// How many of them were not answered in time.
@@ -57,6 +64,8 @@ pub(super) struct Wanted {
     pub(super) next: Option<Moment>,
     /// Whether it was refused before, so that asking again is a look.
     pub(super) looks: bool,
+    /// Whether it may have become free while a look was under way that did not see it.
+    pub(super) missed: bool,
     /// Whether a request may have been done without a word of it.
     pub(super) unknown: bool,
     /// What came of the last try.
@@ -87,7 +96,12 @@ pub(super) struct Lost {
 pub(super) struct Leaving {
     /// `None` if it is not known whether it was granted.
     pub(super) fence: Option<Fence>,
-    pub(super) next: Moment,
+    /// When to say so next; not before all that may grant it has been answered if `None`.
+    pub(super) next: Option<Moment>,
+    /// What came of saying so while something was under way that could grant it after that.
+    pub(super) said: Option<Gone>,
+    /// The first request to say so when nothing was.
+    pub(super) enough: Option<u64>,
     /// When there is nothing left to give back.
     pub(super) give_up: Option<Moment>,
     pub(super) unknown: bool,
@@ -103,7 +117,30 @@ pub(super) enum Kind {
     Acquire,
 }
 
+impl Wanted {
+    pub(super) fn new(waits: bool, until: Option<Moment>, next: Option<Moment>) -> Self {
+        Self { waits, until, next, looks: false, missed: false, unknown: false, last: None }
+    }
+
+    /// Whether it may be asked for when there is news. What has not been asked for yet waits for its time.
+    pub(super) fn may_look(&self, now: Moment) -> bool {
+        self.next.is_some_and(|next| self.looks || next <= now)
+    }
+}
+
+impl Leaving {
+    pub(super) fn new(fence: Option<Fence>, next: Moment, give_up: Option<Moment>) -> Self {
+        let next = Some(next);
+        Self { fence, next, said: None, enough: None, give_up, unknown: false, fault: None }
+    }
+}
+
 impl Entry {
+    pub(super) fn new((name, id): (LeaseName, LeaseId), by: Holder, beat: Beat, stage: Stage) -> Self {
+        let (asked, acquiring, wake) = (None, BTreeMap::new(), None);
+        Self { name, id, by, beat, stage, asked, acquiring, astray: false, tries: 0, slow: 0, wake }
+    }
+
     /// When something is to be done about it, if no answer comes before. What is ready to be sent does not
     /// wait for a moment.
     pub(super) fn wakes(&self, is_ready: bool) -> Option<Moment> {
@@ -111,7 +148,7 @@ impl Entry {
             Stage::Wanted(wanted) => (wanted.next, wanted.until),
             Stage::Had(had) => (Some(had.renew), had.deadline),
             Stage::Lost(_) => return None,
-            Stage::Leaving(leaving) => (Some(leaving.next), leaving.give_up),
+            Stage::Leaving(leaving) => (leaving.next, leaving.give_up),
         };
         let next = match self.asked {
             Some(asked) => Some(asked.until),

@@ -27,14 +27,16 @@ impl Book {
         }
         let next = users.is_empty().then_some(now.moment);
         users.push_back(number);
+        // Who does not wait for others is not kept waiting, and nobody in vain.
+        let late = self.late.until(&name).filter(|late| waits && until.is_none_or(|until| until > *late));
+        let next = next.map(|next| late.map_or(next, |late| next.max(late)));
         if waits {
             self.lines.entry(name.clone()).or_default().insert(number);
             self.tally.waiting += 1;
         }
-        let stage = Stage::Wanted(Wanted { waits, until, next, looks: false, unknown: false, last: None });
+        let stage = Stage::Wanted(Wanted::new(waits, until, next));
         let beat = Beat::of(ttl);
-        self.entries
-            .insert(number, Entry { name, id, by, beat, stage, asked: None, tries: 0, slow: 0, wake: None });
+        self.entries.insert(number, Entry::new((name, id), by, beat, stage));
         self.place(number);
     }
 
@@ -55,14 +57,13 @@ impl Book {
         if is_known_there {
             // Its place in line is kept no longer than this, and a grant that nobody hears of lapses.
             let give_up = entry.beat.lapsed(now.moment).map(|lapsed| lapsed.max(now.moment.after(SEAT)));
-            let leaving = Leaving { fence: None, next: now.moment, give_up, unknown: false, fault: None };
-            self.leave(number, leaving);
+            self.leave(number, Leaving::new(None, now.moment, give_up));
         } else {
             self.strike(number);
         }
         // Whoever comes first now does not only keep its place.
         if let Some(first) = self.lines.get(&name).and_then(|line| line.first().copied()) {
-            self.look(first);
+            self.look(now.moment, first);
         }
     }
 
@@ -82,16 +83,26 @@ impl Book {
 
     pub(super) fn let_go(&mut self, now: Now, number: Number) {
         let Some(entry) = self.entries.get(&number) else { return };
-        let sent = entry.asked.map(|asked| asked.sent);
+        let asked = entry.asked.map(|asked| asked.sent);
+        let sent = entry.acquiring.values().copied().chain(asked).max();
         let (fence, give_up) = match &entry.stage {
             Stage::Had(had) => {
-                (had.fence, entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
+                if had.deadline.is_some_and(|deadline| deadline <= now.moment) {
+                    // Its holder found that sooner than this book was ticked.
+                    self.late.lost(&entry.name, now.moment);
+                }
+                (Some(had.fence), entry.beat.lapsed(sent.map_or(had.sent, |sent| sent.max(had.sent))))
             }
             Stage::Lost(Lost { fence, loss: loss @ (Loss::Broken | Loss::Closed), .. }) => {
                 // Its work has come to an end before the time that was left to it: others need not wait.
                 let give_up = Some(now.moment.after(LAST_WORDS));
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
-                (*fence, give_up)
+                (Some(*fence).filter(|_| !entry.astray), give_up)
+            }
+            Stage::Lost(Lost { loss, .. }) if entry.astray => {
+                // What was lost is not given back; what may have been granted since to nobody is.
+                self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
+                (None, entry.beat.lapsed(sent.unwrap_or(now.moment).max(now.moment)))
             }
             Stage::Lost(Lost { loss, .. }) => {
                 self.out.push(Output::Gone { number, end: Gone::Lost(*loss) });
@@ -100,13 +111,12 @@ impl Book {
             Stage::Wanted(_) | Stage::Leaving(_) => return,
         };
         self.tally.held -= usize::from(matches!(entry.stage, Stage::Had(_)));
-        let leaving = Leaving { fence: Some(fence), next: now.moment, give_up, unknown: false, fault: None };
-        self.leave(number, leaving);
+        self.leave(number, Leaving::new(fence, now.moment, give_up));
     }
 
     /// It is lost. It stays in the book until its work has ended: until then nobody else of this program
     /// asks for it under the same id.
-    pub(super) fn lose(&mut self, number: Number, loss: Loss) {
+    pub(super) fn lose(&mut self, now: Now, number: Number, loss: Loss) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let Stage::Had(had) = &entry.stage else { return };
         let (fence, since, until) = (had.fence, had.since, had.until);
@@ -114,6 +124,9 @@ impl Book {
         entry.asked = None;
         self.tally.held -= 1;
         self.tally.lost += u64::from(loss != Loss::Closed);
+        if matches!(loss, Loss::Expired { .. }) {
+            self.late.lost(&entry.name, now.moment);
+        }
         self.out.push(Output::Lost { number, loss });
         self.ready.remove(number);
         self.place(number);
@@ -128,7 +141,7 @@ impl Book {
                     self.out.push(Output::Failed { number, fault: Fault::Closed });
                     self.give_up(now, number);
                 }
-                Some(Stage::Had(_)) => self.lose(number, Loss::Closed),
+                Some(Stage::Had(_)) => self.lose(now, number, Loss::Closed),
                 Some(Stage::Lost(_) | Stage::Leaving(_)) | None => {}
             }
         }
@@ -149,7 +162,7 @@ impl Book {
     pub(super) fn expire(&mut self, now: Now, number: Number) {
         let Some(Entry { stage: Stage::Had(had), .. }) = self.entries.get(&number) else { return };
         let past = had.deadline.map_or(Duration::ZERO, |deadline| now.moment.since(deadline));
-        self.lose(number, Loss::Expired { at: now.time.before(past) });
+        self.lose(now, number, Loss::Expired { at: now.time.before(past) });
     }
 
     pub(super) fn over(&mut self, now: Now, number: Number) {

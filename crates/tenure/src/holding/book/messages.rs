@@ -85,7 +85,7 @@ pub(in crate::holding) enum Output {
 }
 
 /// What came of giving a lease back.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(in crate::holding) enum Gone {
     /// Others can have it.
     Free,

@@ -13,6 +13,7 @@
 
 mod answers;
 mod entry;
+mod late;
 mod life;
 mod messages;
 mod ready;
@@ -26,7 +27,8 @@ use std::time::Duration;
 use tenure_core::{LeaseId, LeaseName, Timestamp};
 use tenure_store::{Chance, Fault, Moment};
 
-use self::entry::{Entry, Kind, Stage, Wanted};
+use self::entry::{Entry, Kind, Stage};
+use self::late::Late;
 pub(super) use self::messages::{Ask, Gone, Input, Now, Number, Output};
 use self::ready::Ready;
 use super::pace::Pace;
@@ -73,6 +75,7 @@ pub(super) struct Book {
     hints: Pace,
     /// Whether one may have been broken since all were renewed.
     hinted: bool,
+    late: Late,
     closed: bool,
     /// What the store's clock showed, when it was asked and when it answered.
     store_time: Option<(Timestamp, Moment, Moment)>,
@@ -101,6 +104,7 @@ impl Book {
             freed: false,
             hints: Pace::new(HINTS_APART, 1),
             hinted: false,
+            late: Late::default(),
             closed: false,
             store_time: None,
             tally: LeaseTally::default(),
@@ -116,7 +120,7 @@ impl Book {
             Input::Abandon(number) => self.abandon(now, number),
             Input::LetGo(number) => self.let_go(now, number),
             Input::Answered(request, answer) => self.answered(now, request, answer),
-            Input::Lost(number, loss) => self.lose(number, loss),
+            Input::Lost(number, loss) => self.lose(now, number, loss),
             Input::Freed => self.freed = true,
             Input::Broken => self.hinted = true,
             Input::Close => self.close(now),
@@ -128,8 +132,9 @@ impl Book {
 
     /// When to tick if nothing else happens.
     pub(super) fn wakes(&self, now: Moment) -> Option<Moment> {
-        let look = self.has_looks().then(|| self.looks.next(now)).flatten();
-        let hint = self.hinted.then(|| self.hints.next(now)).flatten();
+        // What may go by now could not when it was ticked last: time has passed since.
+        let look = (self.has_looks() && self.has_room()).then(|| self.looks.next(now).unwrap_or(now));
+        let hint = self.hinted.then(|| self.hints.next(now).unwrap_or(now));
         let first = self.agenda.first().map(|(moment, _)| *moment);
         [first, look, hint].into_iter().flatten().min()
     }
@@ -153,20 +158,26 @@ impl Book {
     }
 
     /// Everybody who is first in a line of this program looks again.
-    fn look_all(&mut self) {
+    fn look_all(&mut self, now: Moment) {
         self.freed = false;
         let firsts: Vec<Number> = self.lines.values().filter_map(|line| line.first().copied()).collect();
-        firsts.into_iter().for_each(|number| self.look(number));
+        firsts.into_iter().for_each(|number| self.look(now, number));
     }
 
-    fn look(&mut self, number: Number) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        if let Stage::Wanted(Wanted { next: Some(_), .. }) = entry.stage
-            && entry.asked.is_none()
-        {
+    fn look(&mut self, now: Moment, number: Number) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let Stage::Wanted(wanted) = &mut entry.stage else { return };
+        if entry.asked.is_some() {
+            wanted.missed = true;
+        } else if wanted.may_look(now) {
             self.ready.insert(number, entry);
             self.place(number);
         }
+    }
+
+    /// Whether more than renewals may be sent.
+    fn has_room(&self) -> bool {
+        self.requests.len() < UNDER_WAY
     }
 
     fn has_looks(&self) -> bool {
@@ -207,7 +218,8 @@ impl Book {
             Stage::Leaving(leaving) if has_passed(leaving.give_up) => {
                 let fault = leaving.fault.clone();
                 let fault = fault.unwrap_or_else(|| Fault::Unknown("there was no answer in time".into()));
-                return self.gone(number, Gone::Unheard(fault));
+                let end = leaving.said.clone().unwrap_or(Gone::Unheard(fault));
+                return self.gone(number, end);
             }
             Stage::Wanted(_) | Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
         }

@@ -7,7 +7,7 @@ use tenure_core::limits;
 use tenure_store::LeaseWish;
 
 use super::entry::{Asked, Entry, Kind, Stage};
-use super::{Book, LOOK, Moment, Now, Number, Output, Request, UNDER_WAY};
+use super::{Book, LOOK, Moment, Now, Number, Output, Request};
 
 /// What was not answered in time is asked for again in so many times more requests: whatever held it up
 /// shall not hold up everything else again.
@@ -32,10 +32,10 @@ impl Book {
 
     /// What goes out now.
     fn going(&mut self, now: Moment) -> BTreeSet<Number> {
-        let has_room = self.requests.len() < UNDER_WAY;
+        let has_room = self.has_room();
         let looks = self.has_looks() && has_room && self.looks.take(now);
         if looks && self.freed {
-            self.look_all();
+            self.look_all(now);
         }
         let mut going = self.ready.renewals.clone();
         if !going.is_empty() {
@@ -48,7 +48,7 @@ impl Book {
             going.extend(&self.ready.looks);
             going.extend(self.ripe_looks(now));
         }
-        let handed: Vec<Number> = going.iter().filter_map(|number| self.next_after(*number)).collect();
+        let handed: Vec<Number> = going.iter().filter_map(|number| self.next_after(now, *number)).collect();
         going.extend(handed);
         going
     }
@@ -78,11 +78,11 @@ impl Book {
 
     /// Who of this program comes next for what is given back: asked for in the same request, it changes
     /// hands without a pause if nobody else came before.
-    fn next_after(&self, number: Number) -> Option<Number> {
+    fn next_after(&self, now: Moment, number: Number) -> Option<Number> {
         let entry = self.entries.get(&number).filter(|entry| matches!(entry.stage, Stage::Leaving(_)))?;
         let next = *self.lines.get(&entry.name)?.first()?;
         let is_free = |entry: &&Entry| match &entry.stage {
-            Stage::Wanted(wanted) => entry.asked.is_none() && wanted.next.is_some(),
+            Stage::Wanted(wanted) => entry.asked.is_none() && wanted.may_look(now),
             Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => false,
         };
         self.entries.get(&next).filter(is_free).map(|_| next)
@@ -101,12 +101,22 @@ impl Book {
         self.last_request += 1;
         let (request, sent) = (self.last_request, now.moment);
         let mut last = sent;
-        for (_, number, _) in &wishes {
+        for (kind, number, _) in &wishes {
             self.ready.remove(*number);
             let Some(entry) = self.entries.get_mut(number) else { continue };
             let until = entry.patience(sent);
             last = last.max(until);
             entry.asked = Some(Asked { request, sent, until });
+            if *kind == Kind::Acquire {
+                entry.acquiring.insert(request, sent);
+            }
+            match &mut entry.stage {
+                Stage::Wanted(wanted) => wanted.missed = false,
+                Stage::Leaving(leaving) if entry.acquiring.is_empty() => {
+                    leaving.enough.get_or_insert(request);
+                }
+                Stage::Had(_) | Stage::Lost(_) | Stage::Leaving(_) => {}
+            }
             self.place(*number);
         }
         let about = wishes.iter().map(|(kind, number, _)| (*number, *kind)).collect();

@@ -105,7 +105,7 @@ fn agree(wish: &LeaseWish, until: Option<Timestamp>) -> LeaseOutcome {
         LeaseAct::Renew { .. } => LeaseOutcome::Renewed { until },
         LeaseAct::Release { .. } => LeaseOutcome::Released,
         LeaseAct::Leave { .. } => LeaseOutcome::Left,
-        act @ (LeaseAct::Change { .. } | LeaseAct::Break { .. } | LeaseAct::Forget) => {
+        act @ (LeaseAct::Change { .. } | LeaseAct::Break { .. } | LeaseAct::Forget { .. }) => {
             panic!("{act:?} is not asked for")
         }
     }

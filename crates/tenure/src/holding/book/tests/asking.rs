@@ -85,6 +85,168 @@ fn a_grant_that_comes_too_late_to_be_waited_for_counts_while_it_can_be_believed(
     assert_eq!(desk.put(Input::Answered(first, grant())), []);
 }
 
+/// A desk at which lease 1 is held by a late grant, while it is asked for a second time.
+fn asked_twice() -> (Desk, u64) {
+    let mut desk = Desk::new();
+    desk.ask(1, "x", true);
+    desk.pass(secs(5.1));
+    let [(first, _), (second, _)] = desk.sent[..] else { panic!("it is asked for again: {:?}", desk.sent) };
+    desk.sent.clear();
+    let news = desk.put(Input::Answered(first, Ok(vec![granted(&desk, 1)])));
+    assert!(matches!(news[..], [Output::Granted { .. }]), "{news:?}");
+    (desk, second)
+}
+
+fn granted(desk: &Desk, fence: u64) -> LeaseOutcome {
+    LeaseOutcome::Granted { fence: Fence::from_number(fence), until: desk.until() }
+}
+
+/// T025: it is given back when it is let go of, and once more when nothing is under way that could have brought
+/// it back.
+#[test]
+fn what_is_given_back_while_it_is_asked_for_is_given_back_again() {
+    let (release, leave) = (
+        LeaseAct::Release { id: LeaseId::new([1, 0]), fence: Fence::from_number(1) },
+        LeaseAct::Leave { id: LeaseId::new([1, 0]) },
+    );
+    // The store takes the second request after the first release: it is granted to nobody.
+    let (mut desk, second) = asked_twice();
+    desk.put(Input::LetGo(1));
+    assert_eq!(desk.acts(), [&release], "others need not wait for the answer");
+    assert_eq!(desk.agree(), [], "nobody knows yet whether it is free");
+    assert_eq!(desk.put(Input::Answered(second, Ok(vec![granted(&desk, 2)]))), []);
+    assert_eq!(desk.acts(), [&leave]);
+    assert_eq!(desk.agree(), [Output::Gone { number: 1, end: Gone::Free }]);
+    assert!(desk.book.is_empty());
+
+    // Nobody ever hears what came of the second request.
+    let (mut desk, second) = asked_twice();
+    desk.put(Input::LetGo(1));
+    desk.put(Input::Answered(second, Err(Fault::Unknown("no answer".into()))));
+    assert_eq!(desk.agree(), []);
+    assert_eq!(desk.acts(), [&leave]);
+    assert_eq!(desk.agree(), [Output::Gone { number: 1, end: Gone::Free }]);
+
+    // An answer to the first release that comes after the second one was sent is not the second one's.
+    let (mut desk, second) = asked_twice();
+    desk.put(Input::LetGo(1));
+    let (slow, _) = desk.sent.remove(0);
+    desk.put(Input::Answered(second, Ok(vec![granted(&desk, 1)])));
+    desk.pass(secs(2.6));
+    assert_eq!(desk.put(Input::Answered(slow, Ok(vec![LeaseOutcome::Released]))), []);
+    assert_eq!(desk.acts(), [&release]);
+    assert_eq!(desk.agree(), [Output::Gone { number: 1, end: Gone::Free }]);
+    assert!(desk.book.is_empty());
+}
+
+/// T025: what was lost is not given back. What may have been granted to nobody after that is.
+#[test]
+fn what_was_lost_while_it_was_asked_for_again_is_given_back() {
+    for heard in [true, false] {
+        let (mut desk, second) = asked_twice();
+        desk.put(Input::Lost(1, Loss::Expired { at: desk.now().time }));
+        if heard {
+            desk.put(Input::Answered(second, Ok(vec![granted(&desk, 2)])));
+        }
+        desk.put(Input::LetGo(1));
+        assert_eq!(desk.acts(), [&LeaseAct::Leave { id: LeaseId::new([1, 0]) }]);
+        desk.agree();
+        if !heard {
+            desk.put(Input::Answered(second, Ok(vec![granted(&desk, 2)])));
+            desk.agree();
+        }
+        assert!(desk.book.is_empty(), "{heard}: {:?}", desk.book);
+    }
+}
+
+/// The store grants another fence to an id only when it held nothing any more: what was believed is over.
+#[test]
+fn a_second_grant_under_another_fence_is_a_loss_and_one_under_the_same_is_nothing() {
+    let (mut desk, second) = asked_twice();
+    assert_eq!(desk.put(Input::Answered(second, Ok(vec![granted(&desk, 1)]))), []);
+    assert_eq!(desk.book.tally().held, 1);
+
+    let (mut desk, second) = asked_twice();
+    let fence = Fence::from_number(2);
+    let news = desk.put(Input::Answered(second, Ok(vec![granted(&desk, 2)])));
+    assert_eq!(news, [Output::Lost { number: 1, loss: Loss::TakenAway { fence } }]);
+    desk.put(Input::LetGo(1));
+    assert_eq!(desk.acts(), [&LeaseAct::Leave { id: LeaseId::new([1, 0]) }]);
+}
+
+/// A holder that was stopped while it had locked the file goes on when the turns of all who wait are over, none
+/// of whom could ask.
+#[test]
+fn whoever_was_too_late_leaves_the_lease_for_a_moment_to_those_who_wait() {
+    let mut desk = Desk::new();
+    desk.held(1, "x");
+    desk.held(2, "y");
+    desk.put(Input::Lost(1, Loss::Expired { at: desk.now().time }));
+    desk.put(Input::Lost(2, Loss::Broken));
+    desk.put(Input::LetGo(1));
+    for (number, waits) in [(3, true), (4, false)] {
+        desk.ask(number, "x", waits);
+    }
+    desk.ask(5, "y", true);
+    assert_eq!(
+        desk.acts().len(),
+        2,
+        "who does not wait is not kept waiting, and what is broken was not late"
+    );
+    desk.agree();
+    desk.put(Input::Freed);
+    desk.pass(secs(0.4));
+    assert_eq!(desk.acts().len(), 0);
+    desk.pass(secs(0.2));
+    assert_eq!(desk.acts().len(), 1);
+
+    // It is let go of, and wanted again, before anything else has noticed that it was lost.
+    let mut desk = Desk::new();
+    desk.held(1, "x");
+    desk.at += secs(14.0);
+    desk.book.step(desk.now(), Input::LetGo(1));
+    desk.ask(2, "x", true);
+    assert_eq!(desk.acts().len(), 1, "it is given back and not wanted yet: {:?}", desk.acts());
+}
+
+/// Between a tick and the question when the next one is due time passes: what could not go at the tick may go.
+#[test]
+fn a_look_that_may_go_since_a_moment_is_not_slept_over() {
+    let mut desk = Desk::new();
+    desk.ask(1, "x", true);
+    for _ in 0..5 {
+        let refusal = held_by_another(&desk);
+        desk.answer(|_| refusal.clone());
+        desk.put(Input::Freed);
+    }
+    assert!(desk.sent.is_empty(), "looks are paced: {:?}", desk.sent);
+    let asked_at = desk.now().moment.after(secs(1.0));
+    let wakes = desk.book.wakes(asked_at);
+    assert!(wakes.is_some_and(|wakes| wakes <= asked_at), "{wakes:?}");
+}
+
+#[test]
+fn what_was_broken_while_the_keeper_slept_in_is_not_slept_over() {
+    let mut desk = Desk::new();
+    desk.held(1, "x");
+    desk.put(Input::Broken);
+    desk.put(Input::Broken);
+    let asked_at = desk.now().moment.after(secs(1.0));
+    assert!(desk.book.wakes(asked_at).is_some_and(|wakes| wakes <= asked_at));
+}
+
+/// The store read the look before the lease became free, and called that out before it answered.
+#[test]
+fn a_lease_that_becomes_free_while_it_is_looked_at_is_looked_at_again() {
+    let mut desk = Desk::new();
+    desk.ask(1, "x", true);
+    desk.put(Input::Freed);
+    let refusal = held_by_another(&desk);
+    desk.answer(|_| refusal.clone());
+    desk.pass(Duration::from_millis(1));
+    assert_eq!(desk.acts().len(), 1);
+}
+
 #[test]
 fn who_does_not_wait_is_told_of_a_fault_and_not_that_it_is_held() {
     let mut desk = Desk::new();

@@ -27,7 +27,7 @@ impl Table {
             | LeaseAct::Change { .. }
             | LeaseAct::Release { .. }
             | LeaseAct::Break { .. }
-            | LeaseAct::Forget => None,
+            | LeaseAct::Forget { .. } => None,
         };
         let place = line.iter().position(|(id, _)| Some(*id) == mine);
         let count = |places: usize| u32::try_from(places).unwrap();
@@ -152,8 +152,12 @@ impl Town {
             return;
         }
         // A request that comes after its sender has given it up may be granted to nobody, until it lapses.
-        let may_be_slow = self.bad && (self.ttl != Ttl::Endless || matches!(body, Body::Outcomes(_)));
-        let slow = if may_be_slow && self.happens(0.1) { 12_000.0 } else { 60.0 };
+        let is_slow = self.bad && self.happens(0.1);
+        let slow = match (is_slow, &body) {
+            (true, Body::Wishes(_)) if self.ttl == Ttl::Endless => 11_000.0,
+            (true, _) => 12_000.0,
+            (false, _) => 60.0,
+        };
         let arrives = self.at + Duration::from_secs_f64(self.chance.fraction() * slow / 1_000.0);
         self.mail.push(Letter { arrives, program, request, body });
     }
