@@ -23,7 +23,7 @@ use crate::{code, value};
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
 pub(crate) use slots::page as slots;
 #[cfg(test)]
-pub(crate) use slots::{ALL_NEWEST, ALL_OLDEST, OF_ONE_NEWEST, OF_ONE_OLDEST, OLD, PRUNE, RECORD};
+pub(crate) use slots::{ALL_NEWEST, ALL_OLDEST, FIRST_KEPT, OF_ONE_NEWEST, OF_ONE_OLDEST, PRUNE, RECORD};
 #[cfg(test)]
 pub(crate) use views::PAGE;
 pub(crate) use views::{one, page};

@@ -25,8 +25,8 @@ pub(crate) const OF_ONE_NEWEST: &str =
     "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
      WHERE timer = ?2 AND (last, origin) < (?1, ?3) AND last >= ?4
      ORDER BY last DESC, origin DESC LIMIT ?5 + 0";
-/// The last of the oldest, if there are more than so many, and the number of them.
-pub(crate) const OLD: &str = "SELECT last, timer, origin FROM timer_slot WHERE last < ?1
+/// The first of the old ones that a step of pruning leaves, if it leaves any.
+pub(crate) const FIRST_KEPT: &str = "SELECT last, timer, origin FROM timer_slot WHERE last < ?1
      ORDER BY last, timer, origin LIMIT 1 OFFSET ?2 + 0";
 pub(crate) const PRUNE: &str = "DELETE FROM timer_slot WHERE (last, timer, origin) < (?1, ?2, ?3)";
 
@@ -61,7 +61,7 @@ impl Writing<'_> {
             |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
         let first_kept = self
             .conn
-            .prepare_cached(OLD)?
+            .prepare_cached(FIRST_KEPT)?
             .query_row([before.as_micros(), value::bound(limits::PRUNE_SLOTS)], place)
             .optional()?;
         let more = first_kept.is_some();
