@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use rusqlite::Result;
 use tenure_core::{
-    AppId, HostId, Key, LeaseOutcome, Limit, NewJob, QueueName, Serves, Settlement, Timestamp, limits,
+    AppId, HostId, Key, LeaseOutcome, Limit, Name, NewJob, NewTimer, QueueName, Serves, Settlement,
+    Timestamp, limits,
 };
 use tenure_store::{
-    Change, Changed, Enqueued, Fault, LeaseWish, Pruned, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Selection, Tended, Turn,
+    Change, Changed, Enqueued, Fault, Fired, LeaseWish, Pruned, Renew, Renewal, Report, Reported,
+    Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn,
 };
 use tokio::sync::oneshot;
 
 use crate::apps::Claimed;
 use crate::writing::Writing;
+
+/// About how many rows a slot writes: its job, the place of that in its line, the record and the timer.
+const FIRED_ROWS: usize = 4;
 
 /// Where an answer goes, and the answer until the commit: it shares the fate of the whole transaction.
 pub(crate) struct Reply<T> {
@@ -67,6 +71,10 @@ pub(crate) enum Command {
     Retire(HostId, Reply<()>),
     Lease(Vec<LeaseWish>, Reply<Vec<LeaseOutcome>>),
     PruneLedger(Timestamp, Reply<Pruned>),
+    SetTimers(Vec<NewTimer>, bool, Reply<Vec<TimerSet>>),
+    Fire(usize, Reply<Fired>),
+    ChangeTimer(Name, TimerAct, Reply<TimerOutcome>),
+    PruneSlots(Timestamp, Reply<Pruned>),
     ClaimApp(AppId, String, HostId, Reply<Claimed>),
     /// Look whether another process has written.
     Look,
@@ -88,11 +96,16 @@ impl Command {
             Self::Change(..) | Self::Tend(_) | Self::SetLimit(..) => limits::CHANGE_JOBS,
             Self::Lease(wishes, _) => wishes.len(),
             Self::PruneLedger(..) => limits::PRUNE_LEDGER,
+            Self::SetTimers(timers, ..) => timers.len(),
+            Self::Fire(at_most, _) => FIRED_ROWS * (*at_most).min(limits::FIRE_TIMERS),
+            Self::ChangeTimer(_, TimerAct::Backfill { .. }, _) => FIRED_ROWS * limits::CATCH_UP_JOBS,
+            Self::PruneSlots(..) => limits::PRUNE_SLOTS,
             Self::SetPaused(..)
             | Self::SetQueueLimit(..)
             | Self::Announce { .. }
             | Self::Retire(..)
             | Self::ClaimApp(..)
+            | Self::ChangeTimer(..)
             | Self::Look
             | Self::Close(_) => 1,
         }
@@ -117,6 +130,10 @@ impl Command {
             Self::Retire(id, reply) => reply.keep(writing.retire(*id)),
             Self::Lease(wishes, reply) => reply.keep(writing.lease(wishes)),
             Self::PruneLedger(before, reply) => reply.keep(writing.prune_ledger(*before)),
+            Self::SetTimers(timers, starts, reply) => reply.keep(writing.set_timers(timers, *starts)),
+            Self::Fire(at_most, reply) => reply.keep(writing.fire(*at_most)),
+            Self::ChangeTimer(name, act, reply) => reply.keep(writing.change_timer(name, act)),
+            Self::PruneSlots(before, reply) => reply.keep(writing.prune_slots(*before)),
             Self::ClaimApp(app, program, host, reply) => reply.keep(writing.claim_app(app, program, *host)),
             Self::Look => Ok(()),
             Self::Close(reply) => reply.keep(Ok(())),
@@ -139,7 +156,10 @@ impl Command {
             | Self::Retire(_, reply)
             | Self::Close(reply) => reply.tell(fate),
             Self::Lease(_, reply) => reply.tell(fate),
-            Self::PruneLedger(_, reply) => reply.tell(fate),
+            Self::PruneLedger(_, reply) | Self::PruneSlots(_, reply) => reply.tell(fate),
+            Self::SetTimers(_, _, reply) => reply.tell(fate),
+            Self::Fire(_, reply) => reply.tell(fate),
+            Self::ChangeTimer(_, _, reply) => reply.tell(fate),
             Self::ClaimApp(_, _, _, reply) => reply.tell(fate),
             Self::Look => {}
         }

@@ -40,7 +40,7 @@ enum Inserted {
 impl Writing<'_> {
     /// Stores a batch, or nothing of it.
     pub(crate) fn enqueue(&mut self, batch: &[NewJob]) -> Result<Enqueued> {
-        let mark = self.mark()?;
+        let mark = self.mark("batch")?;
         let mut insert = self.conn.prepare_cached(INSERT)?;
         let mut unplaced = Unplaced::default();
         let mut accepted = Vec::with_capacity(batch.len());
@@ -54,7 +54,7 @@ impl Writing<'_> {
             }
         }
         self.place_new(&mut unplaced)?;
-        self.keep()?;
+        self.keep(&mark)?;
         Ok(Enqueued::Stored(accepted))
     }
 

@@ -1,7 +1,7 @@
 //! What an error of SQLite means to a caller.
 
 use rusqlite::{Error, ErrorCode, ffi, types::Type};
-use tenure_core::{JobId, LeaseName};
+use tenure_core::{JobId, LeaseName, Name};
 use tenure_store::Fault;
 
 /// Says that a stored value cannot be read: only another program can have written it.
@@ -28,6 +28,11 @@ pub(crate) fn of_job(id: JobId, error: Error) -> Error {
 /// Names the lease in whose row something could not be read.
 pub(crate) fn of_lease(name: &LeaseName, error: Error) -> Error {
     named(format_args!("lease {name}"), error)
+}
+
+/// Names the timer in whose rows something could not be read.
+pub(crate) fn of_timer(name: &Name, error: Error) -> Error {
+    named(format_args!("timer {name}"), error)
 }
 
 fn named(what: std::fmt::Arguments<'_>, error: Error) -> Error {

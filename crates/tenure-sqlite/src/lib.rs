@@ -53,6 +53,7 @@ mod pause;
 mod place;
 #[cfg(test)]
 mod plans;
+mod prefix;
 mod queue_limits;
 mod readers;
 mod remembered;
@@ -68,6 +69,7 @@ mod store;
 mod sweep;
 mod taken;
 mod tend;
+mod timers;
 mod transition;
 mod value;
 mod views;

@@ -6,7 +6,7 @@ use tenure_store::Order;
 
 use crate::{
     aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, limit_line,
-    listing, open, place, reserve, settle, shares, sweep, tend, views,
+    listing, open, place, reserve, settle, shares, sweep, tend, timers, views,
 };
 
 /// The plan in SQLite's words, a line a step.
@@ -96,6 +96,39 @@ const FOR_KEYS: &[&str] = &[
     key_views::OVERHELD_IN_QUEUE,
 ];
 
+/// What timers go through.
+const FOR_TIMERS: &[&str] = &[
+    timers::RIPE,
+    timers::FIRST_WAKE,
+    timers::OPEN_JOB,
+    timers::ASIDE,
+    timers::BY_NAME,
+    timers::AGREE,
+    timers::STAND,
+    timers::REVISION,
+    timers::PAGE,
+    timers::RECORD,
+    timers::ALL_OLDEST,
+    timers::ALL_NEWEST,
+    timers::OF_ONE_OLDEST,
+    timers::OF_ONE_NEWEST,
+    timers::FIRST_KEPT,
+    timers::PRUNE,
+];
+
+#[test]
+fn what_timers_do_scans_and_sorts_nothing() {
+    let (_directory, conn) = file();
+    for sql in FOR_TIMERS {
+        is_narrow(&conn, sql);
+    }
+    // Which timers are ripe is told by an index alone, and in the order in which they fire.
+    assert_eq!(plan(&conn, timers::RIPE), ["SEARCH timer_standing USING COVERING INDEX timer_wake (wake<?)"]);
+    for sql in [timers::OF_ONE_OLDEST, timers::OF_ONE_NEWEST] {
+        assert!(plan(&conn, sql)[0].contains("timer_slot_timer (timer=? AND "), "{:?}", plan(&conn, sql));
+    }
+}
+
 #[test]
 fn what_jobs_go_through_scans_and_sorts_nothing() {
     let (_directory, conn) = file();
@@ -109,7 +142,7 @@ fn what_jobs_go_through_scans_and_sorts_nothing() {
 #[test]
 fn no_statement_is_prepared_anew_for_another_value() {
     let (_directory, conn) = file();
-    for sql in FOR_ALL.iter().chain(FOR_KEYS) {
+    for sql in FOR_ALL.iter().chain(FOR_KEYS).chain(FOR_TIMERS) {
         let mut statement = conn.prepare(sql).unwrap();
         for value in 1..4 {
             let mut rows =

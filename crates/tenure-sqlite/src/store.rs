@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Serves, Settlement, Standing, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
+    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
-    Turn, Views, check_wishes,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_wishes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -26,7 +26,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, views};
+use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, timers, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -209,6 +209,45 @@ impl Leases for SqliteStore {
 
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
         Box::pin(self.write(move |reply| Command::PruneLedger(before, reply)))
+    }
+}
+
+impl Timers for SqliteStore {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(self.write(move |reply| Command::SetTimers(timers, starts, reply)))
+    }
+
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+        Box::pin(async move {
+            // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
+            let (next, now) = self.read(|conn, now| Ok((timers::first_wake(conn)?, now))).await?;
+            if next.is_none_or(|next| next > now) {
+                return Ok(Fired { next, ..Fired::default() });
+            }
+            self.write(|reply| Command::Fire(at_most, reply)).await
+        })
+    }
+
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        let name = name.clone();
+        Box::pin(self.write(move |reply| Command::ChangeTimer(name, act, reply)))
+    }
+
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+        let name = name.clone();
+        Box::pin(self.read(move |conn, _| timers::one(conn, &name)))
+    }
+
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+        Box::pin(self.read(move |conn, _| timers::page(conn, &ask)))
+    }
+
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+        Box::pin(self.read(move |conn, _| timers::slots(conn, &ask)))
+    }
+
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        Box::pin(self.write(move |reply| Command::PruneSlots(before, reply)))
     }
 }
 

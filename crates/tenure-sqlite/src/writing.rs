@@ -57,9 +57,10 @@ pub(crate) struct News {
     events: Vec<Event>,
 }
 
-/// How a transaction was before a batch that may be refused.
+/// How a transaction was before something that may have to be undone.
 #[derive(Debug)]
 pub(crate) struct Mark {
+    name: &'static str,
     lanes: LanesMark,
     keyed: KeyedMark,
     last_seq: Option<i64>,
@@ -225,26 +226,27 @@ impl<'w> Writing<'w> {
         self.tell(lane, id, || Happening::Became { state, failure: failure.map(ToString::to_string) })
     }
 
-    /// Begins something that may have to be undone within the transaction.
-    pub(crate) fn mark(&mut self) -> Result<Mark> {
+    /// Begins something that may have to be undone within the transaction. What is begun within it has another name.
+    pub(crate) fn mark(&mut self, name: &'static str) -> Result<Mark> {
         // What is written before it need not be had back from memory.
         self.write_line()?;
         self.flush_keys()?;
-        self.conn.prepare_cached("SAVEPOINT batch")?.execute(params![])?;
+        self.conn.prepare_cached(&format!("SAVEPOINT {name}"))?.execute(params![])?;
         let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
         let keyed = self.memory.keyed.mark();
-        Ok(Mark { lanes, keyed, last_seq, events: self.news.events.len() })
+        Ok(Mark { name, lanes, keyed, last_seq, events: self.news.events.len() })
     }
 
     /// It stays.
-    pub(crate) fn keep(&self) -> Result<()> {
-        self.conn.prepare_cached("RELEASE batch")?.execute(params![])?;
+    pub(crate) fn keep(&self, mark: &Mark) -> Result<()> {
+        self.conn.prepare_cached(&format!("RELEASE {}", mark.name))?.execute(params![])?;
         Ok(())
     }
 
     /// It never was.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Result<()> {
-        self.conn.execute_batch("ROLLBACK TO batch; RELEASE batch")?;
+        let name = mark.name;
+        self.conn.execute_batch(&format!("ROLLBACK TO {name}; RELEASE {name}"))?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
         self.memory.keyed.back_to(mark.keyed);
         self.line.clear();

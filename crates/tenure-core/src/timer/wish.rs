@@ -7,6 +7,10 @@ use super::overlap::{Room, make_room};
 use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
+/// Jobs that were enqueued so shortly after one another may have been so in one step of a store. Whatever is said to
+/// have been enqueued later than that from now was so before the clock was put back.
+const AT_ONCE: Duration = Duration::from_millis(10);
+
 /// Why a wish about a timer was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
@@ -78,20 +82,23 @@ pub fn trigger(
     if let Room::Taken { by } = make_room(&mut firing.timer, &mut firing.cancel) {
         return Err(Refused::Busy { job: by });
     }
-    let slot = TimerSlot {
-        timer: timer.name().clone(),
-        at: now,
-        fired: now,
-        origin: Origin::Trigger,
-        past_due: false,
-    };
+    let at = own_instant(timer, now);
+    let slot =
+        TimerSlot { timer: timer.name().clone(), at, fired: now, origin: Origin::Trigger, past_due: false };
     let mut job = timer.agreed.job_for(&slot);
     job.id = id;
     job.args = args.unwrap_or(job.args);
-    firing.timer.opened(id, now);
-    firing.records.push(SlotRecord::of_one(timer.name(), now, slot.origin, Fate::Ran { job: id }, now));
+    firing.timer.opened(id, at);
+    firing.records.push(SlotRecord::of_one(timer.name(), at, slot.origin, Fate::Ran { job: id }, now));
     firing.jobs.push(job);
     Ok(firing)
+}
+
+/// The instant of a job that somebody wants now. A store may take many such wishes at one instant: each job is of a
+/// slot of its own, a moment behind the one before.
+fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
+    let last = timer.fired.filter(|last| *last >= now && last.since(now) < AT_ONCE);
+    last.map_or(now, |last| last.after(Duration::from_micros(1)))
 }
 
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the

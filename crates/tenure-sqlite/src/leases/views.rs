@@ -1,12 +1,12 @@
 //! Looking at leases.
 
-use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tenure_core::{LeaseName, Timestamp, limits};
 use tenure_store::{LeaseInfo, LeasePage, LeasesAsk};
 
 use super::row;
 use crate::fault::{is_unreadable, of_lease};
+use crate::prefix::{end_of, first_of};
 use crate::value;
 
 pub(crate) const INFO: &str = "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until,
@@ -31,7 +31,8 @@ pub(crate) fn page(conn: &Connection, ask: &LeasesAsk, now: Timestamp) -> Result
     let at_most = ask.at_most.clamp(1, limits::PAGE_LEASES);
     let mut statement = conn.prepare_cached(PAGE)?;
     let bound = value::bound(limits::PAGE_EXAMINED);
-    let mut rows = statement.query(params![first_of(ask), end_of(&ask.prefix), now.as_micros(), bound])?;
+    let first = first_of(&ask.prefix, ask.behind.as_ref().map(LeaseName::as_str));
+    let mut rows = statement.query(params![first, end_of(&ask.prefix), now.as_micros(), bound])?;
     let mut leases: Vec<LeaseInfo> = Vec::new();
     while let Some(row) = rows.next()? {
         let info = match read(row, now) {
@@ -54,41 +55,4 @@ fn read(row: &Row<'_>, now: Timestamp) -> Result<LeaseInfo> {
     let lease = row::read(row)?.lease;
     let waiting = row.get(14)?;
     Ok(LeaseInfo { state: lease.state(now), lease, waiting })
-}
-
-/// The first text that is wanted: with the prefix, and behind a name. Nothing lies between a name and the
-/// same with a zero byte behind it.
-fn first_of(ask: &LeasesAsk) -> String {
-    let behind = ask.behind.as_ref().map(|name| format!("{name}\0"));
-    behind.into_iter().chain([ask.prefix.clone()]).max().unwrap_or_default()
-}
-
-/// The first value behind all texts with this prefix: the one with its last character moved on. To SQLite
-/// any blob lies behind all text.
-fn end_of(prefix: &str) -> Value {
-    let mut end = prefix.to_owned();
-    while let Some(last) = end.pop() {
-        // No character lies between these two numbers.
-        let next = if last == '\u{D7FF}' { Some('\u{E000}') } else { char::from_u32(last as u32 + 1) };
-        if let Some(next) = next {
-            end.push(next);
-            return Value::Text(end);
-        }
-    }
-    Value::Blob(Vec::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_prefix_lies_behind_all_that_begin_with_it_and_before_all_others() {
-        let end = |prefix: &str| if let Value::Text(end) = end_of(prefix) { Some(end) } else { None };
-        assert_eq!(end("a").as_deref(), Some("b"));
-        assert_eq!(end("a\u{7F}").as_deref(), Some("a\u{80}"));
-        assert_eq!(end("\u{D7FF}").as_deref(), Some("\u{E000}"));
-        assert_eq!(end("a\u{10FFFF}\u{10FFFF}").as_deref(), Some("b"));
-        assert_eq!((end(""), end("\u{10FFFF}")), (None, None));
-    }
 }

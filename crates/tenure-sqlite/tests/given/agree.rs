@@ -136,7 +136,7 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
              OR named <> (SELECT count(*) FROM seen WHERE limited = l.key AND state < 2)
              OR (named = 0 AND set_to IS NULL)",
     ),
-    ("a job without its limit", "SELECT seq FROM seen WHERE state < 2 AND limited NOT IN (SELECT key FROM limit_key)"),
+    ("a job without its limit", "SELECT seq FROM seen WHERE state < 2 AND limited IS NOT NULL AND limited NOT IN (SELECT key FROM limit_key)"),
     (
         "a limit whose jobs in line are others than it counts",
         "SELECT r.id FROM rooms r WHERE (queued, blocked, gone) <> (

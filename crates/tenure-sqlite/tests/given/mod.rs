@@ -5,6 +5,7 @@
 
 pub mod agree;
 pub mod leases;
+pub mod timers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

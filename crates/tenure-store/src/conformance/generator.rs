@@ -1,12 +1,14 @@
 //! Drawing what happens to a store, by chance.
 
+mod timers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
     AfterJobs, Args, Backoff, Due, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit, LimitKey, Name,
-    NewJob, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy, Serves, StateName,
-    Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
+    NewJob, NewTimer, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy, Serves,
+    StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
 };
 
 use super::given::{host, kind, output, priority, queue, seconds, trouble, want, want_kinds};
@@ -26,17 +28,14 @@ pub(super) struct Generator {
     keys: bool,
     /// Whether the clock is put back now and then.
     put_back: bool,
+    /// The timers that were set, if there are any.
+    timers: Option<Vec<NewTimer>>,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
-        Self {
-            chance: Chance::seeded(seed),
-            ids: IdSequence::default(),
-            enqueued: Vec::new(),
-            keys: false,
-            put_back: false,
-        }
+        let (chance, ids) = (Chance::seeded(seed), IdSequence::default());
+        Self { chance, ids, enqueued: Vec::new(), keys: false, put_back: false, timers: None }
     }
 
     /// In its histories jobs share keys.
@@ -49,8 +48,16 @@ impl Generator {
         Self { put_back: true, ..Self::with_keys(seed) }
     }
 
+    /// In its histories timers bring jobs, some of which share keys with others.
+    pub(super) fn with_timers(seed: u64) -> Self {
+        Self { keys: seed.is_multiple_of(2), timers: Some(Vec::new()), ..Self::new(seed) }
+    }
+
     /// The next operation at `now`, on what `side` has.
     pub(super) fn draw(&mut self, now: Timestamp, side: &Side) -> Operation {
+        if self.is_about_timers() {
+            return self.about_timers(now);
+        }
         match self.below(100) {
             0..20 => Operation::Enqueue((0..=self.batch()).map(|_| self.job(now)).collect()),
             20..36 => Operation::Reserve(self.reserve()),

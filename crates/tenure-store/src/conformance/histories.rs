@@ -18,7 +18,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(every_history_goes_as_it_goes_with_the_reference),
         test(every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference),
         test(every_history_in_which_the_clock_is_put_back_goes_as_it_goes_with_the_reference),
+        test(every_history_of_timers_goes_as_it_goes_with_the_reference),
         test(histories_of_jobs_with_keys_come_to_every_gate),
+        test(histories_of_timers_come_to_all_that_becomes_of_a_slot),
         test(a_history_can_be_had_again),
     ]
 }
@@ -33,6 +35,10 @@ async fn every_history_of_jobs_with_keys_goes_as_it_goes_with_the_reference(give
 
 async fn every_history_in_which_the_clock_is_put_back_goes_as_it_goes_with_the_reference(given: Given) {
     compare_histories(&given, Generator::with_a_clock_put_back).await;
+}
+
+async fn every_history_of_timers_goes_as_it_goes_with_the_reference(given: Given) {
+    compare_histories(&given, Generator::with_timers).await;
 }
 
 async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
@@ -69,21 +75,7 @@ async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
 
 /// What the comparison is worth: the histories come to all that can become of jobs with keys.
 async fn histories_of_jobs_with_keys_come_to_every_gate(given: Given) {
-    let mut told = String::new();
-    for seed in 1..=HISTORIES {
-        let given = given.anew(seed).await;
-        let mut side = Side::new(given.store.clone(), given.clock.clone());
-        let mut generator = Generator::with_keys(seed);
-        for step in 1..=STEPS {
-            let operation = generator.draw(given.now(), &side);
-            told.push_str(&side.apply(&operation).await.text);
-            if step % LOOKS == 0 {
-                told.push_str(&side.look_at_all().await.concat());
-            }
-        }
-        given.store.close().await.unwrap();
-    }
-    for word in [
+    let words = [
         "Blocked { on: Jobs",
         "Blocked { on: Order",
         "Blocked { on: Limit",
@@ -97,7 +89,54 @@ async fn histories_of_jobs_with_keys_come_to_every_gate(given: Given) {
         "BehindInLimit {",
         "LimitFull { key: None",
         "RateReached { key: None",
-    ] {
+    ];
+    assert_all_told(&given, Generator::with_keys, &words).await;
+}
+
+/// And to all that can become of slots.
+async fn histories_of_timers_come_to_all_that_becomes_of_a_slot(given: Given) {
+    let words = [
+        "Ran {",
+        "Coalesced",
+        "Busy {",
+        "Missed",
+        "TooMany",
+        "TooLate",
+        "Paused",
+        "Edited",
+        "origin: Start",
+        "origin: Trigger",
+        "origin: Backfill",
+        "past_due: true",
+        "Outdated {",
+        "Same",
+        "Changed",
+        "Triggered(",
+        "Busy(",
+        "Backfilled {",
+        "the next slot of timer",
+        "Blocked { on: Order",
+        "Blocked { on: Limit",
+    ];
+    assert_all_told(&given, Generator::with_timers, &words).await;
+}
+
+async fn assert_all_told(given: &Given, generator: fn(u64) -> Generator, words: &[&str]) {
+    let mut told = String::new();
+    for seed in 1..=HISTORIES {
+        let given = given.anew(seed).await;
+        let mut side = Side::new(given.store.clone(), given.clock.clone());
+        let mut generator = generator(seed);
+        for step in 1..=STEPS {
+            let operation = generator.draw(given.now(), &side);
+            told.push_str(&side.apply(&operation).await.text);
+            if step % LOOKS == 0 {
+                told.push_str(&side.look_at_all().await.concat());
+            }
+        }
+        given.store.close().await.unwrap();
+    }
+    for word in words {
         let count = told.matches(word).count();
         assert!(count > 0, "told {count} times: {word}");
     }

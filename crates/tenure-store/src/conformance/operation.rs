@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, Fence, HostId, Job, JobId, Key, Limit, LogLine, NewJob, Progress, QueueName, Reserved, Serves,
-    Settlement, Timestamp, Verdict, explain,
+    Attempt, Fence, HostId, Job, JobId, Key, Limit, LogLine, Name, NewJob, NewTimer, Progress, QueueName,
+    Reserved, Serves, Settlement, SlotRecord, Timer, Timestamp, Verdict, explain,
 };
 
 use super::given::{decide, held, list};
 use crate::{
     Accepted, Change, Clock, Enqueued, Filter, Held, ManualClock, Order, Renew, Report, Reservation, Reserve,
-    Selection, Store,
+    Selection, SlotsAsk, Store, TimerAct, TimersAsk,
 };
 
 /// Something that somebody does with a store. Reservations and settlements go by their place in
@@ -31,6 +31,10 @@ pub(super) enum Operation {
     Announce(HostId, u32, Vec<Serves>, Duration),
     Retire(HostId),
     Tend,
+    SetTimers(Vec<NewTimer>, bool),
+    Fire(usize),
+    ChangeTimer(Name, TimerAct),
+    PruneSlots(Timestamp),
     LookAt(JobId),
     List(Filter, Order, usize),
     LookAround,
@@ -99,6 +103,14 @@ impl Side {
             }
             Operation::Retire(id) => text(&self.store.retire(*id).await.unwrap()),
             Operation::Tend => text(&self.store.tend().await.unwrap()),
+            Operation::SetTimers(timers, starts) => {
+                text(&self.store.set_timers(timers.clone(), *starts).await.unwrap())
+            }
+            Operation::Fire(at_most) => text(&self.store.fire(*at_most).await.unwrap()),
+            Operation::ChangeTimer(name, act) => {
+                text(&self.store.change_timer(name, act.clone()).await.unwrap())
+            }
+            Operation::PruneSlots(before) => text(&self.store.prune_slots(*before).await.unwrap()),
             Operation::LookAt(id) => self.look_at(*id).await,
             Operation::List(filter, order, page) => {
                 let jobs = list(&*self.store, filter.clone(), *order, *page).await;
@@ -147,7 +159,39 @@ impl Side {
         let queues = self.store.queues().await.unwrap();
         let hosts = self.store.hosts().await.unwrap();
         let limits = self.store.limits(None, 100).await.unwrap();
-        format!("{counts:?}\n{queues:?}\n{limits:?}\n{hosts:?}")
+        let (timers, slots) = (self.timers().await, self.slots().await);
+        format!("{counts:?}\n{queues:?}\n{limits:?}\n{hosts:?}\n{timers:?}\n{slots:?}")
+    }
+
+    async fn timers(&self) -> Vec<Timer> {
+        let (mut timers, mut behind) = (Vec::new(), None);
+        loop {
+            let page = self.store.timers(TimersAsk { behind, at_most: 2, ..TimersAsk::default() });
+            let page = page.await.unwrap();
+            timers.extend(page.timers);
+            behind = page.next;
+            if behind.is_none() {
+                return timers;
+            }
+        }
+    }
+
+    /// Every record, in both orders.
+    async fn slots(&self) -> Vec<SlotRecord> {
+        let mut slots = Vec::new();
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let mut behind = None;
+            loop {
+                let ask = SlotsAsk { order, behind, at_most: 7, ..SlotsAsk::default() };
+                let page = self.store.slots(ask).await.unwrap();
+                slots.extend(page.slots);
+                behind = page.next;
+                if behind.is_none() {
+                    break;
+                }
+            }
+        }
+        slots
     }
 
     async fn change_matching(&self, change: &Change, filter: &Filter) -> String {

@@ -34,6 +34,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_start_brings_one_job_however_many_hosts_start),
         test(a_paused_timer_brings_nothing_until_it_goes_on),
         test(a_trigger_brings_one_job_however_often_it_is_repeated),
+        test(of_triggers_at_one_instant_each_has_its_record),
         test(a_trigger_is_refused_while_a_job_runs),
         test(slots_of_the_past_are_brought_once),
         test(a_removed_timer_is_gone_and_its_records_stay),
@@ -365,6 +366,20 @@ async fn a_trigger_brings_one_job_however_often_it_is_repeated(given: Given) {
     assert_eq!(job.terms.slot.as_ref().unwrap().origin, Origin::Trigger);
     assert_eq!(given.records().await.len(), 1);
     assert_eq!(given.the_timer("a").await.runs, 0);
+}
+
+async fn of_triggers_at_one_instant_each_has_its_record(given: Given) {
+    given.each_minute(overlapping(Overlap::QueueAll)).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    let wanted = [given.id(), given.id(), given.id()];
+    for id in wanted {
+        given.act("a", TimerAct::Trigger { id, args: None }).await;
+    }
+    let records = given.records().await;
+    let brought: Vec<_> = records.iter().filter(|record| record.origin == Origin::Trigger).collect();
+    assert_eq!(brought.iter().filter_map(|record| record.job()).collect::<Vec<_>>(), wanted);
+    assert!(brought.iter().all(|record| record.at == given.now()));
 }
 
 /// T075

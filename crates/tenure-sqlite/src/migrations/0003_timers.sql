@@ -1,0 +1,50 @@
+-- Timers, and what became of their slots. Times are microseconds since 1970, ids of jobs sixteen bytes.
+
+-- A timer as it was agreed: written when somebody sets it. `version`: how often that has been.
+-- `agreed` is JSON that tells its own version. `revision`: that of the program that declared it, for those that
+-- cannot read the rest; beyond 2^63 it is negative.
+CREATE TABLE timer (
+    name     TEXT PRIMARY KEY,
+    version  INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    created  INTEGER NOT NULL,
+    changed  INTEGER NOT NULL,
+    agreed   TEXT    NOT NULL,
+    args     BLOB    NOT NULL
+) STRICT;
+
+-- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
+-- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
+-- ended when it was last looked at, one behind the other; NULL if there are none.
+CREATE TABLE timer_standing (
+    name    TEXT PRIMARY KEY,
+    wake    INTEGER,
+    next    INTEGER,
+    decided INTEGER,
+    fired   INTEGER,
+    runs    INTEGER NOT NULL,
+    open    BLOB,
+    paused  INTEGER,
+    reason  TEXT
+) STRICT, WITHOUT ROWID;
+-- In the order in which they fire: the name comes with it.
+CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
+
+-- What became of slots. It is only added to, and pruned by age. It tells names, not numbers: it outlives its timer,
+-- and records of one instant are listed by name.
+-- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
+-- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
+-- `fate`:   0 ran, 1 coalesced; skipped: 2 busy, 3 missed, 4 too many, 5 too late, 6 paused, 7 edited.
+-- `job`:    the job that ran, or by which it was busy; NULL if it is the one that is named after this slot.
+CREATE TABLE timer_slot (
+    last   INTEGER NOT NULL,
+    timer  TEXT    NOT NULL,
+    origin INTEGER NOT NULL,
+    first  INTEGER,
+    count  INTEGER,
+    fate   INTEGER NOT NULL,
+    job    BLOB,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (last, timer, origin)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX timer_slot_timer ON timer_slot (timer, last);

@@ -1,0 +1,234 @@
+//! Timers: what is asked of them, decided by the domain and written here in one go.
+
+mod agreed;
+mod row;
+mod slots;
+mod views;
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Error, OptionalExtension, Result, params};
+use tenure_core::{
+    Edited, Firing, JobId, Name, NewJob, NewTimer, Open, Refused, Timer, Timestamp, backfill, edit, fire,
+    limits, pause, resume, start, trigger,
+};
+use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet};
+
+use crate::fault::{is_unreadable, unreadable};
+use crate::rows::seq_of;
+use crate::writing::Writing;
+use crate::{code, value};
+
+#[cfg(test)]
+pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
+pub(crate) use slots::page as slots;
+#[cfg(test)]
+pub(crate) use slots::{ALL_NEWEST, ALL_OLDEST, FIRST_KEPT, OF_ONE_NEWEST, OF_ONE_OLDEST, PRUNE, RECORD};
+#[cfg(test)]
+pub(crate) use views::PAGE;
+pub(crate) use views::{one, page};
+
+pub(crate) const RIPE: &str =
+    "SELECT name FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
+pub(crate) const FIRST_WAKE: &str =
+    "SELECT wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake LIMIT 1";
+pub(crate) const OPEN_JOB: &str = "SELECT s.state, s.ended FROM job j LEFT JOIN standing s ON s.seq = j.seq
+     WHERE j.id = ?1";
+pub(crate) const ASIDE: &str = "UPDATE timer_standing SET wake = ?2 WHERE name = ?1";
+
+/// How long a timer that this version cannot read is left alone.
+const SET_ASIDE: Duration = Duration::from_secs(60);
+
+/// When somebody has to look at a timer next; `None` if nothing comes by itself.
+pub(crate) fn first_wake(conn: &Connection) -> Result<Option<Timestamp>> {
+    conn.prepare_cached(FIRST_WAKE)?.query_row([], |row| value::instant(row, 0)).optional()
+}
+
+impl Writing<'_> {
+    /// Sets timers, each by itself.
+    ///
+    /// A timer that cannot be read is a fault for whoever sets it alone. Among others it stays as it is, like any
+    /// that a later version has declared.
+    pub(crate) fn set_timers(&mut self, timers: &[NewTimer], starts: bool) -> Result<Vec<TimerSet>> {
+        let mut set = Vec::with_capacity(timers.len());
+        for new in timers {
+            let outcome = match self.apart(|this| this.set_timer(new, starts))? {
+                Ok(outcome) => outcome,
+                Err(error) if timers.len() > 1 => self.pass_timer_by(&new.name, error)?,
+                Err(error) => return Err(error),
+            };
+            set.push(outcome);
+        }
+        Ok(set)
+    }
+
+    fn set_timer(&mut self, new: &NewTimer, starts: bool) -> Result<TimerSet> {
+        let set = match row::find(self.conn, &new.name)? {
+            None => {
+                let timer = Timer::accepted(new.clone(), self.now);
+                row::agree(self.conn, &timer)?;
+                row::stand(self.conn, &timer)?;
+                TimerSet::New
+            }
+            Some(timer) => match edit(&timer, &self.open_jobs(&timer)?, new.clone(), self.now) {
+                Edited::Same => TimerSet::Same,
+                Edited::Outdated { by } => return Ok(TimerSet::Outdated { by }),
+                Edited::Changed(firing) => {
+                    row::agree(self.conn, &firing.timer)?;
+                    self.write_firing(*firing)?;
+                    TimerSet::Changed
+                }
+            },
+        };
+        if starts && let Some(timer) = row::find(self.conn, &new.name)? {
+            let firing = start(&timer, &self.open_jobs(&timer)?, self.now);
+            // Each host that starts says so: most find nothing to write.
+            if firing.timer != timer || !firing.records.is_empty() {
+                self.write_firing(firing)?;
+            }
+        }
+        self.news.due |= set != TimerSet::Same;
+        Ok(set)
+    }
+
+    /// Decides the slots of timers that are ripe, the first ripe first.
+    pub(crate) fn fire(&mut self, at_most: usize) -> Result<Fired> {
+        let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
+        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        for name in &ripe {
+            match self.apart(|this| this.fire_one(name))? {
+                Ok(jobs) => fired.jobs += jobs,
+                Err(error) => self.set_timer_aside(name, &error)?,
+            }
+        }
+        fired.next = first_wake(self.conn)?;
+        Ok(fired)
+    }
+
+    fn ripe(&self, at_most: usize) -> Result<Vec<String>> {
+        let mut statement = self.conn.prepare_cached(RIPE)?;
+        let names = statement.query_map([self.now.as_micros(), value::bound(at_most)], |row| row.get(0))?;
+        names.collect()
+    }
+
+    fn fire_one(&mut self, name: &str) -> Result<usize> {
+        let name = Name::new("timer", name).map_err(unreadable)?;
+        let Some(timer) = row::find(self.conn, &name)? else {
+            return Err(unreadable("what was agreed about it"));
+        };
+        let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
+        self.write_firing(firing)
+    }
+
+    /// Does what somebody wants of a timer.
+    pub(crate) fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
+        if *act == TimerAct::Remove {
+            let is_gone = row::remove(self.conn, name)?;
+            return Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound });
+        }
+        let Some(timer) = row::find(self.conn, name)? else { return Ok(TimerOutcome::NotFound) };
+        let open = self.open_jobs(&timer)?;
+        let firing = match act {
+            TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
+            TimerAct::Resume | TimerAct::Remove => resume(&timer, &open, self.now),
+            TimerAct::Trigger { id, args } => {
+                if seq_of(self.conn, *id)?.is_some() {
+                    return Ok(TimerOutcome::Triggered(*id));
+                }
+                return match trigger(&timer, &open, *id, args.clone(), self.now) {
+                    Ok(firing) => self.write_firing(firing).map(|_| TimerOutcome::Triggered(*id)),
+                    Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
+                };
+            }
+            TimerAct::Backfill { from, to } => {
+                let step = backfill(&timer, &open, (*from, *to), self.now);
+                let jobs = self.write_firing(step.firing)?;
+                return Ok(TimerOutcome::Backfilled { jobs, next: step.next });
+            }
+        };
+        self.write_firing(firing)?;
+        self.news.due = true;
+        Ok(TimerOutcome::Done)
+    }
+
+    /// What is known of the jobs that a timer has open: only whether they have ended, so that a newer version may
+    /// write whatever it likes about them.
+    fn open_jobs(&self, timer: &Timer) -> Result<Open> {
+        let mut open = Open::default();
+        let mut job = self.conn.prepare_cached(OPEN_JOB)?;
+        for id in &timer.open {
+            let found = job
+                .query_row([id.as_bytes()], |row| {
+                    Ok((row.get::<_, Option<i64>>(0)?, value::maybe_instant(row, 1)?))
+                })
+                .optional()?;
+            match found {
+                Some((None | Some(code::WAITING | code::RUNNING), _)) => open.unfinished.push(*id),
+                Some((Some(_), ended)) => open.ended = open.ended.max(ended),
+                // It was removed after its end.
+                None => {}
+            }
+        }
+        Ok(open)
+    }
+
+    /// Writes what was decided about a timer; answers how many jobs are new.
+    fn write_firing(&mut self, firing: Firing) -> Result<usize> {
+        let Firing { timer, records, jobs, cancel } = firing;
+        if !cancel.is_empty() {
+            self.cancel_for(timer.name(), cancel)?;
+        }
+        let mut new = 0;
+        for job in &jobs {
+            new += usize::from(self.bring(job)?);
+        }
+        slots::record_all(self.conn, &records)?;
+        row::stand(self.conn, &timer)?;
+        self.news.due |= new > 0;
+        Ok(new)
+    }
+
+    /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,
+    /// is the job of its slot.
+    fn bring(&mut self, job: &NewJob) -> Result<bool> {
+        let Enqueued::Stored(accepted) = self.enqueue(std::slice::from_ref(job))? else { return Ok(false) };
+        Ok(accepted.iter().any(|one| matches!(one, Accepted::New(_) | Accepted::Replaced { .. })))
+    }
+
+    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
+        let reason = format!("the next slot of timer {timer} has come");
+        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
+        self.change(&cancel, &Selection::Ids(jobs))?;
+        Ok(())
+    }
+
+    /// Does something about one timer. If that meets what cannot be read, nothing of it stays, and all else does.
+    fn apart<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<Result<T>> {
+        let mark = self.mark("timer")?;
+        match act(self) {
+            Err(error) if is_unreadable(&error) => {
+                self.back_to(mark)?;
+                Ok(Err(error))
+            }
+            done => {
+                let done = done?;
+                self.keep(&mark)?;
+                Ok(Ok(done))
+            }
+        }
+    }
+
+    fn pass_timer_by(&self, name: &Name, error: Error) -> Result<TimerSet> {
+        let Some(by) = row::revision(self.conn, name)? else { return Err(error) };
+        tracing::error!(timer = %name, %error, "a timer cannot be read and stays as it is; update this program");
+        Ok(TimerSet::Outdated { by })
+    }
+
+    /// Leaves a ripe timer to others, or to this program once it is updated, so that it does not stop those behind it.
+    fn set_timer_aside(&self, name: &str, error: &Error) -> Result<()> {
+        tracing::error!(timer = name, %error, "a timer cannot be read and is set aside for a minute; update this program");
+        let again = self.now.after(SET_ASIDE).as_micros();
+        self.conn.prepare_cached(ASIDE)?.execute(params![name, again])?;
+        Ok(())
+    }
+}

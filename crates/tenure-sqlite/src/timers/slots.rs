@@ -1,0 +1,198 @@
+//! Records of slots: adding to them, reading them by page, and pruning them.
+
+use std::cmp::Ordering;
+
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
+use tenure_core::{Fate, JobId, Name, Origin, Skipped, SlotRecord, Timestamp, limits};
+use tenure_store::{Order, Pruned, SlotCursor, SlotPage, SlotsAsk};
+
+use crate::fault::{is_unreadable, unreadable};
+use crate::value;
+use crate::writing::Writing;
+
+pub(crate) const RECORD: &str =
+    "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+pub(crate) const ALL_OLDEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+     WHERE (last, timer, origin) > (?1, ?2, ?3) AND last < ?4 ORDER BY last, timer, origin LIMIT ?5 + 0";
+pub(crate) const ALL_NEWEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+     WHERE (last, timer, origin) < (?1, ?2, ?3) AND last >= ?4
+     ORDER BY last DESC, timer DESC, origin DESC LIMIT ?5 + 0";
+pub(crate) const OF_ONE_OLDEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+     WHERE timer = ?2 AND (last, origin) > (?1, ?3) AND last < ?4 ORDER BY last, origin LIMIT ?5 + 0";
+pub(crate) const OF_ONE_NEWEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+     WHERE timer = ?2 AND (last, origin) < (?1, ?3) AND last >= ?4
+     ORDER BY last DESC, origin DESC LIMIT ?5 + 0";
+/// The first of the old ones that a step of pruning leaves, if it leaves any.
+pub(crate) const FIRST_KEPT: &str = "SELECT last, timer, origin FROM timer_slot WHERE last < ?1
+     ORDER BY last, timer, origin LIMIT 1 OFFSET ?2 + 0";
+pub(crate) const PRUNE: &str = "DELETE FROM timer_slot WHERE (last, timer, origin) < (?1, ?2, ?3)";
+
+/// Before every origin, and behind every one.
+const NO_ORIGIN: i64 = -1;
+const EVERY_ORIGIN: i64 = i64::MAX;
+
+/// Keeps what became of slots. A slot of which that is on record keeps its record.
+pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<()> {
+    for record in records {
+        let is_one = record.first == record.last && record.count == Some(1);
+        let (fate, job) = fate_code(&record.fate);
+        let named = JobId::of_slot(&record.timer, record.last, record.origin);
+        conn.prepare_cached(RECORD)?.execute(params![
+            record.last.as_micros(),
+            record.timer.as_str(),
+            origin_code(record.origin),
+            (!is_one).then(|| record.first.as_micros()),
+            record.count.filter(|_| !is_one).map(value::signed),
+            fate,
+            job.filter(|job| *job != named).map(|job| *job.as_bytes()),
+            record.at.as_micros(),
+        ])?;
+    }
+    Ok(())
+}
+
+impl Writing<'_> {
+    /// Removes old records, the oldest first.
+    pub(crate) fn prune_slots(&self, before: Timestamp) -> Result<Pruned> {
+        let place =
+            |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
+        let first_kept = self
+            .conn
+            .prepare_cached(FIRST_KEPT)?
+            .query_row([before.as_micros(), value::bound(limits::PRUNE_SLOTS)], place)
+            .optional()?;
+        let more = first_kept.is_some();
+        let (last, timer, origin) = first_kept.unwrap_or((before.as_micros(), String::new(), NO_ORIGIN));
+        let removed = self.conn.prepare_cached(PRUNE)?.execute(params![last, timer, origin])?;
+        Ok(Pruned { removed, more })
+    }
+}
+
+/// A page of records. One that cannot be read is left out.
+pub(crate) fn page(conn: &Connection, ask: &SlotsAsk) -> Result<SlotPage> {
+    let at_most = ask.at_most.clamp(1, limits::PAGE_SLOTS);
+    let (last, timer, origin) = start(ask);
+    let end = match ask.order {
+        Order::OldestFirst => ask.before.map_or(i64::MAX, Timestamp::as_micros),
+        Order::NewestFirst => ask.from.map_or(i64::MIN, Timestamp::as_micros),
+    };
+    let mut statement = conn.prepare_cached(match (&ask.timer, ask.order) {
+        (None, Order::OldestFirst) => ALL_OLDEST,
+        (None, Order::NewestFirst) => ALL_NEWEST,
+        (Some(_), Order::OldestFirst) => OF_ONE_OLDEST,
+        (Some(_), Order::NewestFirst) => OF_ONE_NEWEST,
+    })?;
+    let looked_at = value::bound(limits::PAGE_EXAMINED);
+    let mut rows = statement.query(params![last, timer, origin, end, looked_at])?;
+    let mut page = SlotPage::default();
+    while let Some(row) = rows.next()? {
+        let record = match read(row) {
+            Err(error) if is_unreadable(&error) => {
+                tracing::error!(%error, "a record of a slot cannot be read; update this program");
+                continue;
+            }
+            read => read?,
+        };
+        if page.slots.len() == at_most {
+            page.next = page.slots.last().map(SlotCursor::of);
+            break;
+        }
+        page.slots.push(record);
+    }
+    Ok(page)
+}
+
+/// The place behind which a page begins, in its order.
+fn start(ask: &SlotsAsk) -> (i64, &str, i64) {
+    let behind = ask
+        .behind
+        .as_ref()
+        .map(|cursor| (cursor.slot.as_micros(), cursor.timer.as_str(), origin_code(cursor.origin)));
+    let edge = |at: Option<Timestamp>| at.map(|at| (at.as_micros(), "", NO_ORIGIN));
+    let places = |bound| behind.into_iter().chain(edge(bound));
+    let (last, timer, origin) = match ask.order {
+        Order::OldestFirst => places(ask.from).max().unwrap_or((i64::MIN, "", NO_ORIGIN)),
+        Order::NewestFirst => places(ask.before).min().unwrap_or((i64::MAX, "", NO_ORIGIN)),
+    };
+    // Of one timer, all of an instant lie before or behind a place of another timer.
+    let Some(one) = ask.timer.as_ref().map(Name::as_str) else { return (last, timer, origin) };
+    let origin = match one.cmp(timer) {
+        Ordering::Less => EVERY_ORIGIN,
+        Ordering::Equal => origin,
+        Ordering::Greater => NO_ORIGIN,
+    };
+    (last, one, origin)
+}
+
+/// Reads a row of a page.
+fn read(row: &Row<'_>) -> Result<SlotRecord> {
+    let last = value::instant(row, 0)?;
+    let timer = Name::new("timer", row.get_ref(1)?.as_str()?).map_err(unreadable)?;
+    let origin = origin(row.get(2)?)?;
+    let first = value::maybe_instant(row, 3)?;
+    let count = match first {
+        None => Some(1),
+        Some(_) => row.get::<_, Option<i64>>(4)?.map(value::seq).transpose()?,
+    };
+    let named = row.get::<_, Option<[u8; 16]>>(6)?.map(JobId::from_bytes);
+    let job = named.unwrap_or_else(|| JobId::of_slot(&timer, last, origin));
+    let fate = fate(row.get(5)?, job)?;
+    let at = value::instant(row, 7)?;
+    Ok(SlotRecord { timer, first: first.unwrap_or(last), last, count, origin, fate, at })
+}
+
+fn origin_code(origin: Origin) -> i64 {
+    match origin {
+        Origin::Schedule => 0,
+        Origin::Start => 1,
+        Origin::Trigger => 2,
+        Origin::Backfill => 3,
+    }
+}
+
+fn origin(code: i64) -> Result<Origin> {
+    match code {
+        0 => Ok(Origin::Schedule),
+        1 => Ok(Origin::Start),
+        2 => Ok(Origin::Trigger),
+        3 => Ok(Origin::Backfill),
+        other => Err(no_such("origin", other)),
+    }
+}
+
+fn fate_code(fate: &Fate) -> (i64, Option<JobId>) {
+    match fate {
+        Fate::Ran { job } => (0, Some(*job)),
+        Fate::Coalesced => (1, None),
+        Fate::Skipped { why } => match why {
+            Skipped::Busy { job } => (2, Some(*job)),
+            Skipped::Missed => (3, None),
+            Skipped::TooMany => (4, None),
+            Skipped::TooLate => (5, None),
+            Skipped::Paused => (6, None),
+            Skipped::Edited => (7, None),
+        },
+    }
+}
+
+fn fate(code: i64, job: JobId) -> Result<Fate> {
+    let why = match code {
+        0 => return Ok(Fate::Ran { job }),
+        1 => return Ok(Fate::Coalesced),
+        2 => Skipped::Busy { job },
+        3 => Skipped::Missed,
+        4 => Skipped::TooMany,
+        5 => Skipped::TooLate,
+        6 => Skipped::Paused,
+        7 => Skipped::Edited,
+        other => return Err(no_such("fate", other)),
+    };
+    Ok(Fate::Skipped { why })
+}
+
+fn no_such(what: &str, code: i64) -> Error {
+    unreadable(format_args!("{what} {code} of a slot"))
+}

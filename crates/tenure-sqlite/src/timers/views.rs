@@ -1,0 +1,42 @@
+//! Looking at timers.
+
+use rusqlite::{Connection, Result, params};
+use tenure_core::{Name, Timer, limits};
+use tenure_store::{TimerPage, TimersAsk};
+
+use super::row;
+use crate::fault::is_unreadable;
+use crate::prefix::{end_of, first_of};
+use crate::value;
+
+pub(crate) const PAGE: &str = "SELECT t.name, t.version, t.revision, t.created, t.changed, t.agreed, t.args,
+         s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason
+     FROM timer t CROSS JOIN timer_standing s ON s.name = t.name
+     WHERE t.name >= ?1 AND t.name < ?2 ORDER BY t.name LIMIT ?3 + 0";
+
+pub(crate) use row::find as one;
+
+/// A page of timers. One that cannot be read is left out; the writer complains of it, too.
+pub(crate) fn page(conn: &Connection, ask: &TimersAsk) -> Result<TimerPage> {
+    let at_most = ask.at_most.clamp(1, limits::PAGE_TIMERS);
+    let mut statement = conn.prepare_cached(PAGE)?;
+    let first = first_of(&ask.prefix, ask.behind.as_ref().map(Name::as_str));
+    let looked_at = value::bound(limits::PAGE_EXAMINED);
+    let mut rows = statement.query(params![first, end_of(&ask.prefix), looked_at])?;
+    let mut timers: Vec<Timer> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let timer = match row::read(row) {
+            Err(error) if is_unreadable(&error) => {
+                tracing::error!(%error, "a timer cannot be read and is not listed; update this program");
+                continue;
+            }
+            read => read?,
+        };
+        if timers.len() == at_most {
+            let next = timers.last().map(|timer| timer.name().clone());
+            return Ok(TimerPage { timers, next });
+        }
+        timers.push(timer);
+    }
+    Ok(TimerPage { timers, next: None })
+}
