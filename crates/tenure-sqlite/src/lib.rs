@@ -67,6 +67,7 @@ mod store;
 mod sweep;
 mod taken;
 mod tend;
+mod timers_missing;
 mod transition;
 mod value;
 mod views;
