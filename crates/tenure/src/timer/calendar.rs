@@ -78,9 +78,7 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
         at_most: ask.at_most.0.clamp(1, TIMERS),
     };
     let page = tenure.store().timers(timers).await?;
-    let mut left = COUNTED;
-    let coming =
-        page.timers.iter().map(|timer| coming_between(timer, (ask.from, ask.to), &mut left)).collect();
+    let coming = coming_of(&page.timers, (ask.from, ask.to));
     let records = SlotsAsk {
         timer: None,
         from: Some(ask.from),
@@ -103,6 +101,18 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
         past.push(Past { record, change });
     }
     Ok(Calendar { now, coming, past, next_timer: page.next, next_record: records.next })
+}
+
+/// What will come of each of these. What one of them does not use of its share is left for the others.
+fn coming_of(timers: &[Timer], range: (Timestamp, Timestamp)) -> Vec<Coming> {
+    let (mut left, mut all) = (COUNTED, Vec::with_capacity(timers.len()));
+    for (index, timer) in timers.iter().enumerate() {
+        let share = left / (timers.len() - index);
+        let mut of_this = share;
+        all.push(coming_between(timer, range, &mut of_this));
+        left -= share - of_this;
+    }
+    all
 }
 
 /// The slot at an instant, if the timer's schedule has one there.

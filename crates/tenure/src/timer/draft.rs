@@ -18,13 +18,14 @@ use crate::{Draft, Error, Job, Tenure};
 /// # impl tenure::Job for Report { const KIND: &'static str = "report"; type Output = (); }
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
 /// # let tenure = tenure::Tenure::open("memory:").await?;
+/// use std::time::Duration;
 /// use tenure::when::cron;
-/// use tenure::{CatchUp, Overlap, TimerDraft, seconds};
+/// use tenure::{CatchUp, Overlap, TimerDraft};
 ///
 /// let nightly = TimerDraft::new("nightly", cron("0 0 2 * * *").zone("Europe/Copenhagen"), &Report { month: 5 })
 ///     .catch_up(CatchUp::All { most: 3 })
 ///     .overlap(Overlap::QueueOne)
-///     .max_lateness(seconds(3600))
+///     .max_lateness(Duration::from_secs(3600))
 ///     .job(|job| job.attempts(3).tag("accounting"));
 /// tenure.timers().set(nightly).await?;
 /// # Ok(()) }

@@ -86,15 +86,18 @@ impl Ticker {
             // There is more, and others want to go on as well.
             return tokio::task::yield_now().await;
         }
-        let deaf = pause.min(CALLS_APART);
-        self.tenure.pause_for(deaf).await;
-        if deaf == pause {
+        let clock = self.tenure.clock();
+        let end = clock.moment().after(pause);
+        self.tenure.pause_for(pause.min(CALLS_APART)).await;
+        // It may have been long: the host may have been suspended.
+        let left = end.since(clock.moment());
+        if left.is_zero() {
             return;
         }
         tokio::select! {
             biased;
             () = self.calls.notified() => {}
-            () = self.tenure.pause_for(pause - deaf) => {}
+            () = self.tenure.pause_for(left) => {}
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use tenure::when::{cron, daily, every};
-//! use tenure::seconds;
+//! use std::time::Duration;
 //!
 //! let nightly = cron("0 0 2 * * *").zone("Europe/Copenhagen");
 //! let working_days = daily(["09:30", "17:00"]).zone("Europe/Berlin").except(["sat", "sun"]);
-//! let steadily = every(seconds(30)).until("2027-01-01T00:00:00Z".parse()?);
+//! let steadily = every(Duration::from_secs(30)).until("2027-01-01T00:00:00Z".parse()?);
 //! # Ok::<(), tenure::Invalid>(())
 //! ```
 
