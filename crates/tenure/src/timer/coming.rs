@@ -102,7 +102,7 @@ fn groups(timer: &Timer, (first, to): (Timestamp, Timestamp), left: &mut usize) 
         if slots.is_empty() {
             break;
         }
-        let count = (slots.len() <= most).then(|| slots.len() as u64);
+        let count = (slots.len() <= most).then_some(slots.len() as u64);
         let change = slots.iter().find_map(|slot| slot.change);
         groups.push(Group { from: from.max(first), to: end, count, change });
         slot = coming(timer, (end, to), 1).first().map(|slot| slot.at);

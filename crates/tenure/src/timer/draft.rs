@@ -161,10 +161,6 @@ fn of_job(error: Error) -> Error {
 }
 
 fn prefixed(prefix: &str, error: Error) -> Error {
-    match error {
-        Error::Invalid(Invalid { field, found, allowed }) => {
-            Invalid::new(format!("{prefix}{field}"), found, allowed).into()
-        }
-        other => other,
-    }
+    let Error::Invalid(Invalid { field, found, allowed }) = error else { return error };
+    Invalid::new(format!("{prefix}{field}"), found, allowed).into()
 }

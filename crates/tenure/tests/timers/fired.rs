@@ -7,9 +7,7 @@ use tenure::{CatchUp, Clock, Faults, Keep, Overlap, Retention, StateName, TimerD
 
 use crate::common::fleet::{Fleet, Instance, fleet};
 use crate::common::{LEASE, Plain, settle_down};
-use crate::seen::{
-    DAY, HOUR, MINUTE, Report, SECOND, Seen, all_ran, begin, records, reporting, second, seconds_of,
-};
+use crate::seen::{DAY, HOUR, MINUTE, Report, SECOND, Seen, all_ran, begin, records, reporting, second};
 
 fn each_second() -> TimerDraft {
     TimerDraft::new("each-second", every(SECOND), &Report::default())
@@ -38,42 +36,41 @@ async fn three_hosts_bring_one_job_a_slot() {
     assert_eq!(seen.slots(), (1..=30).collect::<Vec<u64>>());
 }
 
-/// T053: the host dies before it has fired, after that, in the middle of the run, and after it; each time another
-/// one goes on. No slot is lost or doubled, and the attempts are those of one job.
+/// T053: the host dies at each point of a slot: before it has fired, right after that, in the middle of the run, at its
+/// end, and after it. Each time another one goes on. Every slot has one record and one job, and the attempts of a job
+/// are counted on, whichever host makes them.
 #[tokio::test]
 async fn a_host_that_dies_at_any_point_loses_and_doubles_no_slot() {
-    let (fleet, seen) = (fleet(), Seen::taking(SECOND * 10));
-    let tenure = fleet.handle(9).await.0;
-    let timer =
-        || TimerDraft::new("minutely", cron("0 * * * * *"), &Report::default()).overlap(Overlap::QueueAll);
-    // Until when each of them lives, in seconds after a slot, and in which attempt it leaves its job.
-    for (seed, lives) in [(1, 59), (2, 0), (3, 5), (4, 10), (5, 11)] {
-        let slot = fleet.clock.now().after(MINUTE);
-        let slot = second(seconds_of(slot) / 60 * 60);
-        let host = start(&fleet, seed, &seen, timer()).await;
-        let end = if lives == 59 { slot.before(SECOND) } else { slot.after(Duration::from_secs(lives)) };
-        fleet.until("its end", async || fleet.clock.now() >= end).await;
-        host.kill();
-        fleet.pass(LEASE + SECOND).await;
+    let timer = || {
+        let timer = TimerDraft::new("each-minute", cron("0 * * * * *"), &Report::default());
+        timer.overlap(Overlap::QueueAll).catch_up(CatchUp::All { most: 100 })
+    };
+    // When it dies, in tenths of a second after the first slot, and how many attempts that slot's job needs.
+    for (dies, attempts) in [(-1, 1), (0, 2), (50, 2), (99, 2), (105, 1)] {
+        let (fleet, seen) = (fleet(), Seen::taking(SECOND * 10));
+        let tenure = fleet.handle(9).await.0;
+        let first = start(&fleet, 1, &seen, timer()).await;
+        let lives = Duration::from_millis(u64::try_from(60_000 + dies * 100).unwrap());
+        fleet.pass(lives).await;
+        first.kill();
+        fleet.pass(LEASE).await;
+        let second = start(&fleet, 2, &seen, timer()).await;
+        fleet.pass(MINUTE * 3).await;
+        let all = records(&tenure).await;
+        let slots: Vec<u64> = (1..=all.len() as u64).map(|minute| minute * 60).collect();
+        assert_eq!(all, slots.iter().map(|slot| (*slot, *slot, "ran")).collect::<Vec<_>>(), "{dies}");
+        let attempts_of = |slot: u64| -> Vec<u32> {
+            seen.told().iter().filter(|told| told.slot == slot).map(|told| told.attempt).collect()
+        };
+        assert_eq!(attempts_of(60), (1..=attempts).collect::<Vec<u32>>(), "{dies}");
+        assert_eq!(attempts_of(120), [1], "{dies}");
+        second.stop().await.1.unwrap();
+        let ended = tenure.counts().await.unwrap();
+        let of =
+            |state| ended.iter().filter(|count| count.state == state).map(|count| count.jobs).sum::<u64>();
+        let jobs: u64 = ended.iter().map(|count| count.jobs).sum();
+        assert_eq!((jobs, of(StateName::Failed)), (all.len() as u64, 0), "{dies}: {ended:?}");
     }
-    let last = start(&fleet, 6, &seen, timer()).await;
-    fleet.pass(MINUTE * 2).await;
-    last.stop().await.1.unwrap();
-    let slots: Vec<u64> =
-        records(&tenure).await.iter().flat_map(|(first, last, _)| [*first, *last]).collect();
-    let mut expected: Vec<u64> = slots.clone();
-    expected.dedup();
-    assert!(expected.is_sorted() && expected.len() * 2 >= slots.len(), "{slots:?}");
-    for told in seen.told() {
-        let of_slot: Vec<u32> =
-            seen.told().iter().filter(|other| other.slot == told.slot).map(|told| told.attempt).collect();
-        assert_eq!(of_slot, (1..=u32::try_from(of_slot.len()).unwrap()).collect::<Vec<_>>(), "{told:?}");
-    }
-    let jobs = tenure.counts().await.unwrap();
-    let succeeded: u64 =
-        jobs.iter().filter(|count| count.state == StateName::Succeeded).map(|count| count.jobs).sum();
-    let ran = records(&tenure).await.iter().filter(|record| record.2 == "ran").count();
-    assert_eq!(succeeded, ran as u64, "every job that was brought came to its end");
 }
 
 /// T054: a slot whose job kills its host ends as failed after its attempts, and later slots go on.

@@ -8,6 +8,8 @@ use tenure::{
     Failed, Fate, Job, Order, Origin, Run, Skipped, SlotRecord, SlotsAsk, Tenure, Timestamp, Worker,
 };
 
+use crate::common::{Rig, memory};
+
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3_600);
@@ -86,6 +88,11 @@ pub async fn report(run: Run<Seen>, job: Report) -> Result<(), Failed> {
 /// A worker that handles reports.
 pub fn reporting(worker: Worker<Seen>) -> Worker<Seen> {
     worker.queue("default", 10).job(report)
+}
+
+/// The stores on which all is asked that needs no worker.
+pub fn stores() -> Vec<Rig> {
+    vec![memory()]
 }
 
 pub fn begin() -> Timestamp {
