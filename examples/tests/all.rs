@@ -242,3 +242,24 @@ fn after_jobs_runs_in_order_and_cancels_what_cannot_be_done() {
     ];
     shows(env!("CARGO_BIN_EXE_after_jobs"), &lines);
 }
+
+#[test]
+fn timers_fire_and_answer_what_they_did_and_will_do() {
+    let lines = [
+        "steadily: report of month 5",
+        "nightly comes 3 times, first at ",
+        "reminder: it was paused at ",
+        "reminder: report of month 12",
+        "a backfill would enqueue 3 jobs",
+        "3 jobs so far",
+        "slot 2026-01-03T01:00:00.000000Z has its job",
+        "slot 2026-01-02T01:00:00.000000Z has its job",
+        "nightly at 2030-03-30T01:00:00.000000Z, clocks: None",
+        "nightly at 2030-03-31T01:00:00.000000Z, clocks: Some(Shifted)",
+        "nightly at 2030-04-01T00:00:00.000000Z, clocks: None",
+        "steadily very often: ",
+        "migrated to release 7",
+        "migrated to release 7",
+    ];
+    shows(env!("CARGO_BIN_EXE_timers"), &lines);
+}

@@ -1,6 +1,7 @@
 //! A job on its way to the store.
 
 mod keys;
+mod timed;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{AppUse, Failure, Invalid, JobId, LeaseName, LeaseRefusal};
+use tenure_core::{AppUse, Failure, Invalid, JobId, LeaseName, LeaseRefusal, Name};
 use tenure_store::{Fault, Refusal};
 
 use crate::LeaseLost;
@@ -36,6 +36,9 @@ pub enum Error {
     /// There is no such job; perhaps it was pruned or deleted.
     #[error("there is no job {0}")]
     NotFound(JobId),
+    /// There is no such timer.
+    #[error("there is no timer {0}")]
+    NoTimer(Name),
     /// The job that was waited for did not succeed.
     #[error("the job ended without success{}", failure.as_ref().map(|f| format!(": {f}")).unwrap_or_default())]
     Unsuccessful {

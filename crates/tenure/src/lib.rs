@@ -48,6 +48,7 @@ mod singleton;
 mod tender;
 mod tenure;
 pub mod testing;
+mod timer;
 mod unique;
 mod wait;
 mod worker;
@@ -67,6 +68,10 @@ pub use reserving::{Reservation, Reservations, Roster};
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
+pub use timer::{
+    Backfill, BackfillStep, Calendar, CalendarAsk, Coming, Group, Heartbeat, Past, Slots, TimerDraft,
+    TimerWhy, Timers, Trigger, webjobs, when,
+};
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};
@@ -75,15 +80,17 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, Cause, End, Failure, Fence, Head, Holder,
-    Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind, LeaseId, LeaseName,
-    LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter, Name, OrderingKey,
-    Output, Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, State, StateName, Terms,
-    Timestamp, Ttl, Verdict, What, Why, limits, seconds,
+    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, End, Failure, Fate, Fence,
+    Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind, LeaseId,
+    LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter, Name,
+    NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress, QueueName,
+    Rate, Reason, Retention, RetryPolicy, Schedule, Skipped, SlotRecord, State, StateName, Terms, Timer,
+    TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, limits, schedule, seconds,
 };
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
     Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
-    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, Store, SystemClock, Want,
+    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, SlotCursor, SlotPage,
+    SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Want,
 };

@@ -8,11 +8,12 @@ use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
 use crate::app::{Nameless, this_program};
 use crate::tender::{Chores, Tender};
+use crate::timer::check_revision;
 use crate::{Error, Tenure};
 
-const KEEP_LEDGER: Duration = Duration::from_secs(90 * 24 * 3600);
-/// Whoever wonders who held a lease has at least so long to ask.
-const SHORTEST_KEPT_LEDGER: Duration = Duration::from_secs(3600);
+const KEEP: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Whoever wonders who held a lease, or what became of a slot, has at least so long to ask.
+const SHORTEST_KEPT: Duration = Duration::from_secs(3600);
 
 /// How to open a store.
 ///
@@ -30,6 +31,8 @@ pub struct OpenOptions {
     app: Option<String>,
     program: Option<String>,
     keep_ledger: Duration,
+    keep_slots: Duration,
+    revision: u64,
     leases_on_runtime: bool,
     sqlite: tenure_sqlite::Options,
 }
@@ -42,7 +45,9 @@ impl Default for OpenOptions {
             tended: true,
             app: None,
             program: None,
-            keep_ledger: KEEP_LEDGER,
+            keep_ledger: KEEP,
+            keep_slots: KEEP,
+            revision: 0,
             leases_on_runtime: false,
             sqlite: tenure_sqlite::Options::default(),
         }
@@ -95,6 +100,20 @@ impl OpenOptions {
         self
     }
 
+    /// Keeps the records of timers' slots for so long, 1 hour to 100 years. 90 days by default.
+    pub fn keep_slots(mut self, span: Duration) -> Self {
+        self.keep_slots = span;
+        self
+    }
+
+    /// The version of this program, for the timers that it declares: while two versions run beside each other, the
+    /// older one does not change what the newer one declared. A number that only grows, such as that of a build; 0
+    /// if it is not said, and then the last that starts has its way.
+    pub fn revision(mut self, revision: u64) -> Self {
+        self.revision = revision;
+        self
+    }
+
     /// As [`Tenure::leases_on_runtime`].
     pub fn leases_on_runtime(mut self) -> Self {
         self.leases_on_runtime = true;
@@ -112,11 +131,9 @@ impl OpenOptions {
     /// # Errors
     /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
-        let kept = SHORTEST_KEPT_LEDGER..=limits::LONGEST;
-        if !kept.contains(&self.keep_ledger) {
-            let found = format_args!("{} s", self.keep_ledger.as_secs_f64());
-            return Err(Invalid::new("keep_ledger", found, "1 hour to 100 years").into());
-        }
+        check_kept("keep_ledger", self.keep_ledger)?;
+        check_kept("keep_slots", self.keep_slots)?;
+        check_revision(self.revision)?;
         if let Some(program) = &self.program {
             check_program(program)?;
         }
@@ -127,10 +144,14 @@ impl OpenOptions {
             Tender::start(
                 &store,
                 chance(),
-                Chores { keep_ledger: self.keep_ledger, claimed: claimed.clone() },
+                Chores {
+                    keep_ledger: self.keep_ledger,
+                    keep_slots: self.keep_slots,
+                    claimed: claimed.clone(),
+                },
             )
         });
-        let mut tenure = Tenure::assemble(store, chance(), tender);
+        let mut tenure = Tenure::assemble(store, chance(), tender).as_revision(self.revision);
         tenure = match claimed {
             Some(claimed) => tenure.with_app(claimed),
             None => {
@@ -162,6 +183,13 @@ impl OpenOptions {
             }
         }
     }
+}
+
+fn check_kept(field: &str, span: Duration) -> Result<(), Invalid> {
+    if (SHORTEST_KEPT..=limits::LONGEST).contains(&span) {
+        return Ok(());
+    }
+    Err(Invalid::new(field, format_args!("{} s", span.as_secs_f64()), "1 hour to 100 years"))
 }
 
 #[derive(Debug, PartialEq)]

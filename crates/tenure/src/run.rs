@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tenure_core::{Fence, Invalid, Job as JobRecord, JobId, Output, Progress, Timestamp};
+use tenure_core::{Fence, Invalid, Job as JobRecord, JobId, Output, Progress, TimerSlot, Timestamp};
 use tenure_sqlite::rusqlite::Connection;
 use tenure_sqlite::{CheckInError, check_job};
 
@@ -90,6 +90,13 @@ impl<App> Run<App> {
     #[must_use]
     pub fn id(&self) -> JobId {
         self.inner.job.id
+    }
+
+    /// The slot for which its timer enqueued it: the nominal instant, when that really was, and whether it is past due.
+    /// `None` for a job that comes from no timer.
+    #[must_use]
+    pub fn slot(&self) -> Option<&TimerSlot> {
+        self.inner.job.terms.slot.as_ref()
     }
 
     /// Which attempt this is: 1, 2, …

@@ -3,20 +3,20 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tenure_core::AppUse;
+use tenure_core::{AppUse, Timestamp};
 use tenure_store::{Chance, Fault, Store};
 use tokio::task::JoinHandle;
 
 use crate::app::claim_again;
 
 const BETWEEN: Duration = Duration::from_secs(5);
-/// The ledger is pruned once in so many rounds: its age is counted in days.
-const LEDGER_ROUNDS: u32 = 60;
+/// The ledger and the records of slots are pruned once in so many rounds: their age is counted in days.
+const PRUNE_ROUNDS: u32 = 60;
 /// So is the use of the app id said again: what is not seen for a month is given up.
 const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs and old notes of the ledger, and takes lapsed jobs. Ends when dropped.
+/// A task that prunes finished jobs, old notes of the ledger and old records of slots, and takes lapsed jobs. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,
@@ -33,6 +33,8 @@ impl Tender {
 pub(crate) struct Chores {
     /// How long notes of the ledger are kept.
     pub(crate) keep_ledger: Duration,
+    /// How long records of slots are kept.
+    pub(crate) keep_slots: Duration,
     /// The app id that is in use.
     pub(crate) claimed: Option<AppUse>,
 }
@@ -46,7 +48,7 @@ impl Drop for Tender {
 /// Every host may do this at once: each step is bounded and claims its rows like any other write.
 async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
     let (mut wait, mut told) = (Duration::ZERO, false);
-    let (mut until_ledger, mut until_claim) = (0_u32, CLAIM_ROUNDS);
+    let (mut until_pruned, mut until_claim) = (0_u32, CLAIM_ROUNDS);
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
@@ -58,12 +60,12 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
         }
         until_claim = until_claim.saturating_sub(1);
         let mut outcome = store.tend().await.map(|step| step.more);
-        if until_ledger == 0 && outcome.is_ok() {
-            let pruned = store.prune_ledger(clock.now().before(chores.keep_ledger)).await;
-            until_ledger = if matches!(pruned, Ok(pruned) if pruned.more) { 1 } else { LEDGER_ROUNDS };
-            outcome = outcome.and_then(|more| pruned.map(|pruned| more || pruned.more));
+        if until_pruned == 0 && outcome.is_ok() {
+            let pruned = prune(&*store, clock.now(), &chores).await;
+            until_pruned = if matches!(pruned, Ok(true)) { 1 } else { PRUNE_ROUNDS };
+            outcome = outcome.and_then(|more| pruned.map(|more_to_prune| more || more_to_prune));
         }
-        until_ledger = until_ledger.saturating_sub(1);
+        until_pruned = until_pruned.saturating_sub(1);
         let Some(pause) = pause_after(&outcome, spread) else { return };
         wait = pause;
         match outcome {
@@ -76,6 +78,13 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
             }
         }
     }
+}
+
+/// Removes what is older than it is to be kept; answers whether there is more of it.
+async fn prune(store: &dyn Store, now: Timestamp, chores: &Chores) -> Result<bool, Fault> {
+    let ledger = store.prune_ledger(now.before(chores.keep_ledger)).await?;
+    let slots = store.prune_slots(now.before(chores.keep_slots)).await?;
+    Ok(ledger.more || slots.more)
 }
 
 /// How long to wait for the next step, given whether there is more to do; `None` if there will be none.

@@ -12,7 +12,8 @@ use crate::app::Nameless;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::tender::Tender;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues};
+use crate::timer::Heart;
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Timers};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -26,6 +27,7 @@ pub struct Tenure {
     inner: Arc<Inner>,
     claimed: Option<Arc<AppUse>>,
     nameless: Option<Arc<Nameless>>,
+    revision: u64,
 }
 
 struct Inner {
@@ -36,6 +38,7 @@ struct Inner {
     /// As a holder of leases; drawn with the first.
     host: OnceLock<HostId>,
     leases: Keeping,
+    heart: Heart,
     // Held for its drop: pruning ends with the last handle.
     _tender: Option<Tender>,
 }
@@ -61,8 +64,9 @@ impl Tenure {
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
-        let inner = Inner { store, clock, chance, ids, host, leases, _tender: tender };
-        Self { inner: Arc::new(inner), claimed: None, nameless: None }
+        let heart = Heart::default();
+        let inner = Inner { store, clock, chance, ids, host, leases, heart, _tender: tender };
+        Self { inner: Arc::new(inner), claimed: None, nameless: None, revision: 0 }
     }
 
     pub(crate) fn with_app(self, claimed: AppUse) -> Self {
@@ -75,6 +79,17 @@ impl Tenure {
 
     pub(crate) fn nameless(&self) -> Nameless {
         self.nameless.as_deref().cloned().unwrap_or_else(|| Nameless::alone(None))
+    }
+
+    /// The same handle for this version of the program; see [`OpenOptions::revision`].
+    #[must_use]
+    pub fn as_revision(self, revision: u64) -> Self {
+        Self { revision, ..self }
+    }
+
+    /// The version of the program that declares timers.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
     }
 
     pub(crate) fn claimed(&self) -> Option<&Arc<AppUse>> {
@@ -151,6 +166,12 @@ impl Tenure {
     #[must_use]
     pub fn limits(&self) -> Limits<'_> {
         Limits::new(self)
+    }
+
+    /// Setting timers, looking at them and asking something of them.
+    #[must_use]
+    pub fn timers(&self) -> Timers<'_> {
+        Timers::new(self)
     }
 
     /// Names the one reason why a job is not running, by the same predicate as the claim.
@@ -239,6 +260,11 @@ impl Tenure {
 
     pub(crate) fn draw_host(&self) -> HostId {
         HostId::new(self.now(), self.inner.chance.bits())
+    }
+
+    /// What is known of the firing of timers by this program.
+    pub(crate) fn heart(&self) -> &Heart {
+        &self.inner.heart
     }
 
     pub(crate) fn keeping(&self) -> &Keeping {

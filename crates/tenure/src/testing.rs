@@ -28,11 +28,12 @@
 //! ```
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tenure_core::{AppId, AppUse, Failure, HostId, JobId, Kind, Reserved, StateName, Timestamp};
+use tenure_core::{AppId, AppUse, Failure, HostId, JobId, Kind, Reserved, StateName, Timestamp, limits};
 use tenure_store::{
-    Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
+    Answer, Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
     SystemClock, Want,
 };
 
@@ -43,6 +44,9 @@ use crate::{Error, Job, Run, Tenure, Worker};
 const YIELDS: u32 = 10_000;
 const REAL_WAIT: Duration = Duration::from_millis(1);
 const REAL_WAITS: u32 = 30_000;
+
+/// Looks for timers while the clock is advanced once.
+const LOOKS: u32 = 10_000;
 
 /// Turns that [`Lab::drain`] takes before it says that the jobs never end.
 const TURNS: usize = 10_000;
@@ -88,7 +92,9 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let clock = ManualClock::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
         let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime().with_app(lab(clock.now()));
-        let parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
+        let mut parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
+        let declared = std::mem::take(&mut parts.timers);
+        at_once(tenure.store().set_timers(declared, true));
         Self { tenure, clock, parts, reports: Arc::default() }
     }
 
@@ -110,9 +116,32 @@ impl<App: Send + Sync + 'static> Lab<App> {
         self.clock.now()
     }
 
-    /// Lets time pass. Nothing runs until the next turn.
+    /// Lets time pass. No job runs until the next turn. Timers fire when their slots come, as they do where workers
+    /// run: a slot that comes while the job of the one before has not had its turn meets what was agreed for that. A
+    /// timer that fires very often is late at last: after ten thousand looks it finds what is left as missed.
     pub fn advance(&self, span: Duration) {
-        self.clock.advance(span);
+        let end = self.clock.moment().after(span);
+        for _ in 0..LOOKS {
+            let Some(next) = self.fire() else { break };
+            let until = next.since(self.now()).min(end.since(self.clock.moment()));
+            if until.is_zero() {
+                break;
+            }
+            self.clock.advance(until);
+        }
+        self.clock.advance(end.since(self.clock.moment()));
+        self.fire();
+    }
+
+    /// Fires all timers that are ripe; answers when the next one will be.
+    fn fire(&self) -> Option<Timestamp> {
+        for _ in 0..TURNS {
+            let fired = at_once(self.tenure.store().fire(limits::FIRE_TIMERS));
+            if fired.timers < limits::FIRE_TIMERS {
+                return fired.next;
+            }
+        }
+        panic!("after {TURNS} steps there are still timers that are ripe");
     }
 
     /// Runs what is due now, each job once, as many as there are slots. A handler that waits with
@@ -121,6 +150,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     /// # Errors
     /// A fault of the store.
     pub async fn turn(&mut self) -> Result<Vec<Ran>, Error> {
+        self.fire();
         self.tend().await?;
         let mut ran = Vec::new();
         for reserved in self.reserve().await? {
@@ -261,6 +291,16 @@ impl<App: Send + Sync + 'static> Lab<App> {
             }
         }
         panic!("a handler waits for something that does not come; in a lab it can wait with Run::sleep");
+    }
+}
+
+/// What a store in memory answers: it has nothing to wait for, and no faults.
+fn at_once<T>(mut answer: Answer<'_, T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match answer.as_mut().poll(&mut context) {
+        Poll::Ready(Ok(answer)) => answer,
+        Poll::Ready(Err(fault)) => panic!("a store in memory has no faults: {fault}"),
+        Poll::Pending => panic!("a store in memory answers at once"),
     }
 }
 

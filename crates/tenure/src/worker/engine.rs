@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
 use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
+use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +46,9 @@ pub(crate) struct Engine<App> {
     pub(crate) host: HostId,
     pub(crate) holding: Arc<Holding>,
     pub(crate) reports: Arc<Reports>,
+    /// Calls that something may be due are passed on to the ticker: two who wait at one board are woken in an order
+    /// that no seed decides.
+    pub(crate) calls: Arc<Notify>,
     pub(crate) running: Running,
 }
 
@@ -76,6 +80,7 @@ struct Waiting {
 enum Woken {
     Ended(Result<(Id, Finish), JoinError>),
     GhostGone(usize),
+    Called,
     MaybeDue,
     Stop,
 }
@@ -83,17 +88,19 @@ enum Woken {
 impl<App: Send + Sync + 'static> Engine<App> {
     /// Works until told to stop or until the store is beyond use.
     pub(crate) async fn work(&mut self, stop: &CancellationToken) -> Result<(), Fault> {
+        let mut due = self.tenure.store().due();
         if self.settings.queues.is_empty() {
-            // Only what runs beside: there is nothing to look for.
-            stop.cancelled().await;
+            self.pass_calls_on(due, stop).await;
             return Ok(());
         }
         self.running.ahead.resize_with(self.settings.queues.len(), VecDeque::new);
         self.running.busy.resize(self.settings.queues.len(), 0);
-        let mut due = self.tenure.store().due();
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         let mut look = Look::new(self.settings.queues.len());
         loop {
+            if due.has_changed().unwrap_or(false) {
+                self.calls.notify_one();
+            }
             due.mark_unchanged();
             if stop.is_cancelled() {
                 return Ok(());
@@ -120,17 +127,36 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 () = stop.cancelled() => Woken::Stop,
                 Some(ended) = self.running.attempts.join_next_with_id() => Woken::Ended(ended),
                 Some(ghost) = self.running.ghosts.join_next() => Woken::GhostGone(ghost.unwrap_or(usize::MAX)),
-                _ = due.changed() => Woken::MaybeDue,
+                _ = due.changed() => Woken::Called,
                 () = self.tenure.pause_for(pause) => Woken::MaybeDue,
             };
             match woken {
                 Woken::Stop => return Ok(()),
+                Woken::Called => {
+                    self.calls.notify_one();
+                    look.hint();
+                }
                 Woken::MaybeDue => look.hint(),
                 Woken::GhostGone(queue) => self.ghost_gone(queue),
                 Woken::Ended(ended) => {
                     self.ended(ended);
                     self.gather().await;
                 }
+            }
+        }
+    }
+
+    /// Only what runs beside: there is nothing to look for.
+    async fn pass_calls_on(&self, mut due: watch::Receiver<u64>, stop: &CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                called = due.changed() => match called {
+                    Ok(()) => self.calls.notify_one(),
+                    // Nobody calls any more.
+                    Err(_) => return stop.cancelled().await,
+                },
             }
         }
     }

@@ -20,8 +20,9 @@ mod stop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{HostId, Invalid};
+use tenure_core::{HostId, Invalid, NewTimer};
 use tenure_store::{Chance, Fault};
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use attempt::{Finish, attempt, verdict_before_start};
@@ -41,9 +42,10 @@ pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
 
 use crate::singleton::SingletonOptions;
-use crate::{Error, Failed, Job, Run, Tenure};
+use crate::timer::{Ticker, declared};
+use crate::{Error, Failed, Job, Run, Tenure, TimerDraft};
 
-/// A worker: serves queues with handlers until told to stop.
+/// A worker: serves queues with handlers until told to stop, and fires the timers of its store, whoever has set them.
 ///
 /// See the [crate's example](crate). A mistake in the settings is told when it runs.
 #[must_use = "a worker does nothing until it runs"]
@@ -54,6 +56,7 @@ pub struct Worker<App> {
     settings: Settings,
     keeper_on_runtime: bool,
     beside: Vec<(String, Box<dyn Beside<App>>)>,
+    pub(crate) timers: Vec<TimerDraft>,
     options: SingletonOptions,
     setting: Setting,
     wrong: Option<Invalid>,
@@ -73,6 +76,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             settings: Settings::default(),
             keeper_on_runtime: false,
             beside: Vec::new(),
+            timers: Vec::new(),
             options: SingletonOptions::default(),
             setting: Arc::new(|name: &str| std::env::var(name).ok()),
             wrong: None,
@@ -211,8 +215,9 @@ impl<App: Send + Sync + 'static> Worker<App> {
             return Err(wrong.into());
         }
         let known = self.handlers.kinds();
-        let lease = self.settings.check(&known, self.beside.len())?;
+        let lease = self.settings.check(&known, self.beside.len() + self.timers.len())?;
         self.options.check()?;
+        let declared = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let stop = CancellationToken::new();
         let (holding, host) = (Arc::new(Holding::default()), self.tenure.draw_host());
         let ground = self.ground(stop.clone(), (host, lease, Arc::clone(&holding)));
@@ -225,6 +230,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
             serves.extend(more);
             beside.push(each.prepare(&ground)?);
         }
+        let calls = Arc::new(Notify::new());
+        let ticker =
+            Ticker { tenure: self.tenure.clone(), declared, calls: Arc::clone(&calls), stop: stop.clone() };
+        beside.push(Box::pin(ticker.tick()));
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
         let reports = Arc::new(Reports::default());
@@ -266,6 +275,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             host,
             holding,
             reports,
+            calls,
             running: Running::default(),
         };
         let hard_stop = async {
@@ -327,9 +337,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let known = self.handlers.kinds();
         self.options.check()?;
         let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
+        let timers = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
         self.handlers.prepare(&ground)?;
-        Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host })
+        Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host, timers })
     }
 
     fn note(mut self, added: Result<(), Invalid>) -> Self {
@@ -344,6 +355,7 @@ pub(crate) struct Parts<App> {
     pub(crate) handlers: Arc<Handlers<App>>,
     pub(crate) settings: Settings,
     pub(crate) host: HostId,
+    pub(crate) timers: Vec<NewTimer>,
 }
 
 /// The running keeper. Dropping it tells the keeper to end.

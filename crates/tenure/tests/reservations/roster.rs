@@ -263,7 +263,8 @@ async fn an_instance_without_a_role_waits_cheaply_and_takes_one_when_it_is_free(
     let before = two.way.tally().calls;
     fleet.pass(SECOND * 300).await;
     let calls = two.way.tally().calls - before;
-    assert!(calls < 100, "{calls} calls in five minutes of standby");
+    // A third of them look whether a timer is ripe.
+    assert!(calls < 130, "{calls} calls in five minutes of standby");
     one.stop().await;
     let waited = fleet.until("the other has it", async || diary.instances() == [1, 2]).await;
     assert!(waited <= SECOND * 2, "{waited:?}");

@@ -1,0 +1,223 @@
+//! Setting timers, looking at them, and asking something of them.
+
+use tenure_core::schedule::Slot;
+use tenure_core::{Name, NewTimer, SlotRecord, Timer, Timestamp};
+use tenure_store::{
+    Fault, Order, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, TimersAsk,
+};
+
+use super::backfill::Backfill;
+use super::calendar::{Calendar, CalendarAsk, look_up};
+use super::coming::coming;
+use super::draft::TimerDraft;
+use super::explain::{TimerWhy, explain_with};
+use super::heartbeat::Heartbeat;
+use super::trigger::Trigger;
+use crate::{Error, Job, Tenure};
+
+/// Times that a request whose outcome is unknown is repeated before its caller is told. Repeating is harmless.
+const REPEATS: u32 = 3;
+
+/// The timers of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct Timers<'a> {
+    tenure: &'a Tenure,
+}
+
+impl<'a> Timers<'a> {
+    pub(crate) fn new(tenure: &'a Tenure) -> Self {
+        Self { tenure }
+    }
+
+    /// Sets a timer: a new one, or in place of the one of that name. Its slots that have passed are decided first, so
+    /// that none is lost and none doubled.
+    ///
+    /// # Errors
+    /// A declaration that breaks a limit, by its field, or a fault.
+    pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
+        let timer = timer.finish(self.tenure)?;
+        Ok(self.insist_on_setting(timer).await?)
+    }
+
+    async fn insist_on_setting(&self, timer: NewTimer) -> Result<TimerSet, Fault> {
+        let mut repeats = REPEATS;
+        loop {
+            match self.tenure.store().set_timers(vec![timer.clone()], false).await {
+                Ok(set) => {
+                    return set
+                        .first()
+                        .copied()
+                        .ok_or_else(|| Fault::Broken("a timer without an answer".into()));
+                }
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// One timer, with its next slot, the last one that was decided, and when it last enqueued a job.
+    ///
+    /// # Errors
+    /// A bad name, [`Error::NoTimer`], or a fault.
+    pub async fn get(&self, name: &str) -> Result<Timer, Error> {
+        let name = name_of(name)?;
+        self.tenure.store().timer(&name).await?.ok_or(Error::NoTimer(name))
+    }
+
+    /// A page of timers, by name.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn list(&self, ask: TimersAsk) -> Result<TimerPage, Error> {
+        Ok(self.tenure.store().timers(ask).await?)
+    }
+
+    /// It does not fire until further notice. What waits or runs already goes on.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn pause(&self, name: &str, reason: &str) -> Result<TimerOutcome, Error> {
+        self.change(name, TimerAct::Pause { reason: reason.to_owned() }).await
+    }
+
+    /// It goes on with its next slot; those of the meantime are skipped and on record as such.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn resume(&self, name: &str) -> Result<TimerOutcome, Error> {
+        self.change(name, TimerAct::Resume).await
+    }
+
+    /// It ends. Its jobs and the records of its slots stay. A program that declares it sets it again when it starts.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn remove(&self, name: &str) -> Result<TimerOutcome, Error> {
+        self.change(name, TimerAct::Remove).await
+    }
+
+    /// Enqueues a job of it now, beside its schedule, and even while it is paused. Say more about it, then await it.
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Report { month: u32 }
+    /// # impl tenure::Job for Report { const KIND: &'static str = "report"; type Output = (); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+    /// # let tenure = tenure::Tenure::open("memory:").await?;
+    /// use tenure::{TimerDraft, TimerOutcome};
+    ///
+    /// tenure.timers().set(TimerDraft::new("nightly", "daily 02:00", &Report { month: 5 })).await?;
+    /// match tenure.timers().trigger("nightly").args(&Report { month: 4 }).await? {
+    ///     TimerOutcome::Triggered(job) => println!("job {job} is enqueued"),
+    ///     TimerOutcome::Busy(job) => println!("not now: job {job} has not ended"),
+    ///     other => println!("{other:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn trigger(&self, name: &str) -> Trigger<'a> {
+        Trigger::new(*self, name)
+    }
+
+    /// Prepares jobs for the slots from one instant until another, both included, as far as they have passed. Nothing
+    /// is enqueued yet: see what would be ([`Backfill::slots`]), then go on step by step.
+    ///
+    /// # Errors
+    /// A bad name, [`Error::NoTimer`], a timer whose slots depend on its runs, or a fault.
+    pub async fn backfill(&self, name: &str, from: Timestamp, to: Timestamp) -> Result<Backfill<'a>, Error> {
+        Backfill::of(*self, self.get(name).await?, (from, to))
+    }
+
+    /// Why it does not fire now, the weightiest reason first.
+    ///
+    /// # Errors
+    /// A bad name, [`Error::NoTimer`], or a fault.
+    pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
+        let timer = self.get(name).await?;
+        let last = self.last_record(timer.name()).await?;
+        let hosts = self.tenure.hosts().await?;
+        Ok(explain_with(&timer, last.as_ref(), &hosts, self.tenure.now()))
+    }
+
+    /// What became of the last slots of its schedule.
+    async fn last_record(&self, name: &Name) -> Result<Option<SlotRecord>, Error> {
+        // Those that somebody asked for stand between, but seldom.
+        let ask = SlotsAsk { timer: Some(name.clone()), at_most: 20, ..SlotsAsk::default() };
+        let page = self.tenure.store().slots(ask).await?;
+        Ok(page.slots.into_iter().find(|record| record.origin == tenure_core::Origin::Schedule))
+    }
+
+    /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.
+    ///
+    /// # Errors
+    /// A bad name, [`Error::NoTimer`], or a fault.
+    pub async fn next(&self, name: &str, most: usize) -> Result<Vec<Slot>, Error> {
+        let timer = self.get(name).await?;
+        if timer.paused.is_none() {
+            return Ok(coming(&timer, (Timestamp::EPOCH, Timestamp::LAST), most));
+        }
+        let now = self.tenure.now();
+        let next = timer.next.map(|next| next.max(now));
+        Ok(coming(&Timer { next, ..timer }, (now, Timestamp::LAST), most))
+    }
+
+    /// A page of records of slots: which ran, which did not and why. Of one timer or all of them.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn slots(&self, ask: SlotsAsk) -> Result<SlotPage, Error> {
+        Ok(self.tenure.store().slots(ask).await?)
+    }
+
+    /// The last records of one timer, the latest first.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn last_slots(&self, name: &str, most: usize) -> Result<Vec<SlotRecord>, Error> {
+        let ask = SlotsAsk {
+            timer: Some(name_of(name)?),
+            order: Order::NewestFirst,
+            at_most: most,
+            ..SlotsAsk::default()
+        };
+        Ok(self.slots(ask).await?.slots)
+    }
+
+    /// For all timers: what became of their slots between two instants, and which will come.
+    ///
+    /// # Errors
+    /// A range that is empty, or a fault.
+    pub async fn calendar(&self, ask: CalendarAsk) -> Result<Calendar, Error> {
+        look_up(self.tenure, ask).await
+    }
+
+    /// When the workers of this program last fired timers, and what kept them from it.
+    #[must_use]
+    pub fn heartbeat(&self) -> Heartbeat {
+        self.tenure.heart().heartbeat()
+    }
+
+    pub(super) fn tenure(&self) -> &'a Tenure {
+        self.tenure
+    }
+
+    pub(super) async fn change(&self, name: &str, act: TimerAct) -> Result<TimerOutcome, Error> {
+        let name = name_of(name)?;
+        let mut repeats = REPEATS;
+        loop {
+            match self.tenure.store().change_timer(&name, act.clone()).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+}
+
+fn name_of(name: &str) -> Result<Name, Error> {
+    Ok(Name::new("timer", name)?)
+}
+
+pub(super) fn args_of<J: Job>(job: &J) -> Result<tenure_core::Args, Error> {
+    let args = serde_json::to_vec(job).map_err(|source| Error::Json { what: "args", source })?;
+    Ok(tenure_core::Args::new(args)?)
+}

@@ -1,0 +1,166 @@
+//! A timer on its way to the store.
+
+use std::time::Duration;
+
+use tenure_core::{CatchUp, Invalid, Name, NewTimer, OnEdit, Overlap, Policies};
+
+use super::when::When;
+use crate::{Draft, Error, Job, Tenure};
+
+/// A timer on its way to the store: its name, when its slots are, what is enqueued for each, and all that was said
+/// about it.
+///
+/// A mistake in it is told when it is set, or when the worker starts that declares it, and names the field.
+///
+/// ```
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)] struct Report { month: u32 }
+/// # impl tenure::Job for Report { const KIND: &'static str = "report"; type Output = (); }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+/// # let tenure = tenure::Tenure::open("memory:").await?;
+/// use std::time::Duration;
+/// use tenure::when::cron;
+/// use tenure::{CatchUp, Overlap, TimerDraft};
+///
+/// let nightly = TimerDraft::new("nightly", cron("0 0 2 * * *").zone("Europe/Copenhagen"), &Report { month: 5 })
+///     .catch_up(CatchUp::All { most: 3 })
+///     .overlap(Overlap::QueueOne)
+///     .max_lateness(Duration::from_secs(3600))
+///     .job(|job| job.attempts(3).tag("accounting"));
+/// tenure.timers().set(nightly).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "a timer does nothing until it is set or declared"]
+pub struct TimerDraft {
+    name: String,
+    when: When,
+    job: Draft,
+    policies: Policies,
+    revision: Option<u64>,
+    pub(super) runs_elsewhere: bool,
+}
+
+impl TimerDraft {
+    /// A timer for jobs of a typed kind.
+    pub fn new<J: Job>(name: &str, when: impl Into<When>, job: &J) -> Self {
+        Self::of(name, when, Draft::of(job))
+    }
+
+    /// A timer for jobs of a kind known by name only.
+    pub fn raw(name: &str, when: impl Into<When>, kind: &str, args: &serde_json::Value) -> Self {
+        Self::of(name, when, Draft::raw(kind, args))
+    }
+
+    /// A timer for jobs as this draft says.
+    pub fn of(name: &str, when: impl Into<When>, job: Draft) -> Self {
+        let (name, when, policies) = (name.to_owned(), when.into(), Policies::default());
+        Self { name, when, job, policies, revision: None, runs_elsewhere: false }
+    }
+
+    fn agreed(mut self, change: impl FnOnce(&mut Policies)) -> Self {
+        change(&mut self.policies);
+        self
+    }
+
+    /// What becomes of slots for which nobody was there in time: [`CatchUp::One`] job for all of them, if it is not
+    /// said.
+    pub fn catch_up(self, catch_up: CatchUp) -> Self {
+        self.agreed(|policies| policies.catch_up = catch_up)
+    }
+
+    /// A slot that is later than this is skipped, whatever else is agreed.
+    pub fn max_lateness(self, most: Duration) -> Self {
+        self.agreed(|policies| policies.max_lateness = Some(most))
+    }
+
+    /// What becomes of a slot while jobs of earlier slots have not ended: it is skipped, if it is not said.
+    pub fn overlap(self, overlap: Overlap) -> Self {
+        self.agreed(|policies| policies.overlap = overlap)
+    }
+
+    /// What becomes of slots that have passed without a decision when the schedule is changed: they are decided as
+    /// was agreed before, if it is not said.
+    pub fn on_edit(self, on_edit: OnEdit) -> Self {
+        self.agreed(|policies| policies.on_edit = on_edit)
+    }
+
+    /// A program that starts and declares it brings one more job, unless one was brought within the last minute.
+    pub fn run_on_start(self) -> Self {
+        self.agreed(|policies| policies.run_on_start = true)
+    }
+
+    /// Each slot is put off by up to so long; see [`When::jitter`].
+    pub fn jitter(mut self, longest: Duration) -> Self {
+        self.when = self.when.jitter(longest);
+        self
+    }
+
+    /// In which queue its jobs wait.
+    pub fn queue(self, name: &str) -> Self {
+        self.job(|job| job.queue(name))
+    }
+
+    /// The place of its jobs among the due jobs of their queue: from −100 (first) to 100 (last).
+    pub fn priority(self, number: i64) -> Self {
+        self.job(|job| job.priority(number))
+    }
+
+    /// Anything else about its jobs, in the words of a [`Draft`]: attempts, timeout, retention, tags.
+    pub fn job(mut self, say: impl FnOnce(Draft) -> Draft) -> Self {
+        self.job = say(self.job);
+        self
+    }
+
+    /// The version of what is declared, in place of the program's ([`crate::OpenOptions::revision`]): a lower one does
+    /// not change what a higher one declared.
+    pub fn revision(mut self, revision: u64) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Its jobs run in another program: the worker that declares it needs no handler for them.
+    pub fn runs_elsewhere(mut self) -> Self {
+        self.runs_elsewhere = true;
+        self
+    }
+
+    /// The checked timer.
+    pub(crate) fn finish(self, tenure: &Tenure) -> Result<NewTimer, Error> {
+        let name = Name::new("timer", &self.name)?;
+        let told = |error: Error| of_timer(&name, error);
+        let timer = NewTimer {
+            name: name.clone(),
+            schedule: self.when.schedule().map_err(|bad| told(Invalid::from(bad).into()))?,
+            job: self.job.finish_for_timer(tenure.app()).map_err(|error| told(of_job(error)))?,
+            policies: self.policies,
+            revision: self.revision.unwrap_or_else(|| tenure.revision()),
+        };
+        check_revision(timer.revision).map_err(|wrong| told(wrong.into()))?;
+        timer.check().map_err(|wrong| told(wrong.into()))?;
+        Ok(timer)
+    }
+}
+
+/// Stores keep it as a number with a sign.
+const GREATEST_REVISION: u64 = i64::MAX.unsigned_abs();
+
+pub(crate) fn check_revision(revision: u64) -> Result<(), Invalid> {
+    if revision <= GREATEST_REVISION {
+        return Ok(());
+    }
+    Err(Invalid::new("revision", revision, format_args!("0 to {GREATEST_REVISION}")))
+}
+
+fn of_timer(name: &Name, error: Error) -> Error {
+    prefixed(&format!("timer {name}: "), error)
+}
+
+fn of_job(error: Error) -> Error {
+    prefixed("job.", error)
+}
+
+fn prefixed(prefix: &str, error: Error) -> Error {
+    let Error::Invalid(Invalid { field, found, allowed }) = error else { return error };
+    Invalid::new(format!("{prefix}{field}"), found, allowed).into()
+}

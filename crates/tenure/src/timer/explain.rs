@@ -1,0 +1,60 @@
+//! Why a timer does not fire, and why its jobs do not run.
+
+use std::fmt;
+
+use tenure_core::{Kind, QueueName, SlotRecord, Timer, TimerReason, Timestamp, explain_timer};
+use tenure_store::Host;
+
+/// One reason why a timer does not fire, or why nothing comes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimerWhy {
+    /// No worker runs, on no host: nobody fires timers.
+    NoWorker,
+    /// What the timer itself tells.
+    Timer(TimerReason),
+    /// It fires, and no worker takes its jobs.
+    Unserved {
+        /// The queue in which they wait.
+        queue: QueueName,
+        /// Of which kind they are.
+        kind: Kind,
+    },
+}
+
+/// All that is to be said of a timer, the weightiest first.
+pub(super) fn explain_with(
+    timer: &Timer,
+    last: Option<&SlotRecord>,
+    hosts: &[Host],
+    now: Timestamp,
+) -> Vec<TimerWhy> {
+    let mut reasons = Vec::new();
+    if hosts.is_empty() {
+        reasons.push(TimerWhy::NoWorker);
+    }
+    reasons.extend(explain_timer(timer, last, now).into_iter().map(TimerWhy::Timer));
+    let job = &timer.agreed.job;
+    if !hosts.is_empty() && !hosts.iter().any(|host| takes(host, &job.queue, &job.kind)) {
+        reasons.push(TimerWhy::Unserved { queue: job.queue.clone(), kind: job.kind.clone() });
+    }
+    reasons
+}
+
+fn takes(host: &Host, queue: &QueueName, kind: &Kind) -> bool {
+    host.serves.iter().any(|serves| {
+        serves.queue == *queue && serves.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind))
+    })
+}
+
+impl fmt::Display for TimerWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoWorker => f.write_str("no worker runs, so that nobody fires timers"),
+            Self::Timer(reason) => reason.fmt(f),
+            Self::Unserved { queue, kind } => {
+                write!(f, "no live worker takes its jobs: kind {kind} in queue {queue}")
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Asking for a job of a timer beside its schedule.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+
+use tenure_core::{Args, JobId};
+use tenure_store::{TimerAct, TimerOutcome};
+
+use super::client::{Timers, args_of};
+use crate::{Error, Job};
+
+/// A job of a timer about to be enqueued beside its schedule: say more about it, then await it.
+#[derive(Debug)]
+#[must_use = "nothing is enqueued until this is awaited"]
+pub struct Trigger<'a> {
+    timers: Timers<'a>,
+    name: String,
+    id: Option<JobId>,
+    args: Result<Option<Args>, Error>,
+}
+
+impl<'a> Trigger<'a> {
+    pub(super) fn new(timers: Timers<'a>, name: &str) -> Self {
+        Self { timers, name: name.to_owned(), id: None, args: Ok(None) }
+    }
+
+    /// With other args than the timer's.
+    pub fn args<J: Job>(mut self, job: &J) -> Self {
+        self.args = args_of(job).map(Some);
+        self
+    }
+
+    /// With other args than the timer's, whatever its kind.
+    pub fn raw_args(mut self, args: &serde_json::Value) -> Self {
+        self.args = Args::new(args.to_string().into_bytes()).map(Some).map_err(Error::from);
+        self
+    }
+
+    /// Under this id: asking again under it enqueues nothing more.
+    pub fn id(mut self, id: JobId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    async fn ask(self) -> Result<TimerOutcome, Error> {
+        // It is drawn once: what is repeated because its outcome was unknown is the same request.
+        let id = self.id.unwrap_or_else(|| self.timers.tenure().new_id());
+        self.timers.change(&self.name, TimerAct::Trigger { id, args: self.args? }).await
+    }
+}
+
+impl<'a> IntoFuture for Trigger<'a> {
+    type Output = Result<TimerOutcome, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.ask())
+    }
+}

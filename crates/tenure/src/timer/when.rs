@@ -1,0 +1,129 @@
+//! When the slots of a timer are, as a program says it.
+//!
+//! ```
+//! use tenure::when::{cron, daily, every};
+//! use std::time::Duration;
+//!
+//! let nightly = cron("0 0 2 * * *").zone("Europe/Copenhagen");
+//! let working_days = daily(["09:30", "17:00"]).zone("Europe/Berlin").except(["sat", "sun"]);
+//! let steadily = every(Duration::from_secs(30)).until("2027-01-01T00:00:00Z".parse()?);
+//! # Ok::<(), tenure::Invalid>(())
+//! ```
+
+use std::time::Duration;
+
+use tenure_core::Timestamp;
+use tenure_core::schedule::{
+    At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Jitter, Rule, Schedule, Times, Zone,
+};
+
+/// A schedule on its way to a timer. A mistake in it is told when the timer is set, with its field and its
+/// place in the text.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct When {
+    schedule: Result<Schedule, BadSchedule>,
+}
+
+/// At the times of a cron expression of 5 or 6 fields; with 6, the first is the second. A day has to match both the
+/// day and the weekday.
+pub fn cron(expression: &str) -> When {
+    rule(Cron::parse(Dialect::Ncrontab, expression).map(Rule::Cron))
+}
+
+/// At the times of a cron expression as Unix has it: a day has to match the day or the weekday, and `@daily`, `L`, `W`
+/// and `#` are known.
+pub fn unix_cron(expression: &str) -> When {
+    rule(Cron::parse(Dialect::Unix, expression).map(Rule::Cron))
+}
+
+/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10.
+pub fn every(span: Duration) -> When {
+    rule(Every::new(span).map(Rule::Every))
+}
+
+/// So long after the end of each run.
+pub fn delay(span: Duration) -> When {
+    rule(Delay::new(span).map(Rule::Delay))
+}
+
+/// Once at each of these instants.
+pub fn at(instants: impl IntoIterator<Item = Timestamp>) -> When {
+    rule(At::new(instants).map(Rule::At))
+}
+
+/// At these times of each day, such as `09:30`.
+pub fn daily<T: AsRef<str>>(times: impl IntoIterator<Item = T>) -> When {
+    let times: Vec<T> = times.into_iter().collect();
+    rule(Times::daily(&times).map(Rule::Times))
+}
+
+/// As a line of text says, which may name the zone: `weekly mon-fri 09:30 in Europe/Berlin`. See [`Schedule::parse`].
+pub fn text(line: &str) -> When {
+    When { schedule: Schedule::parse(line) }
+}
+
+fn rule(rule: Result<Rule, BadSchedule>) -> When {
+    When { schedule: rule.map(Schedule::new) }
+}
+
+impl When {
+    fn with(self, change: impl FnOnce(Schedule) -> Result<Schedule, BadSchedule>) -> Self {
+        Self { schedule: self.schedule.and_then(change) }
+    }
+
+    fn within(self, change: impl FnOnce(&mut Bounds)) -> Self {
+        self.with(|schedule| {
+            let mut bounds = schedule.bounds();
+            change(&mut bounds);
+            schedule.within(bounds)
+        })
+    }
+
+    /// By the clocks of this zone, such as `Europe/Copenhagen`. UTC, if it is not said.
+    pub fn zone(self, name: &str) -> Self {
+        self.with(|schedule| schedule.in_zone(Zone::named(name)?))
+    }
+
+    /// Not before this instant.
+    pub fn from(self, instant: Timestamp) -> Self {
+        self.within(|bounds| bounds.starts_at = Some(instant))
+    }
+
+    /// Not after this instant.
+    pub fn until(self, instant: Timestamp) -> Self {
+        self.within(|bounds| bounds.ends_at = Some(instant))
+    }
+
+    /// So often in all.
+    pub fn times(self, most: u64) -> Self {
+        self.within(|bounds| bounds.most_runs = Some(most))
+    }
+
+    /// Not on these days: weekdays, days of each year or dates, as [`Calendar::of`] reads them.
+    pub fn except<T: AsRef<str>>(self, days: impl IntoIterator<Item = T>) -> Self {
+        self.with(|schedule| schedule.except(Calendar::of(days)?))
+    }
+
+    /// Put off by up to so long, so that not all timers are due at the full hour. How long depends on the name of the
+    /// timer and the slot alone.
+    pub fn jitter(self, longest: Duration) -> Self {
+        self.with(|schedule| Ok(schedule.with_jitter(Jitter::within(longest)?)))
+    }
+
+    pub(crate) fn schedule(self) -> Result<Schedule, BadSchedule> {
+        self.schedule
+    }
+}
+
+impl From<Schedule> for When {
+    fn from(schedule: Schedule) -> Self {
+        Self { schedule: Ok(schedule) }
+    }
+}
+
+impl From<&str> for When {
+    fn from(line: &str) -> Self {
+        text(line)
+    }
+}

@@ -1,0 +1,142 @@
+//! The calendar.
+
+use tenure::schedule::ClockChange;
+use tenure::when::{cron, every};
+use tenure::{CalendarAsk, Group, Overlap, Slots, TimerDraft, Timestamp};
+
+use crate::seen::{DAY, HOUR, MINUTE, Report, SECOND, begin, second, seconds_of, stores};
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn timer(name: &str, when: impl Into<tenure::when::When>) -> TimerDraft {
+    TimerDraft::new(name, when, &Report::default()).overlap(Overlap::QueueAll)
+}
+
+#[tokio::test]
+async fn the_calendar_shows_what_was_and_what_will_be() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("a-six-hourly", every(HOUR * 6))).await.unwrap();
+        timers.set(timer("b-daily", "daily 18:00")).await.unwrap();
+        timers.set(timer("c-paused", every(HOUR))).await.unwrap();
+        timers.pause("c-paused", "").await.unwrap();
+        rig.clock.advance(HOUR * 13);
+        rig.store.fire(10).await.unwrap();
+        let day = timers.calendar(CalendarAsk::between(begin(), begin().after(DAY))).await.unwrap();
+        assert_eq!(day.now, rig.clock_now());
+        let coming: Vec<(&str, Vec<u64>)> = day
+            .coming
+            .iter()
+            .map(|coming| {
+                let Slots::Each(slots) = &coming.slots else { panic!("{coming:?}") };
+                (coming.timer.as_str(), slots.iter().map(|slot| seconds_of(slot.at) / 3_600).collect())
+            })
+            .collect();
+        assert_eq!(coming, [("a-six-hourly", vec![18]), ("b-daily", vec![18]), ("c-paused", vec![])]);
+        assert_eq!(day.coming[1].schedule, "daily 18:00");
+        assert!(day.coming[2].paused.is_some());
+        let past: Vec<(u64, u64)> = day
+            .past
+            .iter()
+            .map(|past| (seconds_of(past.record.first), seconds_of(past.record.last)))
+            .collect();
+        assert_eq!(past, [(21_600, 21_600), (43_200, 43_200)]);
+        let empty = timers.calendar(CalendarAsk::between(begin(), begin())).await.unwrap_err();
+        assert!(empty.to_string().starts_with("to: "), "{empty}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_clocks_is_marked_before_and_after() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        rig.clock.advance(at("2026-03-28T12:00:00Z").since(begin()));
+        timers.set(timer("nightly", cron("0 30 2 * * *").zone("Europe/Berlin"))).await.unwrap();
+        let ask = || CalendarAsk::between(at("2026-03-28T00:00:00Z"), at("2026-03-31T00:00:00Z"));
+        let before = timers.calendar(ask()).await.unwrap();
+        let Slots::Each(slots) = &before.coming[0].slots else { panic!() };
+        assert_eq!(
+            slots.iter().map(|slot| (slot.at, slot.change)).collect::<Vec<_>>(),
+            [(at("2026-03-29T01:30:00Z"), Some(ClockChange::Shifted)), (at("2026-03-30T00:30:00Z"), None)]
+        );
+        assert_eq!(timers.next("nightly", 1).await.unwrap()[0].change, Some(ClockChange::Shifted));
+        rig.clock.advance(DAY);
+        rig.store.fire(10).await.unwrap();
+        let after = timers.calendar(ask()).await.unwrap();
+        assert_eq!(after.past[0].change, Some(ClockChange::Shifted));
+        assert_eq!(after.coming.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn dense_schedules_are_told_in_groups_and_cost_a_bounded_walk() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("each-minute", cron("0 * * * * *"))).await.unwrap();
+        timers.set(timer("each-second", cron("* * * * * *"))).await.unwrap();
+        timers.set(timer("some", every(MINUTE).times(150))).await.unwrap();
+        let day = timers.calendar(CalendarAsk::between(begin(), begin().after(DAY))).await.unwrap();
+        let groups = |index: usize| -> Vec<Group> {
+            let Slots::Groups(groups) = &day.coming[index].slots else { panic!("{:?}", day.coming[index]) };
+            groups.clone()
+        };
+        let minutes = groups(0);
+        assert_eq!((minutes.len(), minutes[0].count, minutes[1].count), (24, Some(59), Some(60)));
+        assert_eq!((minutes[1].from, minutes[1].to), (second(3_600), second(7_200)));
+        let counted: u64 = minutes.iter().filter_map(|group| group.count).sum();
+        assert_eq!(counted, 1_439);
+        assert!(groups(1).iter().all(|group| group.count.is_none()), "too many to be counted");
+        let some: Vec<Option<u64>> = groups(2).iter().map(|group| group.count).collect();
+        assert_eq!(some, [Some(59), Some(60), Some(31)], "and then it has brought enough");
+
+        let years = timers.calendar(CalendarAsk::between(begin(), at("2126-01-01T00:00:00Z"))).await.unwrap();
+        for coming in &years.coming[..2] {
+            let Slots::Groups(groups) = &coming.slots else { panic!("{coming:?}") };
+            assert!((2..=64).contains(&groups.len()), "{}", groups.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_calendar_is_read_page_by_page() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        for number in 0..5 {
+            timers.set(timer(&format!("timer-{number}"), every(SECOND * 10))).await.unwrap();
+        }
+        for _ in 0..6 {
+            rig.clock.advance(SECOND * 10);
+            rig.store.fire(10).await.unwrap();
+        }
+        let (mut names, mut slots, mut pages) = (Vec::new(), 0, 0);
+        let first = CalendarAsk { at_most: (2, 7), ..CalendarAsk::between(begin(), second(120)) };
+        let mut ask = Some(first.clone());
+        while let Some(page) = ask.take() {
+            let page = timers.calendar(page).await.unwrap();
+            pages += 1;
+            names.extend(page.coming.iter().map(|coming| coming.timer.to_string()));
+            if page.next_timer.is_some() {
+                ask = Some(CalendarAsk { behind_timer: page.next_timer, ..first.clone() });
+            }
+        }
+        assert_eq!((names.len(), pages), (5, 3));
+        let mut ask = Some(first.clone());
+        while let Some(page) = ask.take() {
+            let page = timers.calendar(page).await.unwrap();
+            assert!(page.past.len() <= 7);
+            slots += page.past.len();
+            if page.next_record.is_some() {
+                ask = Some(CalendarAsk { behind_record: page.next_record, ..first.clone() });
+            }
+        }
+        assert_eq!(slots, 30);
+    }
+}
+
+impl crate::common::Rig {
+    fn clock_now(&self) -> Timestamp {
+        tenure::Clock::now(&self.clock)
+    }
+}

@@ -1,0 +1,14 @@
+//! Timers: declared, fired, and asked about.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "these are tests")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod asked;
+mod calendar;
+mod declared;
+mod fired;
+mod late;
+mod once;
+mod seen;
