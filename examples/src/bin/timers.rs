@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tenure::when::{cron, every};
 use tenure::{
     CalendarAsk, CatchUp, Clock, Error, Failed, Fate, Job, JobId, Keep, OpenOptions, Overlap, Retention, Run,
-    Slots, SystemClock, Tenure, TimerDraft, TimerOutcome, Worker,
+    SlotRecord, Slots, SystemClock, Tenure, TimerDraft, TimerOutcome, Worker,
 };
 use tokio::sync::oneshot;
 
@@ -141,11 +141,12 @@ async fn once_ever(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until a slot of the timer has its job.
+/// Waits until a slot of the timer has its job, and that has ended.
 async fn until_it_ran(tenure: &Tenure, name: &str) -> Result<(), Error> {
     for _ in 0..1_000 {
-        if !tenure.timers().last_slots(name, 1).await?.is_empty() {
-            return Ok(());
+        let last = tenure.timers().last_slots(name, 1).await?;
+        if let Some(job) = last.first().and_then(SlotRecord::job) {
+            return tenure.wait(job).await.map(drop);
         }
         SystemClock.sleep(Duration::from_millis(10)).await;
     }

@@ -30,7 +30,8 @@ impl<'a> Timers<'a> {
     }
 
     /// Sets a timer: a new one, or in place of the one of that name. Its slots that have passed are decided first, so
-    /// that none is lost and none doubled.
+    /// that none is lost and none doubled. One that a later version of the program has declared stays as it is, and the
+    /// answer says so.
     ///
     /// # Errors
     /// A declaration that breaks a limit, by its field, or a fault.

@@ -109,3 +109,64 @@ fn groups(timer: &Timer, (first, to): (Timestamp, Timestamp), left: &mut usize) 
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Chance, Job, MemoryStore, SystemClock, Tenure, TimerDraft, when};
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Ping {}
+
+    impl Job for Ping {
+        const KIND: &'static str = "ping";
+        type Output = ();
+    }
+
+    fn timer(when: when::When) -> Timer {
+        let store = MemoryStore::new(std::sync::Arc::new(SystemClock));
+        let tenure = Tenure::on(std::sync::Arc::new(store), Chance::seeded(1));
+        let new = TimerDraft::new("ping", when, &Ping {}).finish(&tenure).unwrap();
+        Timer::accepted(new, Timestamp::EPOCH)
+    }
+
+    const ALL: (Timestamp, Timestamp) = (Timestamp::EPOCH, Timestamp::LAST);
+
+    #[test]
+    fn of_a_timer_that_follows_its_runs_one_slot_is_known_and_none_while_it_runs() {
+        let mut timer = timer(when::delay(Duration::from_secs(60)));
+        let next = Timestamp::EPOCH.after(Duration::from_secs(60));
+        assert_eq!(coming(&timer, ALL, 10), [Slot { at: next, change: None }]);
+        timer.open.push(tenure_core::JobId::new(next, 1));
+        assert_eq!(coming(&timer, ALL, 10), []);
+    }
+
+    #[test]
+    fn what_comes_before_a_range_uses_up_what_a_timer_may_enqueue() {
+        let timer = timer(when::every(Duration::from_secs(60)).times(5));
+        let range = (Timestamp::EPOCH.after(Duration::from_secs(181)), Timestamp::LAST);
+        assert_eq!(coming(&timer, range, 10).len(), 2);
+        assert_eq!(coming(&timer, ALL, 10).len(), 5);
+    }
+
+    #[test]
+    fn groups_lie_side_by_side_and_cover_each_slot_once() {
+        let timer = timer(when::cron("0 */7 * * * *"));
+        let (from, to) = (
+            Timestamp::EPOCH.after(Duration::from_secs(100)),
+            Timestamp::EPOCH.after(Duration::from_secs(90_000)),
+        );
+        let mut left = 10_000;
+        let Slots::Groups(groups) = coming_between(&timer, (from, to), &mut left).slots else { panic!() };
+        assert!(groups.windows(2).all(|pair| pair[0].to <= pair[1].from), "{groups:?}");
+        let counted: u64 = groups.iter().filter_map(|group| group.count).sum();
+        let each = timer.agreed.schedule.between(from, to.before(TICK), 10_000).len();
+        assert_eq!(counted, each as u64);
+        assert!(left < 10_000);
+        let mut none_left = 0;
+        let Slots::Groups(groups) = coming_between(&timer, (from, to), &mut none_left).slots else {
+            panic!()
+        };
+        assert!(groups.iter().all(|group| group.count.is_none()));
+    }
+}

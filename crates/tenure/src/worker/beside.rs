@@ -105,3 +105,18 @@ impl Besides {
         first
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T063: what fires timers, listens or writes does not go silent: if it panics, the worker ends with an error.
+    #[tokio::test]
+    async fn what_panics_beside_the_queues_is_told() {
+        let lives: Body<Result<(), Error>> = Box::pin(std::future::pending());
+        let dies: Body<Result<(), Error>> = Box::pin(async { panic!("the ticker has a bug") });
+        let mut besides = Besides::start(vec![lives, dies]);
+        let Error::Fault(Fault::Broken(told)) = besides.trouble().await else { panic!("another error") };
+        assert!(told.contains("beside the queues"), "{told}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure::when::{at, cron, every};
-use tenure::{CatchUp, Clock, Faults, Keep, Overlap, Retention, StateName, TimerDraft, Worker};
+use tenure::{CatchUp, Chance, Clock, Faults, Keep, Overlap, Retention, StateName, TimerDraft, Worker};
 
 use crate::common::fleet::{Fleet, Instance, fleet};
 use crate::common::{LEASE, Plain, settle_down};
@@ -160,7 +160,7 @@ async fn a_clock_that_is_set_and_a_host_that_sleeps_lose_and_double_no_slot() {
     // Asleep for three hours, and awake again.
     fleet.clock.advance(HOUR * 3);
     fleet.pass(SECOND * 15).await;
-    assert_eq!(seen.slots(), [3_600, 7_200, 10_800, 14_400, 18_000].map(|slot| slot)[..seen.slots().len()]);
+    assert_eq!(seen.slots(), [3_600, 7_200, 10_800, 14_400, 18_000]);
     let slots: Vec<u64> = records(&tenure).await.iter().map(|record| record.0).collect();
     assert_eq!(slots, seen.slots());
     host.stop().await.1.unwrap();
@@ -241,6 +241,51 @@ async fn faults_neither_lose_nor_double_a_slot() {
     fleet.pass(SECOND * 5).await;
     let all = records(&tenure).await;
     assert_eq!(all, all_ran(1, 65));
+}
+
+/// T062, on a small scale; the simulation does it at large. Three hosts are killed, stopped and cut off at random while
+/// five timers fire every second.
+#[tokio::test]
+async fn hosts_that_come_and_go_at_random_leave_each_slot_with_one_record() {
+    for seed in 0..5 {
+        let (fleet, seen, chance) = (fleet(), Seen::default(), Chance::seeded(seed));
+        let tenure = fleet.handle(9).await.0;
+        let declare = |worker: Worker<Seen>| {
+            (0..5).fold(reporting(worker), |worker, number| {
+                let timer = TimerDraft::new(&format!("timer-{number}"), every(SECOND), &Report { number });
+                worker.timer_with(timer.overlap(Overlap::QueueAll).catch_up(CatchUp::All { most: 1_000 }))
+            })
+        };
+        let mut hosts: Vec<Option<Instance>> = vec![None, None, None];
+        for round in 0..60 {
+            let place = usize::try_from(chance.below(3)).unwrap();
+            match (hosts[place].take(), chance.below(4)) {
+                (None, _) => {
+                    let number = 100 * seed + round + 10;
+                    hosts[place] = Some(fleet.start(number, seen.clone(), declare).await);
+                }
+                (Some(host), 0) => host.kill(),
+                (Some(host), 1) => host.stop().await.1.map(drop).unwrap(),
+                (Some(host), _) => {
+                    host.way.down(chance.below(2) == 0);
+                    hosts[place] = Some(host);
+                }
+            }
+            fleet.pass(Duration::from_millis(100 * (1 + chance.below(40)))).await;
+        }
+        let last = fleet.start(100 * seed + 99, seen.clone(), declare).await;
+        fleet.pass(LEASE + SECOND * 5).await;
+        let (mut all, timers) = (records(&tenure).await, 5);
+        let last_slot = all.iter().map(|record| record.1).max().unwrap();
+        all.sort_unstable();
+        let first_slot = all[0].0;
+        assert!(last_slot - first_slot > 60, "{seed}");
+        let expected: Vec<_> =
+            all_ran(first_slot, last_slot).into_iter().flat_map(|record| [record; 5]).collect();
+        assert_eq!(all.len(), timers * usize::try_from(last_slot - first_slot + 1).unwrap(), "{seed}");
+        assert_eq!(all, expected, "{seed}");
+        last.kill();
+    }
 }
 
 #[tokio::test]
