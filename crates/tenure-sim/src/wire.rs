@@ -1,5 +1,7 @@
 //! The wire between a host and the store: all that a host knows of the store comes through it.
 
+mod timers;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,7 @@
 //! The witness between the wires and the store: writes down what the store was asked and answered.
 
+mod timers;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Reserved, RetryPolicy, Serves, Settlement, Standing, State, StateName, Timestamp, Verdict,
+    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name,
+    NewJob, NewTimer, QueueName, Reserved, RetryPolicy, Serves, Settlement, Standing, State, StateName,
+    Timer, Timestamp, Verdict,
 };
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
+    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store,
-    Tended, Turn, Views,
+    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, SlotPage,
+    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -323,6 +324,36 @@ impl Views for Broken {
 
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
         self.inner.set_limit(key, limit)
+    }
+}
+
+impl Timers for Broken {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+        self.inner.set_timers(timers, starts)
+    }
+
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+        self.inner.fire(at_most)
+    }
+
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        self.inner.change_timer(name, act)
+    }
+
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+        self.inner.timer(name)
+    }
+
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+        self.inner.timers(ask)
+    }
+
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+        self.inner.slots(ask)
+    }
+
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        self.inner.prune_slots(before)
     }
 }
 
