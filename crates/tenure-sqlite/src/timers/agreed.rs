@@ -66,3 +66,50 @@ pub(super) fn from_json(name: Name, agreed: &str, args: &[u8], revision: u64) ->
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{CatchUp, limits};
+
+    use super::*;
+
+    fn timer() -> NewTimer {
+        NewTimer {
+            name: Name::new("timer", "a").unwrap(),
+            schedule: "30 9 * * MON-FRI in Europe/Berlin".parse().unwrap(),
+            job: TimerJob {
+                kind: Kind::new("send").unwrap(),
+                queue: QueueName::new("mail").unwrap(),
+                args: Args::new(*b"{}").unwrap(),
+                priority: Priority::new(-3).unwrap(),
+                terms: Arc::default(),
+            },
+            policies: Policies { catch_up: CatchUp::Skip, ..Policies::default() },
+            revision: 2,
+        }
+    }
+
+    fn read(agreed: &str) -> Result<NewTimer> {
+        from_json(timer().name, agreed, b"{}", 2)
+    }
+
+    /// Files of users hold this text. Whoever changes it raises the version, and reads the old one, too.
+    const TEXT: &str = r#"{"version":1,"schedule":{"version":1,"cron":"30 9 * * MON-FRI","dialect":"ncrontab","zone":"Europe/Berlin"},"kind":"send","queue":"mail","priority":-3,"policies":{"catch_up":"skip"}}"#;
+
+    #[test]
+    fn what_was_agreed_is_written_so_and_read_again() {
+        assert_eq!(to_json(&timer()).unwrap(), TEXT);
+        assert_eq!(read(TEXT).unwrap(), timer());
+    }
+
+    #[test]
+    fn what_a_later_version_has_written_is_refused_and_not_guessed_at() {
+        let later = TEXT.replacen(r#""version":1"#, r#""version":2,"moon":"full""#, 1);
+        assert!(read(&later).unwrap_err().to_string().contains("version 2"));
+        assert!(read(&TEXT.replacen(r#""version":1"#, r#""version":2"#, 1)).is_err());
+        let odd = TEXT.replace(r#""kind""#, r#""moon":"full","kind""#);
+        assert!(read(&odd).unwrap_err().to_string().contains("moon"));
+        let long = TEXT.replace("mail", &"m".repeat(limits::NAME_BYTES + 1));
+        assert!(read(&long).is_err() && read("").is_err() && read("[]").is_err());
+    }
+}

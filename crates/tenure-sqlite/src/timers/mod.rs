@@ -14,7 +14,7 @@ use tenure_core::{
 };
 use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet};
 
-use crate::fault::{is_unreadable, unreadable};
+use crate::fault::{is_unreadable, of_timer, unreadable};
 use crate::rows::seq_of;
 use crate::writing::Writing;
 use crate::{code, value};
@@ -164,7 +164,15 @@ impl Writing<'_> {
                 .optional()?;
             match found {
                 Some((None | Some(code::WAITING | code::RUNNING), _)) => open.unfinished.push(*id),
-                Some((Some(_), ended)) => open.ended = open.ended.max(ended),
+                Some((Some(code::SUCCEEDED | code::FAILED | code::CANCELLED), ended)) => {
+                    open.ended = open.ended.max(ended);
+                }
+                Some((Some(other), _)) => {
+                    return Err(of_timer(
+                        timer.name(),
+                        unreadable(format_args!("state {other} of job {id}")),
+                    ));
+                }
                 // It was removed after its end.
                 None => {}
             }
