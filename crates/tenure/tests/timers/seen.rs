@@ -8,7 +8,7 @@ use tenure::{
     Failed, Fate, Job, Order, Origin, Run, Skipped, SlotRecord, SlotsAsk, Tenure, Timestamp, Worker,
 };
 
-use crate::common::{Rig, memory};
+use crate::common::{Rig, rigs};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ pub fn reporting(worker: Worker<Seen>) -> Worker<Seen> {
 
 /// The stores on which all is asked that needs no worker.
 pub fn stores() -> Vec<Rig> {
-    vec![memory()]
+    rigs()
 }
 
 pub fn begin() -> Timestamp {
