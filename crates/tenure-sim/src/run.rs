@@ -194,6 +194,7 @@ async fn reasons(world: &World, rows: &[&Row]) -> Result<Vec<(u64, String)>, Fau
 
 /// The end: every worker stops in time, and what the store has is in order.
 async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
+    let stopped = world.store_clock.now();
     cluster.stop_all();
     let alive = cluster.alive();
     while !cluster.have_all_stopped() && !world.book.is_closed() {
@@ -203,7 +204,7 @@ async fn finish(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     }
     world.tend().await?;
     world.audit().await?;
-    let held = world.held(&alive).await?;
+    let held = world.held(&alive, stopped).await?;
     world.book.note(Who::World, What::Over { unfinished: Vec::new(), waited: Vec::new(), held });
     Ok(())
 }

@@ -96,14 +96,16 @@ impl World {
     }
 
     /// Leases that a host which is there took by the library, which gives back what it takes, and that are
-    /// held. What a host took that crashed lapses, or has to be broken; and what one lost while the store's
-    /// clock was ahead lasts until that clock has come there again.
-    pub(crate) async fn held(&self, alive: &[Who]) -> Result<Vec<LeaseName>, Fault> {
+    /// held since all were told to stop or longer. What a host took that crashed lapses, or has to be broken; and
+    /// what one lost while the store's clock was ahead lasts until that clock has come there again. What is granted
+    /// later to a request that its sender was told had failed, and that was on its way all the same, lapses, too.
+    pub(crate) async fn held(&self, alive: &[Who], stopped: Timestamp) -> Result<Vec<LeaseName>, Fault> {
         let leases = self.store.leases(LeasesAsk::default()).await?.leases;
         let held = leases.into_iter().filter(|info| info.state.is_locked());
         let steps = self.plan.weather.store_clock_steps;
-        let is_left =
-            |owner: &tenure_core::Ownership| is_of(&owner.by, alive) && (owner.ttl == Ttl::Endless || !steps);
+        let is_left = |owner: &tenure_core::Ownership| {
+            is_of(&owner.by, alive) && owner.since <= stopped && (owner.ttl == Ttl::Endless || !steps)
+        };
         let held = held.filter(|info| info.lease.held.as_ref().is_some_and(is_left));
         Ok(held.map(|info| info.lease.name).collect())
     }
