@@ -34,6 +34,7 @@ mod clock;
 mod companions;
 mod gate;
 mod handlers;
+mod heads;
 mod history;
 mod holders;
 mod host;

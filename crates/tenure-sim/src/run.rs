@@ -144,6 +144,7 @@ async fn suffer(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
 /// The second phase: nothing stands in the way any more, so everything has to end.
 async fn recover(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     let healed = world.book.now();
+    let mut interferes = world.chance(9).below(2) == 0;
     loop {
         world.time.sleep(BETWEEN_AUDITS).await;
         cluster.turn_calmly();
@@ -155,6 +156,9 @@ async fn recover(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
         };
         if world.book.is_closed() || (unfinished.is_empty() && is_quiet) {
             return Ok(());
+        }
+        if is_quiet && std::mem::take(&mut interferes) {
+            world.delete_heads().await?;
         }
         if world.book.now() > healed + PATIENCE {
             let unfinished = reasons(world, &unfinished).await?;
