@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure"]),
     ("tenure-examples", &["tenure"]),
+    ("own-postgres", &[]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,72 @@
+//! The installed binaries.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::Error;
+
+/// Where Debian puts them, one directory a version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+const OLDEST: u32 = 15;
+
+/// The directory of the newest binaries; installs some if there are none.
+pub(crate) fn find_or_install() -> Result<PathBuf, Error> {
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    install()?;
+    find().ok_or_else(|| Error::NotInstalled("the package brought no server".to_owned()))
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|said| said.stdout.trim_ascii() == b"0")
+}
+
+fn find() -> Option<PathBuf> {
+    in_debian().or_else(in_path)
+}
+
+fn in_debian() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(DEBIAN).ok()?;
+    let version = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
+    versions
+        .filter_map(|entry| entry.ok())
+        .filter_map(|entry| Some((version(&entry.file_name())?, entry.path().join("bin"))))
+        .filter(|(version, bin)| {
+            *version >= OLDEST && bin.join("initdb").exists() && bin.join("pg_ctl").exists()
+        })
+        .max()
+        .map(|(_, bin)| bin)
+}
+
+fn in_path() -> Option<PathBuf> {
+    let said = Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok()?;
+    let bin = PathBuf::from(String::from_utf8(said.stdout).ok()?.trim());
+    let version = Command::new(bin.join("initdb")).arg("--version").output().ok()?;
+    let version = String::from_utf8(version.stdout).ok()?;
+    let number = version.split_whitespace().last()?.split('.').next()?.parse::<u32>().ok()?;
+    (number >= OLDEST && bin.join("pg_ctl").exists()).then_some(bin)
+}
+
+/// Installs Debian's package, without letting it make or start a cluster of its own.
+fn install() -> Result<(), Error> {
+    if !is_root() {
+        return Err(Error::NotInstalled(
+            "only root may install it; install the package `postgresql`".to_owned(),
+        ));
+    }
+    let apt = |args: &[&str]| {
+        let said = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output();
+        match said {
+            Ok(said) if said.status.success() => Ok(()),
+            Ok(said) => Err(Error::NotInstalled(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
+            Err(error) => Err(Error::NotInstalled(format!("apt-get: {error}"))),
+        }
+    };
+    apt(&["update", "-q"])?;
+    apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql-common"])?;
+    let _ = std::fs::write("/etc/postgresql-common/createcluster.conf", "create_main_cluster = false\n");
+    apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql"])
+}

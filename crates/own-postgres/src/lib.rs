@@ -1,0 +1,182 @@
+//! A PostgreSQL server of a test's own.
+//!
+//! It is made from the installed binaries in a directory of its own, listens on a free port of this machine only, runs
+//! as an ordinary user, and is gone with its [`Server`], also when the process that started it is killed. A test that
+//! needs one installs Debian's package if there is none and it may.
+
+mod binaries;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// The script that keeps it.
+const KEEPER: &str = include_str!("server.sh");
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There are no binaries, and they could not be installed.
+    #[error("PostgreSQL 15 or newer is not installed, and could not be: {0}")]
+    NotInstalled(String),
+    /// It does not run.
+    #[error("the server did not {0}")]
+    NotRunning(String),
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    port: u16,
+    directory: PathBuf,
+    keeper: Mutex<Keeper>,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    process: Child,
+    /// It ends when this is closed.
+    says: Option<ChildStdin>,
+    hears: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts one as whoever installs PostgreSQL gets it.
+    ///
+    /// # Errors
+    /// There are no binaries, or they do not start.
+    pub fn start() -> Result<Self, Error> {
+        Self::start_with(&[])
+    }
+
+    /// Starts one that does not wait for the disk: for tests that do not ask what a crash leaves.
+    ///
+    /// # Errors
+    /// There are no binaries, or they do not start.
+    pub fn start_hasty() -> Result<Self, Error> {
+        Self::start_with(&[
+            "fsync=off",
+            "synchronous_commit=off",
+            "full_page_writes=off",
+            "max_connections=400",
+        ])
+    }
+
+    /// Starts one with these settings, each `name=value`.
+    ///
+    /// # Errors
+    /// There are no binaries, or they do not start.
+    pub fn start_with(settings: &[&str]) -> Result<Self, Error> {
+        let binaries = binaries::find_or_install()?;
+        let port = free_port().map_err(|error| Error::NotRunning(format!("find a free port: {error}")))?;
+        let not_started = |error: std::io::Error| Error::NotRunning(format!("start: {error}"));
+        let mut process = as_ordinary_user()
+            .args(["sh", "-c", KEEPER, "server.sh"])
+            .arg(&binaries)
+            .arg(port.to_string())
+            .args(settings)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(not_started)?;
+        let (Some(says), Some(hears)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(Error::NotRunning("open its pipes".to_owned()));
+        };
+        let mut keeper = Keeper { process, says: Some(says), hears: BufReader::new(hears) };
+        let directory = PathBuf::from(keeper.line("start")?);
+        Ok(Self { port, directory, keeper: Mutex::new(keeper) })
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where its files are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The URL of its database, with full rights.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Kills every process of it at once.
+    ///
+    /// # Errors
+    /// It was not running.
+    pub fn crash(&self) -> Result<(), Error> {
+        self.tell("crash")
+    }
+
+    /// Ends it as an operator would, without waiting for its clients.
+    ///
+    /// # Errors
+    /// It was not running.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.tell("stop")
+    }
+
+    /// Starts it again after a crash or a stop; answers when it takes connections.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_again(&self) -> Result<(), Error> {
+        self.tell("start")
+    }
+
+    fn tell(&self, word: &str) -> Result<(), Error> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).tell(word)
+    }
+}
+
+impl Keeper {
+    fn tell(&mut self, word: &str) -> Result<(), Error> {
+        let lost = |error: std::io::Error| Error::NotRunning(format!("{word}: {error}"));
+        if let Some(says) = &mut self.says {
+            writeln!(says, "{word}").map_err(lost)?;
+        }
+        match self.line(word)?.as_str() {
+            "ok" => Ok(()),
+            other => Err(Error::NotRunning(format!("{word}: {other}"))),
+        }
+    }
+
+    fn line(&mut self, word: &str) -> Result<String, Error> {
+        let mut line = String::new();
+        match self.hears.read_line(&mut line) {
+            Ok(0) => Err(Error::NotRunning(format!("{word}; what it said is above"))),
+            Ok(_) => Ok(line.trim().to_owned()),
+            Err(error) => Err(Error::NotRunning(format!("{word}: {error}"))),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop(keeper.says.take());
+        let _ = keeper.process.wait();
+    }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// What starts a program as somebody other than root: PostgreSQL does not run as root.
+fn as_ordinary_user() -> Command {
+    if binaries::is_root() {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--"]).current_dir("/");
+        return command;
+    }
+    Command::new("env")
+}

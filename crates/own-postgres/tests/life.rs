@@ -1,0 +1,40 @@
+//! A server lives as long as whoever started it, and survives what is done to it.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+use std::net::TcpStream;
+
+use own_postgres::Server;
+
+fn answers(server: &Server) -> bool {
+    TcpStream::connect(("127.0.0.1", server.port())).is_ok()
+}
+
+#[test]
+fn a_server_answers_until_it_is_dropped_and_leaves_nothing_behind() {
+    let server = Server::start_hasty().unwrap();
+    let (directory, port) = (server.directory().to_owned(), server.port());
+    assert!(answers(&server) && server.url().contains(&port.to_string()));
+    drop(server);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    assert!(!directory.exists());
+}
+
+#[test]
+fn a_server_comes_back_after_a_crash_and_after_a_stop() {
+    let server = Server::start_hasty().unwrap();
+    server.crash().unwrap();
+    assert!(!answers(&server));
+    server.start_again().unwrap();
+    assert!(answers(&server));
+    server.stop().unwrap();
+    assert!(!answers(&server));
+    server.start_again().unwrap();
+    assert!(answers(&server));
+}
+
+#[test]
+fn a_setting_that_does_not_exist_is_told_with_what_the_server_said() {
+    let error = Server::start_with(&["no_such_setting=1"]).unwrap_err();
+    assert!(error.to_string().contains("did not start"), "{error}");
+}
