@@ -21,10 +21,10 @@ pub fn granted(name: &str, address: Address, copy: bool) -> Shape {
         "WITH g AS MATERIALIZED (SELECT fence FROM granted WHERE fence = $5 AND is_open FOR NO KEY UPDATE),
          again AS (UPDATE standing s SET state = 2, lapse = NULL, ended = $3, expires = $4
            FROM g CROSS JOIN unnest($1::bigint[]) u(seq)
-           WHERE s.seq = u.seq AND s.fence = g.fence AND s.state = 1 RETURNING s.seq),
+           WHERE s.seq = u.seq AND s.fence = g.fence AND s.state > 0 AND s.state < 2 RETURNING s.seq),
          first AS (INSERT INTO standing (seq, fence, ended, expires, lane, attempt, delivery, state)
            SELECT u.seq, g.fence, $3, $4, $2, 1, 1, 2 FROM g CROSS JOIN unnest($1::bigint[]) u(seq)
-           WHERE NOT EXISTS (SELECT FROM standing s WHERE s.seq = u.seq) RETURNING seq),
+           WHERE (SELECT true FROM standing s WHERE s.seq = u.seq) IS NULL RETURNING seq),
          done AS (SELECT seq FROM first UNION ALL SELECT seq FROM again),
          {ENDED}
          SELECT count(*) FROM done"

@@ -47,6 +47,7 @@ async fn lives(cluster: &Cluster, meter: &Meter, plan: &str, rounds: usize, jobs
     for _ in 0..rounds {
         for (shape, costs) in shapes.iter().zip(&mut costs) {
             let life = life::live(shape, cluster, meter, drive).await;
+            eprintln!("{}", shape.name);
             costs.push(life.map_err(|error| format!("{}: {error:?}", shape.name))?);
         }
     }
