@@ -116,11 +116,11 @@ impl Begun {
         if self.grants {
             return format!(
                 "WITH {taken}, {GRANT},
-                 first AS (INSERT INTO standing (seq, fence, due, lane, attempt, delivery, state)
-                   SELECT t.seq, g.fence, t.due, $1, 1, 1, 1 FROM taken t CROSS JOIN g WHERE NOT t.begun{places}),
-                 again AS (UPDATE standing s SET fence = g.fence, due = t.due, attempt = s.attempt + 1,
+                 first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
+                   SELECT t.seq, g.fence, $1, 1, 1, 1 FROM taken t CROSS JOIN g WHERE NOT t.begun{places}),
+                 again AS (UPDATE standing s SET fence = (SELECT fence FROM g), due = NULL, attempt = s.attempt + 1,
                      delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL
-                   FROM taken t CROSS JOIN g WHERE t.begun AND s.seq = t.seq){tally}
+                   WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))){tally}
                  SELECT t.seq, j.id, g.fence, j.args, t.due{column} FROM taken t CROSS JOIN g {job}{place}"
             );
         }
@@ -129,10 +129,9 @@ impl Begun {
              first AS (INSERT INTO standing (seq, fence, due, until, lapse, started, holder, lane, attempt, delivery,
                  state)
                SELECT t.seq, 1, t.due, $4, $4, $3, $5, $1, 1, 1, 1 FROM taken t WHERE NOT t.begun{places}),
-             again AS (UPDATE standing s SET fence = s.fence + 1, due = t.due, until = $4, lapse = $4, started = $3,
-                 holder = $5, attempt = s.attempt + 1, delivery = s.delivery + 1, state = 1, why = NULL,
-                 progress = NULL
-               FROM taken t WHERE t.begun AND s.seq = t.seq){tally}
+             again AS (UPDATE standing s SET fence = s.fence + 1, until = $4, lapse = $4, started = $3, holder = $5,
+                 attempt = s.attempt + 1, delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL
+               WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))){tally}
              SELECT t.seq, j.id, 1::bigint, j.args, t.due{column} FROM taken t {job}{place}"
         )
     }
@@ -143,29 +142,25 @@ impl Begun {
         } else {
             ""
         };
-        let (at, from) = if self.settle_by_place {
-            ("s.ctid = u.place AND ", "unnest($1::bigint[], $2::bigint[], $6::tid[]) u(seq, fence, place)")
-        } else {
-            ("", "unnest($1::bigint[], $2::bigint[]) u(seq, fence)")
-        };
         if !self.grants {
             return statement(
-                format!(
-                    "UPDATE standing s SET state = 2, due = NULL, until = NULL, lapse = NULL, ended = $3, expires = $4
-                     FROM {from} WHERE {at}s.seq = u.seq AND s.fence = u.fence AND s.state > 0 AND s.state < 2"
-                ),
+                "UPDATE standing SET state = 2, due = NULL, until = NULL, lapse = NULL, ended = $3, expires = $4
+                 WHERE seq = ANY ($1) AND fence = ANY ($2) AND state > 0 AND state < 2",
                 &[Arg::Seqs, Arg::Fences, Arg::Now, Arg::Expires],
             );
         }
-        let mut takes = vec![Arg::Seqs, Arg::Fences, Arg::Now, Arg::Expires, Arg::Fence];
+        let mut takes = vec![Arg::Seqs, Arg::Now, Arg::Expires, Arg::Fence];
+        let mut at = "";
         if self.settle_by_place {
             takes.push(Arg::Places);
+            at = "ctid = ANY ($5::tid[]) AND ";
         }
         statement(
             format!(
-                "WITH done AS (UPDATE standing s SET state = 2, lapse = NULL, ended = $3, expires = $4
-                   FROM {from} WHERE {at}s.seq = u.seq AND s.fence = u.fence AND s.state = 1 RETURNING s.seq),
-                 {ENDED}{tally}
+                "WITH done AS (UPDATE standing SET state = 2, lapse = NULL, ended = $2, expires = $3
+                   WHERE {at}seq = ANY ($1) AND fence = $4 AND state > 0 AND state < 2 RETURNING seq),
+                 closed AS (UPDATE granted SET is_open = false WHERE fence = $4),
+                 kept AS (INSERT INTO ended SELECT $3, array_agg(seq) FROM done HAVING count(*) > 0){tally}
                  SELECT count(*) FROM done"
             ),
             &takes,
@@ -186,10 +181,6 @@ CREATE INDEX ended_expires ON ended (expires);";
 pub const GRANT: &str = "g AS (INSERT INTO granted (started, until, is_open, holder, seqs)
    SELECT $3, $4, true, $5, array_agg(seq) FROM taken HAVING count(*) > 0 RETURNING fence)";
 
-/// Closes the grant that has no running jobs any more, and notes when to look at what is done.
-pub const ENDED: &str = "closed AS (UPDATE granted SET is_open = false WHERE fence = $5),
- kept AS (INSERT INTO ended SELECT $4, array_agg(seq) FROM done HAVING count(*) > 0)";
-
 /// The tables of jobs and of the line.
 pub fn line(address: Address, lane: &str) -> String {
     let (index, column) = match address {
@@ -199,9 +190,8 @@ pub fn line(address: Address, lane: &str) -> String {
     };
     format!(
         "CREATE SEQUENCE block;
-         CREATE TABLE job (seq bigint GENERATED BY DEFAULT AS IDENTITY, due bigint NOT NULL,
-           created bigint NOT NULL, id uuid NOT NULL, lane {lane} NOT NULL, priority smallint NOT NULL,
-           singly boolean NOT NULL, terms text, args bytea NOT NULL);
+         CREATE TABLE job (seq bigint GENERATED BY DEFAULT AS IDENTITY, created bigint NOT NULL, due bigint,
+           id uuid NOT NULL, lane {lane} NOT NULL, priority smallint NOT NULL, terms text, args bytea NOT NULL);
          CREATE UNIQUE INDEX job_id ON job (id); {index}
          CREATE TABLE ready (due bigint NOT NULL, round bigint NOT NULL, seq bigint NOT NULL, lane {lane} NOT NULL,
            priority smallint NOT NULL, begun boolean NOT NULL{column}, limit_id bigint);
@@ -218,7 +208,7 @@ pub fn put(address: Address, copy: bool, block: bool, tally: bool) -> Put {
     };
     if copy {
         return Put::Copy {
-            job: "COPY job (seq, due, created, id, lane, priority, singly, args) FROM STDIN (FORMAT binary)".into(),
+            job: "COPY job (seq, created, id, lane, priority, args) FROM STDIN (FORMAT binary)".into(),
             ready: format!("COPY ready (due, round, seq, lane, priority, begun{column}) FROM STDIN (FORMAT binary)"),
         };
     }
@@ -228,8 +218,8 @@ pub fn put(address: Address, copy: bool, block: bool, tally: bool) -> Put {
         return Put::Unnest(statement(
             format!(
                 "WITH {tally} b AS MATERIALIZED (SELECT nextval('block') * 4096 AS first),
-                 j AS (INSERT INTO job (seq, id, lane, priority, due, created, singly, args)
-                   SELECT b.first + u.nth, u.id, $3, 0, $4, $4, false, u.args
+                 j AS (INSERT INTO job (seq, id, lane, priority, created, args)
+                   SELECT b.first + u.nth, u.id, $3, 0, $4, u.args
                    FROM b CROSS JOIN unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY u(id, args, nth))
                  INSERT INTO ready (due, round, seq, lane, priority, begun{column})
                  SELECT $4, 0, b.first + u.nth, $3, 0, false{known}
@@ -240,9 +230,9 @@ pub fn put(address: Address, copy: bool, block: bool, tally: bool) -> Put {
     }
     Put::Unnest(statement(
         format!(
-            "WITH {tally} j AS (INSERT INTO job (id, lane, priority, due, created, singly, args)
-               SELECT u.id, $3, 0, $4, $4, false, u.args FROM unnest($1::uuid[], $2::bytea[]) u(id, args)
-               RETURNING seq, due, lane, priority{known})
+            "WITH {tally} j AS (INSERT INTO job (id, lane, priority, created, args)
+               SELECT u.id, $3, 0, $4, u.args FROM unnest($1::uuid[], $2::bytea[]) u(id, args)
+               RETURNING seq, coalesce(due, created) AS due, lane, priority{known})
              INSERT INTO ready (due, round, seq, lane, priority, begun{column})
              SELECT due, 0, seq, lane, priority, false{known} FROM j"
         ),

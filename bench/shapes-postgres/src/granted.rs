@@ -1,6 +1,6 @@
 //! G and H: a claim writes nothing for a single job. Who holds it is told by the grant that names it.
 
-use crate::begun::{Address, ENDED, GRANT, GRANTED, job_of, line, put, taken};
+use crate::begun::{Address, GRANT, GRANTED, job_of, line, put, taken};
 use crate::shape::{Arg, Shape, statement};
 
 const CLAIM: [Arg; 7] =
@@ -10,9 +10,9 @@ const CLAIM: [Arg; 7] =
 pub fn granted(name: &str, address: Address, copy: bool) -> Shape {
     let claim = format!(
         "WITH {}, {GRANT},
-         again AS (UPDATE standing s SET fence = g.fence, due = t.due, attempt = s.attempt + 1,
+         again AS (UPDATE standing s SET fence = (SELECT fence FROM g), due = NULL, attempt = s.attempt + 1,
              delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL
-           FROM taken t CROSS JOIN g WHERE t.begun AND s.seq = t.seq)
+           WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun)))
          SELECT t.seq, j.id, g.fence, j.args, t.due FROM taken t CROSS JOIN g {}",
         taken(address, true),
         job_of(address)
@@ -20,13 +20,14 @@ pub fn granted(name: &str, address: Address, copy: bool) -> Shape {
     let settle = format!(
         "WITH g AS MATERIALIZED (SELECT fence FROM granted WHERE fence = $5 AND is_open FOR NO KEY UPDATE),
          again AS (UPDATE standing s SET state = 2, lapse = NULL, ended = $3, expires = $4
-           FROM g CROSS JOIN unnest($1::bigint[]) u(seq)
-           WHERE s.seq = u.seq AND s.fence = g.fence AND s.state > 0 AND s.state < 2 RETURNING s.seq),
+           WHERE s.seq = ANY ($1) AND s.fence = (SELECT fence FROM g) AND s.state > 0 AND s.state < 2
+           RETURNING s.seq),
          first AS (INSERT INTO standing (seq, fence, ended, expires, lane, attempt, delivery, state)
            SELECT u.seq, g.fence, $3, $4, $2, 1, 1, 2 FROM g CROSS JOIN unnest($1::bigint[]) u(seq)
            WHERE (SELECT true FROM standing s WHERE s.seq = u.seq) IS NULL RETURNING seq),
          done AS (SELECT seq FROM first UNION ALL SELECT seq FROM again),
-         {ENDED}
+         closed AS (UPDATE granted SET is_open = false WHERE fence = $5),
+         kept AS (INSERT INTO ended SELECT $4, array_agg(seq) FROM done HAVING count(*) > 0)
          SELECT count(*) FROM done"
     );
     Shape {

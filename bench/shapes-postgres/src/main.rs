@@ -57,7 +57,7 @@ async fn lives(cluster: &Cluster, meter: &Meter, plan: &str, rounds: usize, jobs
 
 /// How long claims take beside so many waiting or finished jobs, and while somebody pins the horizon.
 async fn hard(cluster: &Cluster, meter: &Meter, many: usize, seconds: u64) -> Outcome {
-    let empty = Load { name: "empty", waiting: 0, finished: 0, pinned: false, seconds: 15 };
+    let empty = Load { name: "empty", waiting: 0, finished: 0, pinned: false, seconds: 10 };
     let loads = [
         empty,
         Load { name: "waiting", waiting: many, ..empty },

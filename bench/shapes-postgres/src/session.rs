@@ -89,12 +89,12 @@ impl<'a> Session<'a> {
         let block: i64 = self.client.query_one("SELECT nextval('block')", &[]).await?.get(0);
         self.client.batch_execute("BEGIN").await?;
         let types =
-            [Type::INT8, Type::INT8, Type::INT8, Type::UUID, Type::INT4, Type::INT2, Type::BOOL, Type::BYTEA];
+            [Type::INT8, Type::INT8, Type::UUID, Type::INT4, Type::INT2, Type::BYTEA];
         let mut rows = pin!(BinaryCopyInWriter::new(self.client.copy_in(job).await?, &types));
         let seqs = (block * BLOCK..).zip(&values.ids);
         for (seq, id) in seqs.clone() {
-            let row: [&(dyn ToSql + Sync); 8] =
-                [&seq, &values.now, &values.now, id, &values.lane, &0_i16, &false, &ARGS.as_bytes()];
+            let row: [&(dyn ToSql + Sync); 6] =
+                [&seq, &values.now, id, &values.lane, &0_i16, &ARGS.as_bytes()];
             rows.as_mut().write(&row).await?;
         }
         rows.finish().await?;

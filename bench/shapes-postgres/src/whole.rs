@@ -34,9 +34,8 @@ pub fn whole(name: &str, fillfactor: u32) -> Shape {
             &[Arg::Lane, Arg::Limit, Arg::Now, Arg::Until, Arg::Holder, Arg::MarkDue, Arg::MarkSeq],
         ),
         settle: statement(
-            "UPDATE job j SET state = 2, until = NULL, lapse = NULL, ended = $3, expires = $4
-             FROM unnest($1::bigint[], $2::bigint[]) u(seq, fence)
-             WHERE j.seq = u.seq AND j.fence = u.fence AND j.state > 0 AND j.state < 2",
+            "UPDATE job SET state = 2, until = NULL, lapse = NULL, ended = $3, expires = $4
+             WHERE seq = ANY ($1) AND fence = ANY ($2) AND state > 0 AND state < 2",
             &[Arg::Seqs, Arg::Fences, Arg::Now, Arg::Expires],
         ),
         guarded: true,
