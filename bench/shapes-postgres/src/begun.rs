@@ -209,7 +209,9 @@ pub fn put(address: Address, copy: bool, block: bool, tally: bool) -> Put {
     if copy {
         return Put::Copy {
             job: "COPY job (seq, created, id, lane, priority, args) FROM STDIN (FORMAT binary)".into(),
-            ready: format!("COPY ready (due, round, seq, lane, priority, begun{column}) FROM STDIN (FORMAT binary)"),
+            ready: format!(
+                "COPY ready (due, round, seq, lane, priority, begun{column}) FROM STDIN (FORMAT binary)"
+            ),
         };
     }
     let takes = [Arg::Ids, Arg::Args, Arg::Lane, Arg::Now];

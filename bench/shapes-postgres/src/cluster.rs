@@ -1,7 +1,7 @@
 //! A PostgreSQL cluster of our own: made for one run, gone after it.
 
 use std::net::TcpListener;
-use std::os::unix::fs::{chown, PermissionsExt};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,7 +45,8 @@ impl Cluster {
             chown(&cluster.dir, Some(uid), Some(gid))?;
         }
         let data = cluster.data();
-        cluster.run("initdb", &["-D", text(&data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-locale"])?;
+        cluster
+            .run("initdb", &["-D", text(&data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-locale"])?;
         let settings = data.join("postgresql.conf");
         let written = std::fs::read_to_string(&settings)? + SETTINGS + &format!("port = {port}\n");
         std::fs::write(&settings, written)?;

@@ -38,7 +38,10 @@ impl Mark {
     }
 
     /// Claims; answers how many, how long it took, and whether the whole line was looked at.
-    async fn claim(&mut self, session: &Session<'_>) -> Result<(crate::session::Claimed, f64, bool), Box<dyn Error>> {
+    async fn claim(
+        &mut self,
+        session: &Session<'_>,
+    ) -> Result<(crate::session::Claimed, f64, bool), Box<dyn Error>> {
         let is_whole = !self.is_used || Instant::now() >= self.next;
         let from = if is_whole { (0, 0) } else { self.at };
         let begun = Instant::now();
@@ -95,7 +98,13 @@ pub async fn sustain(shape: &Shape, cluster: &Cluster, meter: &Meter, load: Load
     Ok(())
 }
 
-async fn measure(session: &mut Session<'_>, mark: &mut Mark, meter: &Meter, shape: &Shape, load: Load) -> Outcome {
+async fn measure(
+    session: &mut Session<'_>,
+    mark: &mut Mark,
+    meter: &Meter,
+    shape: &Shape,
+    load: Load,
+) -> Outcome {
     let (before, begun) = (meter.read().await?, Instant::now());
     let (mut took, mut whole, mut jobs) = (Vec::new(), Vec::new(), 0);
     while begun.elapsed() < Duration::from_secs(load.seconds) {
@@ -126,7 +135,13 @@ async fn measure(session: &mut Session<'_>, mark: &mut Mark, meter: &Meter, shap
 }
 
 /// Several claimers drain one line. CPU and jobs per second.
-pub async fn processes(shape: &Shape, cluster: &Cluster, meter: &Meter, jobs: usize, claimers: usize) -> Outcome {
+pub async fn processes(
+    shape: &Shape,
+    cluster: &Cluster,
+    meter: &Meter,
+    jobs: usize,
+    claimers: usize,
+) -> Outcome {
     lay_out(shape, cluster).await?;
     let mut session = Session::open(shape, cluster.connect().await?, 1).await?;
     for _ in 0..jobs / 1000 {

@@ -72,7 +72,9 @@ fn own() -> f64 {
 fn of_server(server: i32) -> f64 {
     let mut seconds = nanoseconds_run(server) + reaped(server);
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         if fields(process).first().is_some_and(|parent| *parent == f64::from(server)) {
             seconds += nanoseconds_run(process);
         }

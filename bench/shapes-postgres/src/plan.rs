@@ -36,7 +36,11 @@ pub fn contestants(plan: &str) -> Vec<Shape> {
             Begun { tally: true, ..PLAIN }.shape("tally"),
             whole("A, fillfactor 40", 40),
         ],
-        "processes" => vec![floor(), PLAIN.shape("F+grants"), Begun { locks: false, ..PLAIN }.shape("one claimer a lane")],
+        "processes" => vec![
+            floor(),
+            PLAIN.shape("F+grants"),
+            Begun { locks: false, ..PLAIN }.shape("one claimer a lane"),
+        ],
         "hard" => vec![floor(), PLAIN.shape("F+grants")],
         _ => Vec::new(),
     }

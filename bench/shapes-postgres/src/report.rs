@@ -29,7 +29,8 @@ pub fn lives(plan: &str, shapes: &[Shape], costs: &[Vec<Costs>], drive: Drive) {
         let mut line = json!({ "plan": plan, "shape": shape.name, "jobs": drive.jobs, "put": drive.put,
             "take": drive.take, "rest": drive.rest, "rounds": rounds.len() });
         for (name, part) in parts {
-            line[format!("{name}_database_us")] = tenths(figure(rounds, part, |cost| cost.database * 1e6)).into();
+            line[format!("{name}_database_us")] =
+                tenths(figure(rounds, part, |cost| cost.database * 1e6)).into();
             line[format!("{name}_client_us")] = tenths(figure(rounds, part, |cost| cost.client * 1e6)).into();
             line[format!("{name}_wal_bytes")] = figure(rounds, part, |cost| cost.log).round().into();
             line[format!("{name}_per_s")] = (1.0 / figure(rounds, part, |cost| cost.wall)).round().into();

@@ -88,8 +88,7 @@ impl<'a> Session<'a> {
     async fn copy(&self, job: &str, ready: &str, values: &Values) -> Result<(), Error> {
         let block: i64 = self.client.query_one("SELECT nextval('block')", &[]).await?.get(0);
         self.client.batch_execute("BEGIN").await?;
-        let types =
-            [Type::INT8, Type::INT8, Type::UUID, Type::INT4, Type::INT2, Type::BYTEA];
+        let types = [Type::INT8, Type::INT8, Type::UUID, Type::INT4, Type::INT2, Type::BYTEA];
         let mut rows = pin!(BinaryCopyInWriter::new(self.client.copy_in(job).await?, &types));
         let seqs = (block * BLOCK..).zip(&values.ids);
         for (seq, id) in seqs.clone() {
@@ -99,13 +98,11 @@ impl<'a> Session<'a> {
         }
         rows.finish().await?;
         let has_id = ready.contains("begun, id");
-        let types =
-            [Type::INT8, Type::INT8, Type::INT8, Type::INT4, Type::INT2, Type::BOOL, Type::UUID];
+        let types = [Type::INT8, Type::INT8, Type::INT8, Type::INT4, Type::INT2, Type::BOOL, Type::UUID];
         let types = if has_id { &types[..] } else { &types[..6] };
         let mut rows = pin!(BinaryCopyInWriter::new(self.client.copy_in(ready).await?, types));
         for (seq, id) in seqs {
-            let row: [&(dyn ToSql + Sync); 7] =
-                [&values.now, &0_i64, &seq, &values.lane, &0_i16, &false, id];
+            let row: [&(dyn ToSql + Sync); 7] = [&values.now, &0_i64, &seq, &values.lane, &0_i16, &false, id];
             rows.as_mut().write(&row[..types.len()]).await?;
         }
         rows.finish().await?;
