@@ -17,7 +17,7 @@ pub fn granted(name: &str, address: Address, copy: bool) -> Shape {
         taken(address, true),
         job_of(address)
     );
-    let settle = format!(
+    let settle =
         "WITH g AS MATERIALIZED (SELECT fence FROM granted WHERE fence = $5 AND is_open FOR NO KEY UPDATE),
          again AS (UPDATE standing s SET state = 2, lapse = NULL, ended = $3, expires = $4
            WHERE s.seq = ANY ($1) AND s.fence = (SELECT fence FROM g) AND s.state > 0 AND s.state < 2
@@ -28,8 +28,7 @@ pub fn granted(name: &str, address: Address, copy: bool) -> Shape {
          done AS (SELECT seq FROM first UNION ALL SELECT seq FROM again),
          closed AS (UPDATE granted SET is_open = false WHERE fence = $5),
          kept AS (INSERT INTO ended SELECT $4, array_agg(seq) FROM done HAVING count(*) > 0)
-         SELECT count(*) FROM done"
-    );
+         SELECT count(*) FROM done";
     Shape {
         name: name.into(),
         settings: String::new(),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::driver::Driver;
 use crate::life::lay_out;
 use crate::meter::Meter;
 use crate::report::tenths;
-use crate::session::Session;
 use crate::shape::Shape;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -40,12 +40,12 @@ impl Mark {
     /// Claims; answers how many, how long it took, and whether the whole line was looked at.
     async fn claim(
         &mut self,
-        session: &Session<'_>,
-    ) -> Result<(crate::session::Claimed, f64, bool), Box<dyn Error>> {
+        driver: &Driver<'_>,
+    ) -> Result<(crate::driver::Claimed, f64, bool), Box<dyn Error>> {
         let is_whole = !self.is_used || Instant::now() >= self.next;
         let from = if is_whole { (0, 0) } else { self.at };
         let begun = Instant::now();
-        let claimed = session.claim(BATCH, from).await?;
+        let claimed = driver.claim(BATCH, from).await?;
         let took = begun.elapsed();
         if is_whole {
             self.next = Instant::now() + took.saturating_sub(self.usual) * RARELY;
@@ -73,33 +73,33 @@ pub struct Load {
 /// Enqueues, claims and settles 500 at a time, and tells how long the claims took.
 pub async fn sustain(shape: &Shape, cluster: &Cluster, meter: &Meter, load: Load, marks: bool) -> Outcome {
     lay_out(shape, cluster).await?;
-    let mut session = Session::open(shape, cluster.connect().await?, 1).await?;
+    let mut driver = Driver::open(shape, cluster.connect().await?, 1).await?;
     let mut mark = Mark::new(marks);
     for _ in 0..load.finished / 10_000 {
         for _ in 0..10 {
-            session.enqueue(1000).await?;
+            driver.enqueue(1000).await?;
         }
         for _ in 0..20 {
-            let (claimed, ..) = mark.claim(&session).await?;
-            session.settle(&claimed).await?;
+            let (claimed, ..) = mark.claim(&driver).await?;
+            driver.settle(&claimed).await?;
         }
     }
     for _ in 0..load.waiting / 1000 {
-        session.enqueue(1000).await?;
+        driver.enqueue(1000).await?;
     }
-    session.client.batch_execute("VACUUM ANALYZE").await?;
-    session.client.batch_execute("CHECKPOINT").await?;
+    driver.client.batch_execute("VACUUM ANALYZE").await?;
+    driver.client.batch_execute("CHECKPOINT").await?;
     let pin = cluster.connect().await?;
     if load.pinned {
         pin.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").await?;
     }
-    measure(&mut session, &mut mark, meter, shape, load).await?;
+    measure(&mut driver, &mut mark, meter, shape, load).await?;
     drop(pin);
     Ok(())
 }
 
 async fn measure(
-    session: &mut Session<'_>,
+    driver: &mut Driver<'_>,
     mark: &mut Mark,
     meter: &Meter,
     shape: &Shape,
@@ -108,13 +108,13 @@ async fn measure(
     let (before, begun) = (meter.read().await?, Instant::now());
     let (mut took, mut whole, mut jobs) = (Vec::new(), Vec::new(), 0);
     while begun.elapsed() < Duration::from_secs(load.seconds) {
-        session.enqueue(BATCH).await?;
-        let (claimed, milliseconds, is_whole) = mark.claim(session).await?;
+        driver.enqueue(BATCH).await?;
+        let (claimed, milliseconds, is_whole) = mark.claim(driver).await?;
         took.push(milliseconds);
         if is_whole {
             whole.push(milliseconds);
         }
-        jobs += session.settle(&claimed).await?;
+        jobs += driver.settle(&claimed).await?;
     }
     let cost = meter.since(before).await?;
     // A pinned horizon does its harm with time: the last third tells.
@@ -143,18 +143,18 @@ pub async fn processes(
     claimers: usize,
 ) -> Outcome {
     lay_out(shape, cluster).await?;
-    let mut session = Session::open(shape, cluster.connect().await?, 1).await?;
+    let mut driver = Driver::open(shape, cluster.connect().await?, 1).await?;
     for _ in 0..jobs / 1000 {
-        session.enqueue(1000).await?;
+        driver.enqueue(1000).await?;
     }
-    session.client.batch_execute("VACUUM ANALYZE").await?;
-    session.client.batch_execute("CHECKPOINT").await?;
-    let mut sessions = Vec::new();
+    driver.client.batch_execute("VACUUM ANALYZE").await?;
+    driver.client.batch_execute("CHECKPOINT").await?;
+    let mut drivers = Vec::new();
     for number in 0..claimers {
-        sessions.push(Session::open(shape, cluster.connect().await?, number as u64 + 2).await?);
+        drivers.push(Driver::open(shape, cluster.connect().await?, number as u64 + 2).await?);
     }
     let before = meter.read().await?;
-    let drained = futures_util::future::join_all(sessions.iter().map(drain)).await;
+    let drained = futures_util::future::join_all(drivers.iter().map(drain)).await;
     let cost = meter.since(before).await?;
     let mut done = 0;
     for drained in drained {
@@ -175,16 +175,16 @@ pub async fn processes(
     Ok(())
 }
 
-async fn drain(session: &Session<'_>) -> Result<usize, tokio_postgres::Error> {
+async fn drain(driver: &Driver<'_>) -> Result<usize, tokio_postgres::Error> {
     let (mut done, mut empty) = (0, 0);
     // Others may hold what is left, or have taken what this one saw.
     while empty < 3 {
-        let claimed = session.claim(BATCH, (0, 0)).await?;
+        let claimed = driver.claim(BATCH, (0, 0)).await?;
         if claimed.seqs.is_empty() {
             empty += 1;
             continue;
         }
-        done += session.settle(&claimed).await?;
+        done += driver.settle(&claimed).await?;
     }
     Ok(done)
 }

@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use crate::cluster::Cluster;
+use crate::driver::Driver;
 use crate::meter::{Cost, Meter};
-use crate::session::Session;
 use crate::shape::Shape;
 
 /// How a shape is driven.
@@ -50,32 +50,32 @@ pub async fn live(
     drive: Drive,
 ) -> Result<Costs, Box<dyn Error>> {
     lay_out(shape, cluster).await?;
-    let mut session = Session::open(shape, cluster.connect().await?, 1).await?;
+    let mut driver = Driver::open(shape, cluster.connect().await?, 1).await?;
     let mut costs = Costs::default();
     // Plans are made on the first few uses.
     for _ in 0..6 {
-        session.enqueue(1).await?;
-        let claimed = session.claim(1, (0, 0)).await?;
-        session.settle(&claimed).await?;
+        driver.enqueue(1).await?;
+        let claimed = driver.claim(1, (0, 0)).await?;
+        driver.settle(&claimed).await?;
     }
     let before = meter.read().await?;
     for _ in 0..drive.jobs / drive.put {
-        session.enqueue(drive.put).await?;
+        driver.enqueue(drive.put).await?;
     }
     costs.enqueue = meter.since(before).await?;
     if drive.rest {
-        session.client.batch_execute("VACUUM ANALYZE").await?;
-        session.client.batch_execute("CHECKPOINT").await?;
+        driver.client.batch_execute("VACUUM ANALYZE").await?;
+        driver.client.batch_execute("CHECKPOINT").await?;
     }
-    drain(&session, meter, drive, &mut costs).await?;
+    drain(&driver, meter, drive, &mut costs).await?;
     let before = meter.read().await?;
-    session.client.batch_execute(&format!("VACUUM {}", shape.tables.join(", "))).await?;
+    driver.client.batch_execute(&format!("VACUUM {}", shape.tables.join(", "))).await?;
     costs.vacuum = meter.since(before).await?;
     Ok(costs)
 }
 
 async fn drain(
-    session: &Session<'_>,
+    driver: &Driver<'_>,
     meter: &Meter,
     drive: Drive,
     costs: &mut Costs,
@@ -85,7 +85,7 @@ async fn drain(
         let mut batches = Vec::new();
         let before = meter.read().await?;
         while batches.len() < BATCHES_AT_ONCE.min((drive.jobs - done).div_ceil(drive.take)) {
-            let claimed = session.claim(drive.take, (0, 0)).await?;
+            let claimed = driver.claim(drive.take, (0, 0)).await?;
             if claimed.seqs.is_empty() {
                 return Err("a claim came back empty".into());
             }
@@ -94,14 +94,14 @@ async fn drain(
         costs.claim.add(meter.since(before).await?);
         let before = meter.read().await?;
         for claimed in &batches {
-            let settled = session.settle(claimed).await?;
+            let settled = driver.settle(claimed).await?;
             if settled != claimed.seqs.len() {
                 return Err("a settlement was refused".into());
             }
             done += settled;
         }
         costs.settle.add(meter.since(before).await?);
-        if session.is_guarded() && session.settle(&batches[0]).await? != 0 {
+        if driver.is_guarded() && driver.settle(&batches[0]).await? != 0 {
             return Err("a second settlement was let in".into());
         }
     }

@@ -5,6 +5,7 @@
 
 mod begun;
 mod cluster;
+mod driver;
 mod floor;
 mod granted;
 mod hard;
@@ -12,7 +13,6 @@ mod life;
 mod meter;
 mod plan;
 mod report;
-mod session;
 mod shape;
 mod whole;
 

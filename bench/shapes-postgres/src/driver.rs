@@ -24,7 +24,7 @@ const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET 
 /// How large a block of numbers is.
 const BLOCK: i64 = 4096;
 
-pub struct Session<'a> {
+pub struct Driver<'a> {
     pub client: Client,
     shape: &'a Shape,
     put: Option<Statement>,
@@ -45,9 +45,9 @@ pub struct Claimed {
     pub last: (i64, i64),
 }
 
-impl<'a> Session<'a> {
+impl<'a> Driver<'a> {
     /// Prepares the statements on a connection. The tables are there.
-    pub async fn open(shape: &'a Shape, client: Client, number: u64) -> Result<Session<'a>, Error> {
+    pub async fn open(shape: &'a Shape, client: Client, number: u64) -> Result<Driver<'a>, Error> {
         client.batch_execute("SET search_path = bench").await?;
         client.batch_execute(if shape.settings.is_empty() { PLANS } else { &shape.settings }).await?;
         let put = match &shape.put {
@@ -57,7 +57,7 @@ impl<'a> Session<'a> {
         let claim = client.prepare(&shape.claim.sql).await?;
         let settle = client.prepare(&shape.settle.sql).await?;
         let holder = Uuid::from_u64_pair(number, 9);
-        Ok(Session { shape, put, claim, settle, lane: 1, made: number << 40, holder, client })
+        Ok(Driver { shape, put, claim, settle, lane: 1, made: number << 40, holder, client })
     }
 
     /// Whether a second settlement has to be refused.
