@@ -26,7 +26,6 @@ pub struct Begun {
     pub locks: bool,
     pub settle_by_place: bool,
     pub fillfactor: u32,
-    pub lane: &'static str,
     pub tally: bool,
 }
 
@@ -38,7 +37,6 @@ pub const PLAIN: Begun = Begun {
     locks: true,
     settle_by_place: false,
     fillfactor: 50,
-    lane: "int",
     tally: false,
 };
 
@@ -64,7 +62,7 @@ impl Begun {
     }
 
     fn schema(&self) -> String {
-        let lane = self.lane;
+        let lane = "int";
         line(self.address, lane)
             + &(if self.grants {
                 format!(

@@ -32,7 +32,6 @@ pub fn contestants(plan: &str) -> Vec<Shape> {
             Begun { locks: false, ..PLAIN }.shape("one claimer a lane"),
             Begun { fillfactor: 100, ..PLAIN }.shape("fillfactor 100"),
             Begun { fillfactor: 30, ..PLAIN }.shape("fillfactor 30"),
-            Begun { lane: "bigint", ..PLAIN }.shape("bigint lanes"),
             Begun { tally: true, ..PLAIN }.shape("tally"),
             whole("A, fillfactor 40", 40),
         ],
