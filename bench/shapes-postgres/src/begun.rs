@@ -36,7 +36,7 @@ pub const PLAIN: Begun = Begun {
     block: false,
     locks: true,
     settle_by_place: false,
-    fillfactor: 50,
+    fillfactor: 45,
     tally: false,
 };
 
@@ -213,7 +213,8 @@ pub fn put(address: Address, copy: bool, block: bool, tally: bool) -> Put {
         };
     }
     let takes = [Arg::Ids, Arg::Args, Arg::Lane, Arg::Now];
-    let tally = if tally { "tally AS (INSERT INTO tally VALUES ($3, cardinality($1::uuid[]), 0, 0))," } else { "" };
+    let tally =
+        if tally { "tally AS (INSERT INTO tally VALUES ($3, cardinality($1::uuid[]), 0, 0))," } else { "" };
     if block {
         return Put::Unnest(statement(
             format!(
