@@ -85,8 +85,9 @@ async fn a_host_that_dies_before_it_tells_of_the_end_of_a_run_leaves_one_job_wit
             timer.overlap(Overlap::QueueAll).job(|job| job.attempts(2))
         };
         let first = start(&fleet, 1, &seen, timer()).await;
-        fleet.clock.advance(HOUR);
-        fleet.pass(SECOND * 5).await;
+        fleet.pass(SECOND).await;
+        fleet.clock.advance(HOUR - SECOND * 3);
+        fleet.pass(SECOND * 7).await;
         // The run ends by itself; whether anybody hears of it depends on the way to the store.
         first.way.down(!is_told);
         fleet.pass(SECOND * 6).await;
