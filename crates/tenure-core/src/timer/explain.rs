@@ -40,6 +40,13 @@ pub enum TimerReason {
         /// When it is ripe.
         wake: Timestamp,
     },
+    /// Its next slot is counted from the end of a job that had not ended when somebody last looked.
+    AfterRun {
+        /// The job.
+        job: JobId,
+        /// For how long the next look is overdue.
+        late: Duration,
+    },
     /// Its last slots were skipped.
     LastSkipped {
         /// Until this one.
@@ -66,14 +73,7 @@ pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -
     match timer.next {
         None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
         None => reasons.push(TimerReason::Over),
-        Some(slot) => reasons.extend(timer.wake().map(|wake| {
-            let late = now.since(wake);
-            if late > NOBODY {
-                TimerReason::Unattended { slot, late }
-            } else {
-                TimerReason::NotYet { slot, wake }
-            }
-        })),
+        Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, slot, wake, now))),
     }
     if let Some(SlotRecord { fate: Fate::Skipped { why }, last, .. }) = last {
         reasons.push(TimerReason::LastSkipped { slot: *last, why: why.clone() });
@@ -82,6 +82,17 @@ pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -
         reasons.push(TimerReason::Open { job, jobs: timer.open.len() });
     }
     reasons
+}
+
+/// What is to be said of a timer that has a next slot.
+fn until(timer: &Timer, slot: Timestamp, wake: Timestamp, now: Timestamp) -> TimerReason {
+    let late = now.since(wake);
+    match timer.open.first() {
+        // What the row has for its next slot is the next look at the job.
+        Some(&job) if timer.agreed.schedule.follows_runs() => TimerReason::AfterRun { job, late },
+        Some(_) | None if late > NOBODY => TimerReason::Unattended { slot, late },
+        Some(_) | None => TimerReason::NotYet { slot, wake },
+    }
 }
 
 impl fmt::Display for TimerReason {
@@ -98,6 +109,17 @@ impl fmt::Display for TimerReason {
             ),
             Self::NotYet { slot, wake } if slot == wake => write!(f, "its next slot is {slot}"),
             Self::NotYet { slot, wake } => write!(f, "its next slot is {slot}, fired at {wake}"),
+            Self::AfterRun { job, late } => {
+                write!(f, "its next slot is counted from the end of job {job}")?;
+                match late {
+                    late if *late > NOBODY => write!(
+                        f,
+                        ", and nobody has looked for {} s whether that has ended: no host that fires timers is at work",
+                        late.as_secs()
+                    ),
+                    _ => Ok(()),
+                }
+            }
             Self::LastSkipped { slot, why } => write!(f, "its slot {slot} was skipped: {why}"),
             Self::Open { job, jobs: 1 } => write!(f, "its job {job} has not ended"),
             Self::Open { job, jobs } => write!(f, "{jobs} of its jobs have not ended, first {job}"),

@@ -32,6 +32,8 @@ pub struct Told {
     pub slot: u64,
     pub origin: Origin,
     pub attempt: u32,
+    /// When the handler began.
+    pub began: u64,
     pub late: Duration,
     pub past_due: bool,
     pub number: u64,
@@ -72,6 +74,7 @@ pub async fn report(run: Run<Seen>, job: Report) -> Result<(), Failed> {
         slot: seconds_of(slot.at),
         origin: slot.origin,
         attempt: run.attempt(),
+        began: seconds_of(run.tenure().now()),
         late: slot.lateness(),
         past_due: slot.past_due,
         number: job.number,
