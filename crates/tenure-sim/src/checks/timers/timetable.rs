@@ -99,7 +99,7 @@ impl Line {
     fn take(&mut self, agreed: &NewTimer, record: &SlotRecord) -> Result<(), String> {
         let (name, found, schedule) = (&record.timer, record.first, &agreed.schedule);
         if schedule.follows_runs() {
-            if self.decided.max(self.before) >= Some(found) || record.last != found {
+            if self.decided >= Some(found) || record.last != found {
                 return Err(format!("{name} has a record of {found} behind a later one"));
             }
             self.decided = Some(found);
