@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Cause, End, Fence, JobId, Key, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Limit, Name,
-    NewTimer, Next, QueueName, SlotRecord, State, Terms, Timer, TimerSlot, Timestamp,
+    Cause, End, Fence, JobId, Key, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Limit,
+    Name, NewTimer, Next, QueueName, SlotRecord, State, Terms, Timer, TimerSlot, Timestamp,
 };
 use tenure_store::{
     Accepted, ChangeOutcome, Count, LimitInfo, Refusal, Settled, TimerAct, TimerOutcome, TimerSet,

@@ -74,11 +74,12 @@ impl TimerPlan {
             max_attempts: u32::try_from(1 + chance.below(4)).unwrap_or(1),
             max_deliveries: 10_000,
         };
-        let retain =
-            Retention { succeeded: Keep::For(Duration::from_secs(10)), failed: Keep::Forever };
-        draft
-            .job(|job| job.queue(queue).retry(retry).retain(retain))
-            .revision(if self.says_revision { version } else { 0 })
+        let retain = Retention { succeeded: Keep::For(Duration::from_secs(10)), failed: Keep::Forever };
+        draft.job(|job| job.queue(queue).retry(retry).retain(retain)).revision(if self.says_revision {
+            version
+        } else {
+            0
+        })
     }
 }
 
@@ -119,8 +120,7 @@ pub(crate) fn with_timers(mut worker: Worker<App>, app: &TimerApp<'_>) -> Worker
     let Some(timers) = &app.plan.timers else { return worker };
     worker = worker.job(tick);
     for number in 0..timers.declared {
-        worker =
-            worker.timer_with(timers.draft(app.seed, app.plan, &TimerPlan::name(number), app.version));
+        worker = worker.timer_with(timers.draft(app.seed, app.plan, &TimerPlan::name(number), app.version));
     }
     worker
 }

@@ -182,7 +182,11 @@ impl fmt::Display for Timed {
             TimerDoing::Sets { timers, starts } => {
                 f.write_str(if *starts { "declared" } else { "set" })?;
                 for (timer, set) in timers {
-                    write!(f, " {} to {} v{} {:?}: {set:?};", timer.name, timer.schedule, timer.revision, timer.policies)?;
+                    write!(
+                        f,
+                        " {} to {} v{} {:?}: {set:?};",
+                        timer.name, timer.schedule, timer.revision, timer.policies
+                    )?;
                 }
             }
             TimerDoing::Changes { name, act, outcome } => write!(f, "{act:?} of {name}: {outcome:?}")?,

@@ -233,10 +233,8 @@ impl World {
     /// Lets no timer fire any more, so that everything can come to an end.
     pub(crate) async fn pause_timers(&self) -> Result<(), Fault> {
         let reason = "it has to end".to_owned();
-        self.change_timers(|timer| {
-            timer.paused.is_none().then(|| TimerAct::Pause { reason: reason.clone() })
-        })
-        .await
+        self.change_timers(|timer| timer.paused.is_none().then(|| TimerAct::Pause { reason: reason.clone() }))
+            .await
     }
 
     async fn change_timers(&self, act: impl Fn(&Timer) -> Option<TimerAct>) -> Result<(), Fault> {

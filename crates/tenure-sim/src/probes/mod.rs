@@ -224,7 +224,9 @@ impl Probe {
             Self::SlotSkippedEdited => "slots were skipped because their schedule was changed",
             Self::FiredByAnother => "a host came for a slot that another host had just fired",
             Self::EditedWhileDue => "a timer was given another schedule while a slot was due",
-            Self::EditedBehindTheClock => "a timer was given another schedule after its clock had been put back",
+            Self::EditedBehindTheClock => {
+                "a timer was given another schedule after its clock had been put back"
+            }
             Self::OutdatedTimer => "an older version of the program declared a timer in vain",
             Self::RanOnStart => "a timer fired because a program started",
             Self::TimerTriggered => "a job of a timer was asked for beside its schedule",

@@ -10,8 +10,8 @@ use tenure_store::{
 };
 
 use super::{Witness, row};
-use crate::probes::Probe;
 use crate::history::{Changing, SlotSeen, Timed, TimerDoing, What};
+use crate::probes::Probe;
 
 /// Records that are read at once after a firing, the latest first: those of one firing lie close together.
 const LATEST: usize = 100;
@@ -43,7 +43,9 @@ impl Witness {
                 break;
             }
         }
-        fresh.sort_by(|one, other| (&one.timer, one.origin, one.first).cmp(&(&other.timer, other.origin, other.first)));
+        fresh.sort_by(|one, other| {
+            (&one.timer, one.origin, one.first).cmp(&(&other.timer, other.origin, other.first))
+        });
         Ok(fresh)
     }
 
@@ -83,7 +85,9 @@ impl Witness {
         let asked = match (&job.cancel, job.state) {
             (Some(cancel), _) => Some((cancel.deadline.since(cancel.at), ChangeOutcome::Asked)),
             // One that waits ends at once.
-            (None, State::Finished { end: End::Cancelled, .. }) => Some((Duration::ZERO, ChangeOutcome::Done)),
+            (None, State::Finished { end: End::Cancelled, .. }) => {
+                Some((Duration::ZERO, ChangeOutcome::Done))
+            }
             (None, _) => None,
         };
         if let Some((grace, outcome)) = asked.filter(|_| self.book.records().cancel(job.id)) {

@@ -85,6 +85,12 @@ impl Court<'_> {
             };
             fits.map_err(|how| format!("{how}: {:?}", seen.record))?;
         }
+        // A jitter may put a slot off for longer than the one behind it: then both are decided with that one.
+        if let Some(SlotSeen { record, .. }) = batch.last().filter(|_| *self.doing == TimerDoing::Fires)
+            && self.due(record.last) > record.at
+        {
+            return Err(format!("its time had not come: {record:?}"));
+        }
         if let CatchUp::All { most } = self.agreed.policies.catch_up {
             let is_brought = |seen: &&&SlotSeen| {
                 matches!(seen.record.fate, Fate::Ran { .. } | Fate::Skipped { why: Skipped::Busy { .. } })
@@ -105,14 +111,16 @@ impl Court<'_> {
         let is_edit = self.rescheduled;
         refuse(self.paused, "it was paused")?;
         refuse(is_edit && policies.on_edit == OnEdit::Drop, "an edit drops what has passed")?;
-        refuse(!is_edit && self.due(slot) > at, "its time had not come")?;
         refuse(slot > at, "its instant had not come")?;
         if !self.agreed.schedule.follows_runs() {
             let is_missed = policies.catch_up == CatchUp::Skip && late > IN_TIME + jitter;
             refuse(is_missed, "it was missed, and nothing is caught up with")?;
             let is_too_late = policies.max_lateness.is_some_and(|most| late > most + jitter);
             refuse(is_too_late, "it was later than agreed")?;
-            refuse(self.is_one() && self.is_ripe_after(slot, at), "a later slot was ripe, and it is one for all")?;
+            refuse(
+                self.is_one() && self.is_ripe_after(slot, at),
+                "a later slot was ripe, and it is one for all",
+            )?;
         }
         refuse(seen.unfinished.len() >= self.room(), "earlier jobs had not ended")
     }
@@ -217,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_coalesced_into_none_is_found() {
-        let coalesced = || SlotSeen { record: record(5, Fate::Coalesced, 11), ..skipped((5, 5), 1, Skipped::Missed, 11) };
+        let coalesced =
+            || SlotSeen { record: record(5, Fate::Coalesced, 11), ..skipped((5, 5), 1, Skipped::Missed, 11) };
         let given = Policies::default();
         assert!(says(given, fires(11, [coalesced()])).is_err());
         assert_eq!(says(given, fires(11, [coalesced(), ran(10, 11)])), Ok(()));

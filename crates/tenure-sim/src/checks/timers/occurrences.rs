@@ -63,7 +63,9 @@ impl Occurrences {
             *triggered += 1;
             let asked = self.asked.get(timer).copied().unwrap_or(0);
             if *triggered > asked {
-                return Err(format!("{timer} brought {triggered} jobs beside its schedule, of {asked} wanted"));
+                return Err(format!(
+                    "{timer} brought {triggered} jobs beside its schedule, of {asked} wanted"
+                ));
             }
         }
         Ok(())
@@ -73,10 +75,9 @@ impl Occurrences {
         let Some(slot) = row.slot() else { return Ok(()) };
         match self.jobs.get(&row.id) {
             None => Err(format!("#{} of {} is there without a record of {}", row.seq, slot.timer, slot.at)),
-            Some((_, seq)) if *seq != row.seq => Err(format!(
-                "{} of {} brought its job twice: #{seq} and #{}",
-                slot.at, slot.timer, row.seq
-            )),
+            Some((_, seq)) if *seq != row.seq => {
+                Err(format!("{} of {} brought its job twice: #{seq} and #{}", slot.at, slot.timer, row.seq))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -113,7 +114,8 @@ mod tests {
     fn two_jobs_for_one_wish_are_found() {
         let triggered = |secs: u64| {
             let mut seen = ran(secs, secs);
-            seen.record = SlotRecord { origin: Origin::Trigger, fate: Fate::Ran { job: id(secs) }, ..seen.record };
+            seen.record =
+                SlotRecord { origin: Origin::Trigger, fate: Fate::Ran { job: id(secs) }, ..seen.record };
             let terms = seen.job.as_ref().map(|job| tenure_core::Terms::clone(&job.terms));
             let mut terms = terms.unwrap();
             terms.slot = terms.slot.map(|slot| tenure_core::TimerSlot { origin: Origin::Trigger, ..slot });

@@ -63,9 +63,9 @@ impl Overlaps {
             return Ok(());
         }
         match self.last.get(timer) {
-            Some(last) if *last != seq => {
-                Err(format!("a handler of #{seq} of {timer} believes that it holds it, but #{last} was granted"))
-            }
+            Some(last) if *last != seq => Err(format!(
+                "a handler of #{seq} of {timer} believes that it holds it, but #{last} was granted"
+            )),
             Some(_) | None => Ok(()),
         }
     }

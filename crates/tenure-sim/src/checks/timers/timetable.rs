@@ -56,12 +56,13 @@ impl Timetable {
     fn look_back(&self, timed: &Timed, now: Timestamp) -> Result<(), String> {
         for (name, line) in &self.lines {
             let Some(agreed) = self.roster.timers.get(name) else { continue };
-            let Some(next) = line.next else { continue };
+            let Some(next) = line.next.filter(|next| Some(*next) > line.before) else { continue };
             let due = agreed.new.schedule.due(name.as_str(), next);
             let is_left = match &timed.doing {
                 TimerDoing::Fires => !agreed.paused && due <= now,
                 TimerDoing::Sets { .. } => self.roster.rescheduled(timed, name).is_some() && next <= now,
-                TimerDoing::Changes { name: of, act, outcome: TimerOutcome::Done } if of == name => match act {
+                TimerDoing::Changes { name: of, act, outcome: TimerOutcome::Done } if of == name => match act
+                {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
                     TimerAct::Resume => agreed.paused && next <= now,
                     TimerAct::Trigger { .. } | TimerAct::Backfill { .. } | TimerAct::Remove => false,
@@ -119,7 +120,10 @@ impl Line {
             (slot, count) = (next, count + 1);
         }
         if slot != record.last || record.count.is_some_and(|told| told != count) {
-            return Err(format!("{name} has {count} slots from {found} to {}, and a record of {record:?}", record.last));
+            return Err(format!(
+                "{name} has {count} slots from {found} to {}, and a record of {record:?}",
+                record.last
+            ));
         }
         (self.decided, self.next) = (Some(slot), schedule.next_after(slot));
         Ok(())
