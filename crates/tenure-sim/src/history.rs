@@ -142,8 +142,8 @@ pub enum What {
     Leased(Leased),
     /// The store did something with timers.
     Timed(Timed),
-    /// Somebody is about to ask for a job of a timer beside its schedule, whatever comes of it.
-    Triggers(Name),
+    /// Somebody is about to ask for a job of a timer beside its schedule, under this id, whatever comes of it.
+    Triggers(Name, JobId),
     /// What the ledger tells beyond what it told before.
     Ledger(Vec<LedgerEntry>),
     /// Somebody wrote to what a lease guards.

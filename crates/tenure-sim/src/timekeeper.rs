@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::{Error, Tenure};
+use tenure_core::{JobId, Name};
 use tenure_store::{Chance, Clock, TimersAsk};
 
 use crate::history::{What, Who};
@@ -61,10 +62,11 @@ impl Timekeeper {
     }
 
     async fn trigger(&self, name: &str) -> Result<(), Error> {
-        if let Ok(name) = tenure_core::Name::new("timer", name) {
-            self.world.book.note(self.who, What::Triggers(name));
+        let id = JobId::new(self.clock.now(), self.chance.bits());
+        if let Ok(name) = Name::new("timer", name) {
+            self.world.book.note(self.who, What::Triggers(name, id));
         }
-        self.tenure.timers().trigger(name).await.map(drop)
+        self.tenure.timers().trigger(name).id(id).await.map(drop)
     }
 
     async fn backfill(&self, name: &str) -> Result<(), Error> {

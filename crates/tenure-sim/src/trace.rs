@@ -92,7 +92,7 @@ impl fmt::Display for What {
             Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
             Self::Leased(leased) => write!(f, "store: {leased}"),
             Self::Timed(timed) => write!(f, "store: {timed}"),
-            Self::Triggers(timer) => write!(f, "asks for a job of timer {timer}"),
+            Self::Triggers(timer, _) => write!(f, "asks for a job of timer {timer}"),
             Self::Ledger(entries) => write!(f, "ledger: {} more", entries.len()),
             Self::Effect { name, fence, taken, .. } => {
                 let word = if *taken { "taken" } else { "refused" };

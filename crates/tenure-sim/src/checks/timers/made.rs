@@ -20,7 +20,7 @@ pub(super) fn with_every(secs: u64) -> NewTimer {
     let job = TimerJob {
         kind: Kind::new("tick").unwrap(),
         queue: QueueName::default(),
-        args: Args::new("{}").unwrap(),
+        args: Args::new(b"{}".to_vec()).unwrap(),
         priority: Priority::default(),
         terms: Arc::default(),
     };

@@ -1,6 +1,6 @@
 //! A slot has one job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{JobId, Name, Origin, Timestamp};
 
@@ -13,8 +13,8 @@ use crate::history::{Entry, Row, SlotSeen, What};
 pub(in super::super) struct Occurrences {
     /// The slot of each job, and its place.
     jobs: BTreeMap<JobId, (Occurrence, u64)>,
-    asked: BTreeMap<Name, u32>,
-    triggered: BTreeMap<Name, u32>,
+    /// What somebody asked for beside the schedule.
+    asked: BTreeSet<(Name, JobId)>,
 }
 
 type Occurrence = (Name, Timestamp, Origin);
@@ -26,8 +26,8 @@ impl Check for Occurrences {
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         match &entry.what {
-            What::Triggers(timer) => {
-                *self.asked.entry(timer.clone()).or_default() += 1;
+            What::Triggers(timer, id) => {
+                self.asked.insert((timer.clone(), *id));
                 Ok(())
             }
             What::Timed(timed) => timed.slots.iter().try_for_each(|seen| self.brought(seen)),
@@ -58,15 +58,8 @@ impl Occurrences {
         {
             return Err(format!("job {id} is of two slots: {before:?} and {occurrence:?}"));
         }
-        if origin == Origin::Trigger {
-            let triggered = self.triggered.entry(timer.clone()).or_default();
-            *triggered += 1;
-            let asked = self.asked.get(timer).copied().unwrap_or(0);
-            if *triggered > asked {
-                return Err(format!(
-                    "{timer} brought {triggered} jobs beside its schedule, of {asked} wanted"
-                ));
-            }
+        if origin == Origin::Trigger && !self.asked.contains(&(timer.clone(), id)) {
+            return Err(format!("{timer} brought {id} beside its schedule, for which nobody asked"));
         }
         Ok(())
     }
@@ -122,8 +115,8 @@ mod tests {
             seen.job = seen.job.map(|job| Row { id: id(secs), terms: terms.into(), ..job });
             fires(secs, [seen])
         };
-        let asks = || at(1, H0, What::Triggers(name()));
-        assert_eq!(says([asks(), triggered(2)]), Ok(()));
-        assert!(says([asks(), triggered(2), triggered(3)]).is_err());
+        let asks = at(1, H0, What::Triggers(name(), id(2)));
+        assert_eq!(says([asks.clone(), triggered(2)]), Ok(()));
+        assert!(says([asks, triggered(2), triggered(3)]).is_err());
     }
 }
