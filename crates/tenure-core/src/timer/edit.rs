@@ -35,12 +35,13 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     }
     let mut firing = Firing::of(timer, open);
     let is_rescheduled = timer.agreed.schedule != new.schedule;
-    if is_rescheduled {
+    if is_rescheduled && !cfg!(feature = "mutant-edit-loses-due") {
         firing.settle_until(now);
     }
     let timer = &mut firing.timer;
     if is_rescheduled {
-        let after = timer.decided.map_or(now, |decided| decided.max(now));
+        let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
+        let after = decided.map_or(now, |decided| decided.max(now));
         timer.next = first_slot(&new, after);
     } else if timer.next.is_none() && !timer.is_spent() {
         // It may have ended because it was spent, and have been given more.
@@ -48,6 +49,9 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     }
     timer.agreed = Arc::new(new);
     timer.version += 1;
+    if cfg!(feature = "mutant-edit-forgets-pause") {
+        timer.paused = None;
+    }
     timer.changed = now;
     if timer.is_spent() {
         timer.next = None;

@@ -106,7 +106,9 @@ impl Firing {
         }
         let left = passed.first_from(from);
         let last = if left.is_some() { passed.last_before(from) } else { passed.last };
-        self.note_range(passed, start, last, Fate::Skipped { why }, now);
+        if !(cfg!(feature = "mutant-missed-unrecorded") && why == Skipped::Missed) {
+            self.note_range(passed, start, last, Fate::Skipped { why }, now);
+        }
         left
     }
 
@@ -147,6 +149,7 @@ impl Firing {
         now: Timestamp,
     ) -> Fate {
         let by_schedule = origin == Origin::Schedule;
+        let at = if cfg!(feature = "mutant-slot-from-now") { now } else { at };
         let fate = match make_room(&mut self.timer, &mut self.cancel) {
             Room::Free => {
                 let past_due = past_due || (by_schedule && now.since(self.timer.due(at)) > IN_TIME);

@@ -132,12 +132,14 @@ impl NewTimer {
         let mut terms = Terms::clone(&job.terms);
         let key = Key::of_timer(&self.name);
         match self.policies.overlap.at_once() {
+            None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
             None => terms.ordering = Some(OrderingKey { key, head: Head::Block }),
             most => _ = terms.limit.get_or_insert(LimitKey { key, most }),
         }
         terms.slot = Some(slot.clone());
+        let of = if cfg!(feature = "mutant-slot-known-by-firing") { slot.fired } else { slot.at };
         NewJob {
-            id: JobId::of_slot(&slot.timer, slot.at, slot.origin),
+            id: JobId::of_slot(&slot.timer, of, slot.origin),
             kind: job.kind.clone(),
             queue: job.queue.clone(),
             args: job.args.clone(),

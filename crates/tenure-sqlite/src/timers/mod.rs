@@ -187,10 +187,10 @@ impl Writing<'_> {
             self.cancel_for(timer.name(), cancel)?;
         }
         let mut new = 0;
-        for job in &jobs {
+        let decided = slots::record_all(self.conn, &records)?;
+        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
             new += usize::from(self.bring(job)?);
         }
-        slots::record_all(self.conn, &records)?;
         row::stand(self.conn, &timer)?;
         self.news.due |= new > 0;
         Ok(new)

@@ -35,12 +35,13 @@ const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
 
 /// Keeps what became of slots. A slot of which that is on record keeps its record.
-pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<()> {
+pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Vec<JobId>> {
+    let mut decided = Vec::new();
     for record in records {
         let is_one = record.first == record.last && record.count == Some(1);
         let (fate, job) = fate_code(&record.fate);
         let named = JobId::of_slot(&record.timer, record.last, record.origin);
-        conn.prepare_cached(RECORD)?.execute(params![
+        let kept = conn.prepare_cached(RECORD)?.execute(params![
             record.last.as_micros(),
             record.timer.as_str(),
             origin_code(record.origin),
@@ -50,8 +51,12 @@ pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<()
             job.filter(|job| *job != named).map(|job| *job.as_bytes()),
             record.at.as_micros(),
         ])?;
+        // A trigger is a wish of its own, whatever else there is of its instant.
+        if kept == 0 && record.origin != Origin::Trigger {
+            decided.extend(job);
+        }
     }
-    Ok(())
+    Ok(decided)
 }
 
 impl Writing<'_> {

@@ -22,6 +22,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(nothing_is_fired_before_its_time),
         test(firing_again_brings_nothing_new),
         test(a_clock_that_is_put_back_brings_no_slot_twice),
+        test(a_slot_that_is_on_record_gets_no_job_again),
         test(missed_slots_are_decided_at_once_and_each_is_on_record),
         test(a_slot_is_skipped_while_the_job_before_has_not_ended),
         test(a_job_that_has_ended_makes_room_however_it_ended),
@@ -192,6 +193,30 @@ async fn a_clock_that_is_put_back_brings_no_slot_twice(given: Given) {
     }
     assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
     assert_eq!(given.all().await.len(), 3);
+}
+
+/// The record outlives the job and the timer.
+async fn a_slot_that_is_on_record_gets_no_job_again(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    let backfill = || TimerAct::Backfill { from: since, to: since.after(minutes(1)) };
+    let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
+    assert_eq!(given.act("a", backfill()).await, brought(2));
+    for _ in 0..3 {
+        given.finish_one().await;
+    }
+    for job in given.all().await {
+        given.change(job.id, crate::Change::Delete).await;
+    }
+    let records = given.records().await;
+    assert_eq!(given.act("a", backfill()).await, brought(0));
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.clock.step_to(since);
+    assert_eq!(given.set(timer("a", "0 * * * * *", Policies::default())).await, TimerSet::New);
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 0);
+    assert_eq!((given.records().await, given.all().await.len()), (records, 0));
 }
 
 /// T056

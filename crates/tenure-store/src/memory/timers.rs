@@ -1,11 +1,12 @@
 //! Timers and the records of their slots.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use tenure_core::{
-    Edited, Firing, JobId, Name, NewTimer, Open, Refused, SlotRecord, State, Timer, Timestamp, backfill,
-    edit, fire, limits, pause, resume, start, trigger,
+    Edited, Firing, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer, Timestamp, Why,
+    backfill, edit, fire, limits, pause, resume, start, trigger,
 };
 
 use super::rows::Rows;
@@ -38,6 +39,21 @@ impl TimerRows {
     fn remove(&mut self, name: &Name) {
         let wake = self.rows.remove(name).and_then(|timer| timer.wake());
         wake.map(|wake| self.wakes.remove(&(wake, name.clone())));
+    }
+
+    /// Keeps records, one a slot. Answers the jobs of slots that were on record before: somebody removed a timer and
+    /// set it again while the clock was put back, or asks again for slots of the past. What was decided stays, even if
+    /// the job has long been removed. A trigger is a wish of its own, whatever else there is of its instant.
+    fn record(&mut self, records: Vec<SlotRecord>) -> BTreeSet<JobId> {
+        let mut decided = BTreeSet::new();
+        for record in records {
+            match self.records.entry(SlotCursor::of(&record)) {
+                Entry::Vacant(place) => _ = place.insert(record),
+                Entry::Occupied(_) if record.origin == Origin::Trigger => {}
+                Entry::Occupied(_) => decided.extend(record.job()),
+            }
+        }
+        decided
     }
 
     /// When the next timer is ripe.
@@ -179,6 +195,8 @@ impl Rows {
         for id in &timer.open {
             match self.find(*id).map(|row| &row.job.state) {
                 Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
+                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(feature = "mutant-retry-makes-room") => {
+                }
                 Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
                     open.unfinished.push(*id);
                 }
@@ -196,12 +214,10 @@ impl Rows {
             self.cancel_for(timer.name(), cancel, now);
         }
         let before = self.last_seq;
-        for job in &jobs {
+        let decided = self.timers.record(records);
+        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
             // One that is there already, as it is now or as it was agreed then, is the job of its slot.
             self.enqueue(std::slice::from_ref(job), now);
-        }
-        for record in records {
-            self.timers.records.entry(SlotCursor::of(&record)).or_insert(record);
         }
         self.timers.keep(timer);
         usize::try_from(self.last_seq - before).unwrap_or(usize::MAX)

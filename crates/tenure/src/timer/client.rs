@@ -201,7 +201,7 @@ impl<'a> Timers<'a> {
         self.tenure
     }
 
-    pub(super) async fn change(&self, name: &str, act: TimerAct) -> Result<TimerOutcome, Error> {
+    pub(super) async fn change(&self, name: &str, mut act: TimerAct) -> Result<TimerOutcome, Error> {
         let name = name_of(name)?;
         let mut repeats = REPEATS;
         loop {
@@ -209,6 +209,11 @@ impl<'a> Timers<'a> {
                 Ok(outcome) => return Ok(outcome),
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault.into()),
+            }
+            if let (TimerAct::Trigger { id, .. }, true) =
+                (&mut act, cfg!(feature = "mutant-trigger-drawn-again"))
+            {
+                *id = self.tenure.new_id();
             }
         }
     }
