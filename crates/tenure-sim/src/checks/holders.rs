@@ -10,8 +10,8 @@ use super::Check;
 use crate::history::{Changing, Entry, Grant, Renewed, What, Who, Why};
 
 /// A job is granted again only after its holder settled it, was silent past its lease, or did not
-/// heed a wish to cancel. Once its lease has lapsed it is not renewed. A holder is silent only if it is in trouble or a clock stepped. A handler
-/// believes that it holds its job only while nobody else was granted it.
+/// heed a wish to cancel. Once its lease has lapsed it is not renewed. A holder is silent only if it is in
+/// trouble or a clock stepped. A handler believes that it holds its job only while nobody else was granted it.
 #[derive(Default)]
 pub(super) struct Holders {
     owned: BTreeMap<(u64, Fence), Owned>,
