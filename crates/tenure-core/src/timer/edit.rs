@@ -33,7 +33,7 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     if *timer.agreed == new {
         return Edited::Same;
     }
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     let is_rescheduled = timer.agreed.schedule != new.schedule;
     if is_rescheduled && !cfg!(feature = "mutant-edit-loses-due") {
         firing.settle_until(now);

@@ -47,22 +47,42 @@ pub(super) fn first_slot(new: &NewTimer, now: Timestamp) -> Option<Timestamp> {
 /// Nothing changes if none is. However many are, the answer is bounded, and afterwards none is.
 #[must_use]
 pub fn fire(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     let Some(first) = timer.next.filter(|_| timer.wake().is_some_and(|wake| wake <= now)) else {
         return firing;
     };
     if timer.agreed.schedule.follows_runs() {
-        firing.after_end(first, open, now);
+        firing.after_end(now);
     } else {
         firing.on_schedule(first, now);
     }
     firing
 }
 
+impl Timer {
+    /// Whoever looks first after its last job has ended counts the next slot from that end, whatever else brings them
+    /// here: later nobody knows it any more. While one runs, what the row has for its next slot is the next look.
+    fn count_from_end(&mut self, had_open: bool, ended: Option<Timestamp>, now: Timestamp) {
+        let Some(next) = self.next else { return };
+        let after = |end| self.agreed.schedule.next_after(end);
+        self.next = if had_open && self.open.is_empty() {
+            // A job that is gone has ended, and nobody knows when.
+            after(ended.map_or(now, |ended| ended.min(now)))
+        } else {
+            // No more than one wait away, so that a clock that was ahead once does not silence it.
+            Some(after(now).map_or(next, |latest| next.min(latest)))
+        };
+    }
+}
+
 impl Firing {
-    pub(super) fn of(timer: &Timer, open: &Open) -> Self {
+    pub(super) fn of(timer: &Timer, open: &Open, now: Timestamp) -> Self {
         let mut timer = timer.clone();
+        let had_open = !timer.open.is_empty();
         timer.open.clone_from(&open.unfinished);
+        if timer.agreed.schedule.follows_runs() {
+            timer.count_from_end(had_open, open.ended, now);
+        }
         Self { timer, records: Vec::new(), jobs: Vec::new(), cancel: Vec::new() }
     }
 
@@ -181,7 +201,7 @@ impl Firing {
     }
 
     /// The slot of a timer that counts from the end of its last job.
-    fn after_end(&mut self, next: Timestamp, open: &Open, now: Timestamp) {
+    fn after_end(&mut self, now: Timestamp) {
         let agreed = Arc::clone(&self.timer.agreed);
         let after = |end| agreed.schedule.next_after(end);
         if !self.timer.open.is_empty() {
@@ -189,14 +209,7 @@ impl Firing {
             self.timer.next = Some(now.after((whole / LOOKS).clamp(SHORTEST_LOOK, IN_TIME)));
             return;
         }
-        let Some(slot) = open.ended.map_or(Some(next), after) else {
-            self.timer.next = None;
-            return;
-        };
-        if slot > now {
-            self.timer.next = Some(slot);
-            return;
-        }
+        let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };
         // One slot has one record, even if the clock was put back since.
         let slot =
             self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));

@@ -1,5 +1,6 @@
 //! What timers do, told in slots: when they are late, when jobs run long, when somebody changes them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ fn new(schedule: &str, policies: Policies) -> NewTimer {
 struct Rig {
     timer: Timer,
     unfinished: Vec<JobId>,
-    ended: Option<Timestamp>,
+    ended: BTreeMap<JobId, Timestamp>,
     records: Vec<SlotRecord>,
     cancelled: Vec<JobId>,
 }
@@ -43,15 +44,21 @@ struct Rig {
 impl Rig {
     fn with(schedule: &str, policies: Policies, now: Timestamp) -> Self {
         let timer = Timer::accepted(new(schedule, policies), now);
-        Self { timer, unfinished: Vec::new(), ended: None, records: Vec::new(), cancelled: Vec::new() }
+        let (unfinished, ended) = (Vec::new(), BTreeMap::new());
+        Self { timer, unfinished, ended, records: Vec::new(), cancelled: Vec::new() }
     }
 
     fn every_minute(policies: Policies) -> Self {
         Self::with("0 * * * * *", policies, on("00:00:00"))
     }
 
+    /// What a store tells: of the jobs that the row names, and of no others.
     fn open(&self) -> Open {
-        Open { unfinished: self.unfinished.clone(), ended: self.ended }
+        let named = || self.timer.open.iter();
+        Open {
+            unfinished: named().filter(|id| self.unfinished.contains(id)).copied().collect(),
+            ended: named().filter_map(|id| self.ended.get(id)).max().copied(),
+        }
     }
 
     /// Writes what was decided; answers how many jobs that brought.
@@ -69,9 +76,15 @@ impl Rig {
         self.take(fire(&self.timer, &self.open(), now))
     }
 
+    fn end_first(&mut self, now: Timestamp) {
+        let first = self.unfinished.remove(0);
+        self.ended.insert(first, now);
+    }
+
     fn end_all(&mut self, now: Timestamp) {
-        self.unfinished.clear();
-        self.ended = Some(now);
+        while !self.unfinished.is_empty() {
+            self.end_first(now);
+        }
     }
 
     /// The slots and what became of them, such as `00:01 ran`.
@@ -158,8 +171,7 @@ fn a_job_that_takes_longer_than_the_interval_meets_the_policy_of_overlap() {
             let now = on("00:00:00").after(Duration::from_secs(30 * half_minutes));
             // The first of the line ends when it has had three half minutes since its turn began.
             if half_minutes > 2 && (half_minutes - 2).is_multiple_of(3) && !rig.unfinished.is_empty() {
-                rig.unfinished.remove(0);
-                rig.ended = Some(now);
+                rig.end_first(now);
             }
             rig.fire(now);
         }
@@ -350,6 +362,38 @@ fn a_wait_is_counted_from_the_end_of_the_last_job() {
     assert_eq!((rig.timer.next, rig.fire(on("00:35:29"))), (Some(on("00:35:30")), 0));
     assert_eq!(rig.fire(on("00:35:30")), 1);
     assert_eq!(rig.told(), ["00:10:00 ran", "00:35:30 ran"]);
+}
+
+/// Whoever looks at the timer in between, for whatever reason, forgets nothing.
+#[test]
+fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwhile() {
+    let looks: [fn(&mut Rig); 4] = [
+        |rig| _ = rig.take(start(&rig.timer, &rig.open(), on("01:55:00"))),
+        |rig| {
+            rig.take(pause(&rig.timer, &rig.open(), "", on("01:55:00")));
+            rig.take(resume(&rig.timer, &rig.open(), on("01:56:00")));
+        },
+        |rig| {
+            let mut other = new("delay 1h", Policies::default());
+            other.revision = 1;
+            let edited = edit(&rig.timer, &rig.open(), other, on("01:55:00"));
+            let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+            rig.take(*firing);
+        },
+        // Its job was removed: it has ended, and nobody knows when.
+        |rig| {
+            rig.ended.clear();
+            rig.take(start(&rig.timer, &rig.open(), on("01:50:00")));
+        },
+    ];
+    for look in looks {
+        let mut rig = Rig::with("delay 1h", Policies::default(), on("00:00:00"));
+        assert_eq!(rig.fire(on("01:00:00")), 1);
+        rig.end_all(on("01:50:00"));
+        look(&mut rig);
+        assert_eq!(rig.fire(on("02:49:59")), 0);
+        assert_eq!((rig.timer.next, rig.fire(on("02:50:00"))), (Some(on("02:50:00")), 1));
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn pause(timer: &Timer, open: &Open, reason: &str, now: Timestamp) -> Firing
 /// It goes on. The slots of the meantime are skipped.
 #[must_use]
 pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     if firing.timer.paused.take().is_none() {
         return firing;
     }
@@ -80,7 +80,7 @@ pub fn trigger(
     args: Option<Args>,
     now: Timestamp,
 ) -> Result<Firing, Refused> {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     if let Room::Taken { by } = make_room(&mut firing.timer, &mut firing.cancel) {
         return Err(Refused::Busy { job: by });
     }
@@ -112,7 +112,7 @@ pub fn backfill(
     (from, to): (Timestamp, Timestamp),
     now: Timestamp,
 ) -> Backfilled {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
     let to = to.min(now);
     while let Some(at) = slot.filter(|at| *at <= to) {
