@@ -122,6 +122,10 @@ impl NewTimer {
             let allowed = "none, or the overlap `allow`: the jobs of this timer run one at a time as it is";
             return refuse("job.ordering_key", "an ordering key", allowed);
         }
+        if self.policies.overlap.at_once().is_some() && self.job.terms.limit.is_some() {
+            let allowed = "none under the overlap `allow`, which keeps its number by a limit key of the timer";
+            return refuse("job.limit_key", "a limit key", allowed);
+        }
         Ok(())
     }
 
@@ -133,8 +137,13 @@ impl NewTimer {
         let key = Key::of_timer(&self.name);
         match self.policies.overlap.at_once() {
             None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
-            None => terms.ordering = Some(OrderingKey { key, head: Head::Block }),
-            most => _ = terms.limit.get_or_insert(LimitKey { key, most }),
+            // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
+            // nothing but the limit holds them back.
+            None => {
+                terms.ordering = Some(OrderingKey { key: key.clone(), head: Head::Block });
+                terms.limit.get_or_insert(LimitKey { key, most: Some(1) });
+            }
+            most => terms.limit = Some(LimitKey { key, most }),
         }
         terms.slot = Some(slot.clone());
         let of = if cfg!(feature = "mutant-slot-known-by-firing") { slot.fired } else { slot.at };

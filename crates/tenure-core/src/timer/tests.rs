@@ -210,7 +210,10 @@ fn jobs_that_may_not_overlap_share_an_ordering_key_and_others_a_limit() {
         timer.job_for(&slot)
     };
     for overlap in [Overlap::Skip, Overlap::QueueOne, Overlap::QueueAll, Overlap::CancelPrevious] {
-        assert_eq!(job(overlap).terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
+        let terms = job(overlap).terms;
+        assert_eq!(terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
+        // Those of before an edit may have nothing but the limit in common with them.
+        assert_eq!(terms.limit, Some(LimitKey { key: Key::of_timer(&Name::new("timer", "nightly").unwrap()), most: Some(1) }));
     }
     let beside = job(Overlap::Allow { most: 3 });
     assert_eq!(beside.terms.limit.as_ref().unwrap().most, Some(3));
@@ -461,4 +464,8 @@ fn the_jobs_of_a_timer_take_no_terms_that_its_slots_decide() {
     assert_eq!(field(ordered.clone(), Overlap::Skip), Err("job.ordering_key".to_owned()));
     assert_eq!(field(ordered, Overlap::Allow { most: 1 }), Ok(()));
     assert_eq!(field(Terms::default(), Overlap::QueueAll), Ok(()));
+    let limit = Some(LimitKey { key: Key::new("limit_key", "smtp").unwrap(), most: Some(50) });
+    let limited = Terms { limit, ..Terms::default() };
+    assert_eq!(field(limited.clone(), Overlap::Allow { most: 2 }), Err("job.limit_key".to_owned()));
+    assert_eq!(field(limited, Overlap::Skip), Ok(()));
 }
