@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::overlap::{Room, make_room};
+use super::overlap::{Room, make_room, taken};
 use super::passed::Passed;
 use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::schedule::Jitter;
@@ -135,19 +135,17 @@ impl Firing {
     /// Brings the jobs of the slots from one of them on, as many as are wanted.
     fn bring(&mut self, passed: &Passed<'_>, start: Timestamp, now: Timestamp) {
         let Policies { catch_up, overlap, .. } = self.timer.agreed.policies;
-        let (most, fate) = match catch_up {
+        let most = match catch_up {
             // Of jobs that cancel one another only the last is worth enqueueing.
-            CatchUp::One | CatchUp::Skip | CatchUp::All { .. } if overlap == Overlap::CancelPrevious => {
-                (1, Fate::Coalesced)
-            }
-            CatchUp::One => (1, Fate::Coalesced),
-            CatchUp::Skip => (limits::CATCH_UP, Fate::Skipped { why: Skipped::TooMany }),
-            CatchUp::All { most } => (u64::from(most), Fate::Skipped { why: Skipped::TooMany }),
+            CatchUp::Skip | CatchUp::All { .. } if overlap == Overlap::CancelPrevious => None,
+            CatchUp::One => None,
+            CatchUp::Skip => Some(limits::CATCH_UP),
+            CatchUp::All { most } => Some(u64::from(most)),
         };
+        let Some(most) = most else { return self.bring_one_for_all(passed, start, now) };
         let wanted = passed.latest(start, usize::try_from(most).unwrap_or(1).max(1));
-        let Some(&from) = wanted.first() else { return };
-        let is_cut = from > start;
-        if is_cut {
+        if let Some(&from) = wanted.first().filter(|from| **from > start) {
+            let fate = Fate::Skipped { why: Skipped::TooMany };
             self.note_range(passed, start, passed.last_before(from), fate, now);
         }
         for slot in wanted {
@@ -155,9 +153,21 @@ impl Firing {
                 // What the schedule still had to bring when it had brought enough is no slot any more.
                 break;
             }
-            let stands_for_others = is_cut && slot == from && most == 1;
-            self.bring_one(slot, Origin::Schedule, stands_for_others, now);
+            self.bring_one(slot, Origin::Schedule, false, now);
         }
+    }
+
+    /// Brings the job of the last slot, which stands for the others; without room for it none stands for any.
+    fn bring_one_for_all(&mut self, passed: &Passed<'_>, start: Timestamp, now: Timestamp) {
+        let into = passed.last;
+        if let Some(job) = taken(&self.timer) {
+            return self.note_range(passed, start, into, Fate::Skipped { why: Skipped::Busy { job } }, now);
+        }
+        let stands_for_others = start < into;
+        if stands_for_others {
+            self.note_range(passed, start, passed.last_before(into), Fate::Coalesced { into }, now);
+        }
+        self.bring_one(into, Origin::Schedule, stands_for_others, now);
     }
 
     /// Brings the job of one slot, or skips it because of jobs that have not ended.

@@ -92,7 +92,10 @@ impl Rig {
         let time = |at: Timestamp| at.to_string()[11..19].to_owned();
         let fate = |record: &SlotRecord| match &record.fate {
             Fate::Ran { .. } => "ran".to_owned(),
-            Fate::Coalesced => "coalesced".to_owned(),
+            Fate::Coalesced { into } => {
+                assert!(self.records.iter().any(|other| other.first == *into && other.job().is_some()));
+                "coalesced".to_owned()
+            }
             Fate::Skipped { why: Skipped::Busy { .. } } => "busy".to_owned(),
             Fate::Skipped { why } => format!("{why:?}").to_lowercase(),
         };
@@ -149,6 +152,18 @@ fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {
     let max_lateness = Some(Duration::from_secs(150));
     let late = ["00:01:00-00:07:00 toolate", "00:08:00-00:09:00 coalesced", "00:10:00 ran"];
     assert_eq!(told(Policies { max_lateness, ..given(CatchUp::One) }), late);
+}
+
+/// No job stands for missed slots if there was no room for one.
+#[test]
+fn missed_slots_are_busy_together_while_the_job_before_has_not_ended() {
+    let mut rig = Rig::every_minute(Policies::default());
+    rig.fire(on("00:01:00"));
+    assert_eq!(rig.fire(on("00:10:30")), 0);
+    rig.end_all(on("00:10:40"));
+    assert_eq!(rig.fire(on("00:12:00")), 1);
+    let told = ["00:01:00 ran", "00:02:00-00:10:00 busy", "00:11:00 coalesced", "00:12:00 ran"];
+    assert_eq!(rig.told(), told);
 }
 
 /// T058: with a maximum lateness of ten minutes, as Kudu has it, a job comes at 9:59, at 10:00, and not at 10:01.

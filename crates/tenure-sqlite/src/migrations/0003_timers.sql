@@ -35,6 +35,7 @@ CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
 -- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
 -- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
 -- `fate`:   0 ran, 1 coalesced; skipped: 2 busy, 3 missed, 4 too many, 5 too late, 6 paused, 7 edited.
+-- `later`:  the slot whose job stands for these, if they are coalesced.
 -- `job`:    the job that ran, or by which it was busy; NULL if it is the one that is named after this slot.
 CREATE TABLE timer_slot (
     last   INTEGER NOT NULL,
@@ -44,6 +45,7 @@ CREATE TABLE timer_slot (
     count  INTEGER,
     fate   INTEGER NOT NULL,
     job    BLOB,
+    later  INTEGER,
     at     INTEGER NOT NULL,
     PRIMARY KEY (last, timer, origin)
 ) STRICT, WITHOUT ROWID;

@@ -122,7 +122,7 @@ impl Given {
 fn word(fate: &Fate) -> &'static str {
     match fate {
         Fate::Ran { .. } => "ran",
-        Fate::Coalesced => "coalesced",
+        Fate::Coalesced { .. } => "coalesced",
         Fate::Skipped { why: Skipped::Busy { .. } } => "busy",
         Fate::Skipped { why: Skipped::Missed } => "missed",
         Fate::Skipped { why: Skipped::TooMany } => "too many",

@@ -77,9 +77,9 @@ impl Court<'_> {
         for (place, seen) in batch.iter().enumerate() {
             let fits = match &seen.record.fate {
                 Fate::Ran { .. } => self.may_run(seen),
-                Fate::Coalesced => {
+                Fate::Coalesced { into } => {
                     let later = batch.get(place + 1).map(|seen| &seen.record);
-                    self.may_coalesce(later)
+                    self.may_coalesce(*into, later)
                 }
                 Fate::Skipped { why } => self.may_skip(seen, why),
             };
@@ -125,9 +125,10 @@ impl Court<'_> {
         refuse(seen.unfinished.len() >= self.room(), "earlier jobs had not ended")
     }
 
-    fn may_coalesce(&self, later: Option<&SlotRecord>) -> Result<(), String> {
+    fn may_coalesce(&self, into: Timestamp, later: Option<&SlotRecord>) -> Result<(), String> {
         refuse(!self.is_one(), "nothing is coalesced by this timer")?;
-        refuse(later.is_none_or(|later| later.fate == Fate::Coalesced), "no later slot stands for it")
+        let stands_for_it = |later: &SlotRecord| later.first == into && later.job().is_some();
+        refuse(!later.is_some_and(stands_for_it), "no job of a later slot stands for it")
     }
 
     fn may_skip(&self, seen: &SlotSeen, why: &Skipped) -> Result<(), String> {
@@ -178,7 +179,7 @@ mod tests {
     use tenure_core::Policies;
     use tenure_store::{TimerAct, TimerSet};
 
-    use super::super::super::made::verdict;
+    use super::super::super::made::{second, verdict};
     use super::super::made::{done, fires, id_of, ran, record, sets, skipped, with_every};
     use super::*;
 
@@ -225,11 +226,17 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_coalesced_into_none_is_found() {
-        let coalesced =
-            || SlotSeen { record: record(5, Fate::Coalesced, 11), ..skipped((5, 5), 1, Skipped::Missed, 11) };
+        let coalesced = || {
+            let record = record(5, Fate::Coalesced { into: second(10) }, 11);
+            SlotSeen { record, ..skipped((5, 5), 1, Skipped::Missed, 11) }
+        };
         let given = Policies::default();
         assert!(says(given, fires(11, [coalesced()])).is_err());
         assert_eq!(says(given, fires(11, [coalesced(), ran(10, 11)])), Ok(()));
+        let busy = skipped((10, 10), 1, Skipped::Busy { job: id_of(1) }, 11);
+        let busy = SlotSeen { unfinished: vec![id_of(1)], ..busy };
+        let one_at_a_time = agreed(CatchUp::One, Overlap::Skip);
+        assert!(says(one_at_a_time, fires(11, [coalesced(), busy])).is_err());
         let all = agreed(CatchUp::All { most: 1 }, Overlap::QueueAll);
         assert!(says(all, fires(11, [coalesced(), ran(10, 11)])).is_err());
         assert!(says(all, fires(11, [ran(5, 11), ran(10, 11)])).is_err());
