@@ -40,12 +40,8 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     }
     let timer = &mut firing.timer;
     if is_rescheduled {
-        let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
-        let after = decided.map_or(now, |decided| decided.max(now));
-        timer.next = first_slot(&new, after);
-    } else if timer.next.is_none() && !timer.is_spent() {
-        // It may have ended because it was spent, and have been given more.
-        timer.next = first_slot(&new, timer.decided.map_or(now, |decided| decided.max(now)));
+        let after = timer.anew_after(now);
+        timer.next = first_slot(&new, if cfg!(feature = "mutant-edit-goes-back") { now } else { after });
     }
     timer.agreed = Arc::new(new);
     timer.version += 1;

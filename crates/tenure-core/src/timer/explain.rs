@@ -19,6 +19,12 @@ pub enum TimerReason {
         /// Why.
         reason: String,
     },
+    /// Slots that have not come yet have been decided: by a clock that was ahead. There is nothing to be done before
+    /// the last of them has passed, unless the timer is paused and goes on, or gets another schedule.
+    ClockWasAhead {
+        /// The last of them.
+        decided: Timestamp,
+    },
     /// It has brought all the jobs that it may.
     Spent {
         /// How many.
@@ -70,6 +76,9 @@ pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -
     if let Some(pause) = &timer.paused {
         reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
     }
+    if let Some(decided) = timer.decided.filter(|decided| *decided > now) {
+        reasons.push(TimerReason::ClockWasAhead { decided });
+    }
     match timer.next {
         None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
         None => reasons.push(TimerReason::Over),
@@ -100,6 +109,11 @@ impl fmt::Display for TimerReason {
         match self {
             Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
             Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
+            Self::ClockWasAhead { decided } => write!(
+                f,
+                "the clock was ahead once: its slots until {decided} are decided already; pause it and let it go on \
+                 if that is too far"
+            ),
             Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
             Self::Over => f.write_str("its schedule has no slot any more"),
             Self::Unattended { slot, late } => write!(

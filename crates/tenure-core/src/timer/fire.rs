@@ -221,6 +221,7 @@ impl Firing {
         }
         let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };
         // One slot has one record, even if the clock was put back since.
+        self.timer.anew_after(now);
         let slot =
             self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
         self.bring_one(slot, Origin::Schedule, false, now);

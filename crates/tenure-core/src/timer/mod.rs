@@ -204,6 +204,14 @@ impl Timer {
         self.agreed.schedule.bounds().most_runs.is_some_and(|most| self.runs >= most)
     }
 
+    /// Behind which instant its slots begin anew: behind the last that was decided, so that none comes twice. Only what
+    /// was decided by a clock that was far ahead is forgotten, for the timer would be silent until then; no slot of it
+    /// gets a second job, since records and jobs are told apart by their slots.
+    fn anew_after(&mut self, now: Timestamp) -> Timestamp {
+        self.decided = self.decided.filter(|decided| decided.since(now) <= limits::CLOCK_AHEAD);
+        self.decided.map_or(now, |decided| decided.max(now))
+    }
+
     /// Takes note of a job that was enqueued for it.
     fn opened(&mut self, job: JobId, now: Timestamp) {
         self.fired = Some(now);

@@ -131,6 +131,51 @@ fn a_clock_that_is_put_back_brings_no_slot_twice() {
     assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00 ran"]);
 }
 
+#[test]
+fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit() {
+    let ahead = at("2027-01-01T00:00:00Z");
+    let hourly = |schedule| {
+        let mut rig = Rig::with(schedule, Policies::default(), on("00:30:00"));
+        assert_eq!(rig.fire(ahead), 1);
+        rig.end_all(ahead);
+        rig
+    };
+    let mends: [fn(&mut Rig); 2] = [
+        |rig| {
+            rig.take(pause(&rig.timer, &rig.open(), "", on("00:40:00")));
+            rig.take(resume(&rig.timer, &rig.open(), on("00:41:00")));
+        },
+        |rig| {
+            let half_hourly = new("0 */30 * * * *", Policies::default());
+            let edited = edit(&rig.timer, &rig.open(), half_hourly, on("00:41:00"));
+            let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+            rig.take(*firing);
+        },
+    ];
+    let was_ahead = TimerReason::ClockWasAhead { decided: ahead };
+    for mend in mends {
+        let mut rig = hourly("0 0 * * * *");
+        assert_eq!(explain_timer(&rig.timer, None, on("00:40:00"))[0], was_ahead);
+        mend(&mut rig);
+        assert!(!explain_timer(&rig.timer, None, on("00:42:00")).contains(&was_ahead));
+        assert_eq!((rig.timer.next, rig.fire(on("01:00:00"))), (Some(on("01:00:00")), 1));
+    }
+    // A wait looks no further ahead than that, as soon as anybody looks.
+    let mut wait = hourly("delay 1h");
+    wait.take(start(&wait.timer, &wait.open(), on("00:40:00")));
+    assert_eq!((wait.timer.next, wait.fire(on("01:40:00"))), (Some(on("01:40:00")), 1));
+    assert_eq!(wait.records.last().map(|record| record.first), Some(on("01:40:00")));
+}
+
+#[test]
+fn a_start_brings_its_job_though_the_clock_was_put_back() {
+    let policies = Policies { run_on_start: true, ..Policies::default() };
+    let mut rig = Rig::with("0 0 * * * *", policies, on("05:30:00"));
+    rig.fire(on("06:00:00"));
+    rig.end_all(on("06:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"))), 1);
+}
+
 /// T056: nobody was there over ten slots.
 #[test]
 fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {

@@ -46,12 +46,14 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     if firing.timer.paused.take().is_none() {
         return firing;
     }
-    if let Some(first) = timer.next.filter(|next| *next <= now) {
-        if !cfg!(feature = "mutant-pause-unrecorded") {
-            firing.skip_until(first, now, &Skipped::Paused);
-        }
-        let after = firing.timer.decided.map_or(now, |decided| decided.max(now));
-        firing.timer.next = first_slot(&timer.agreed, after);
+    let passed = timer.next.filter(|next| *next <= now);
+    if let Some(first) = passed.filter(|_| !cfg!(feature = "mutant-pause-unrecorded")) {
+        firing.skip_until(first, now, &Skipped::Paused);
+    }
+    let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
+    if passed.is_some() || was_ahead {
+        let after = firing.timer.anew_after(now);
+        firing.timer.next = first_slot(&timer.agreed, after).filter(|_| !timer.is_spent());
     }
     firing
 }
@@ -60,7 +62,10 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
 #[must_use]
 pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let mut firing = fire(timer, open, now);
-    let is_fresh = firing.timer.fired.is_some_and(|fired| now.since(fired) < IN_TIME);
+    let is_fresh = firing.timer.fired.is_some_and(|fired| {
+        // What was brought later than now was so before the clock was put back, and says nothing of this start.
+        fired.since(now) < AT_ONCE && now.since(fired) < IN_TIME
+    });
     let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none() && !firing.timer.is_spent();
     if is_wanted && !is_fresh {
         firing.bring_one(now, Origin::Start, false, now);
