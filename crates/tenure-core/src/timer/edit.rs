@@ -40,8 +40,9 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     }
     let timer = &mut firing.timer;
     if is_rescheduled {
-        let after = timer.anew_after(now);
-        timer.next = first_slot(&new, if cfg!(feature = "mutant-edit-goes-back") { now } else { after });
+        timer.forget_what_was_ahead(now);
+        let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
+        timer.next = first_slot(&new, decided, now);
     }
     timer.agreed = Arc::new(new);
     timer.version += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::overlap::{Room, make_room, taken};
 use super::passed::Passed;
 use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, Timer, TimerSlot};
-use crate::schedule::Jitter;
+use crate::schedule::{Jitter, Rule};
 use crate::{JobId, NewJob, Timestamp, limits};
 
 /// A slot that got its job within so much of its time was not missed.
@@ -37,9 +37,14 @@ pub struct Firing {
     pub cancel: Vec<JobId>,
 }
 
-/// The first slot of a timer that is set now.
-pub(super) fn first_slot(new: &NewTimer, now: Timestamp) -> Option<Timestamp> {
-    new.schedule.next_after(now)
+/// The first slot of a timer that is set now, behind the last that was decided.
+pub(super) fn first_slot(new: &NewTimer, decided: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let from = match new.schedule.rule() {
+        // An instant that comes while its timer is being set is meant as well.
+        Rule::At(_) => now.before(IN_TIME),
+        _ => now,
+    };
+    new.schedule.next_after(decided.map_or(from, |decided| decided.max(from)))
 }
 
 /// Decides all slots of a timer that are ripe.
@@ -221,7 +226,7 @@ impl Firing {
         }
         let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };
         // One slot has one record, even if the clock was put back since.
-        self.timer.anew_after(now);
+        self.timer.forget_what_was_ahead(now);
         let slot =
             self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
         self.bring_one(slot, Origin::Schedule, false, now);

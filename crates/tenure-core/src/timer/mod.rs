@@ -129,6 +129,18 @@ impl NewTimer {
         Ok(())
     }
 
+    /// Refuses a timer of which no slot is left: it would never fire. Whoever sets what is there already is not asked.
+    ///
+    /// # Errors
+    /// Names the schedule.
+    pub fn check_left(&self, now: Timestamp) -> Result<(), Invalid> {
+        if fire::first_slot(self, None, now).is_some() {
+            return Ok(());
+        }
+        let allowed = format_args!("one with a slot after {now}");
+        Err(Invalid::new("schedule", format_args!("`{}`, which is over", self.schedule), allowed))
+    }
+
     /// The job for a slot.
     #[must_use]
     pub fn job_for(&self, slot: &TimerSlot) -> NewJob {
@@ -163,7 +175,7 @@ impl Timer {
     /// The timer that a store keeps when it accepts this one.
     #[must_use]
     pub fn accepted(new: NewTimer, now: Timestamp) -> Self {
-        let next = fire::first_slot(&new, now);
+        let next = fire::first_slot(&new, None, now);
         Self {
             agreed: Arc::new(new),
             version: 1,
@@ -204,12 +216,11 @@ impl Timer {
         self.agreed.schedule.bounds().most_runs.is_some_and(|most| self.runs >= most)
     }
 
-    /// Behind which instant its slots begin anew: behind the last that was decided, so that none comes twice. Only what
-    /// was decided by a clock that was far ahead is forgotten, for the timer would be silent until then; no slot of it
-    /// gets a second job, since records and jobs are told apart by their slots.
-    fn anew_after(&mut self, now: Timestamp) -> Timestamp {
+    /// Slots begin anew behind the last that was decided, so that none comes twice. Only what was decided by a clock
+    /// that was far ahead is forgotten, for the timer would be silent until then; no slot of it gets a second job, since
+    /// records and jobs are told apart by their slots.
+    fn forget_what_was_ahead(&mut self, now: Timestamp) {
         self.decided = self.decided.filter(|decided| decided.since(now) <= limits::CLOCK_AHEAD);
-        self.decided.map_or(now, |decided| decided.max(now))
     }
 
     /// Takes note of a job that was enqueued for it.

@@ -176,6 +176,25 @@ fn a_start_brings_its_job_though_the_clock_was_put_back() {
     assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"))), 1);
 }
 
+#[test]
+fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
+    let once = || new("at 2026-01-01T00:00:01Z", Policies::default());
+    let mut rig = Rig::with("at 2026-01-01T00:00:01Z", Policies::default(), on("00:00:01.01"));
+    assert_eq!(once().check_left(on("00:00:01.01")), Ok(()));
+    assert_eq!(rig.fire(on("00:00:01.02")), 1);
+    rig.end_all(on("00:00:02"));
+    let later = new("at 2026-01-01T00:00:01Z, 2026-01-01T00:00:05Z", Policies::default());
+    let edited = edit(&rig.timer, &rig.open(), later, on("00:00:06"));
+    let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+    rig.take(*firing);
+    assert_eq!((rig.timer.next, rig.fire(on("00:00:06.1"))), (Some(on("00:00:05")), 1));
+    assert_eq!(rig.timer.next, None);
+    // One that is over would be silent: whoever sets it is told.
+    let over = once().check_left(on("00:01:02")).unwrap_err();
+    assert_eq!(over.field, "schedule");
+    assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which is over"), "{over}");
+}
+
 /// T056: nobody was there over ten slots.
 #[test]
 fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {

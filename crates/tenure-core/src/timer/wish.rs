@@ -52,8 +52,9 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     }
     let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
     if passed.is_some() || was_ahead {
-        let after = firing.timer.anew_after(now);
-        firing.timer.next = first_slot(&timer.agreed, after).filter(|_| !timer.is_spent());
+        firing.timer.forget_what_was_ahead(now);
+        let next = first_slot(&timer.agreed, firing.timer.decided, now);
+        firing.timer.next = next.filter(|_| !timer.is_spent());
     }
     firing
 }

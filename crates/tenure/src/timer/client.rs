@@ -34,9 +34,17 @@ impl<'a> Timers<'a> {
     /// answer says so.
     ///
     /// # Errors
-    /// A declaration that breaks a limit, by its field, or a fault.
+    /// A declaration that breaks a limit, by its field; a new schedule of which no slot is left, which would never
+    /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         let timer = timer.finish(self.tenure)?;
+        if let Err(over) = timer.check_left(self.tenure.now()) {
+            // Whoever sets the same again need not know that it is over by now.
+            let there = self.tenure.store().timer(&timer.name).await?;
+            if there.is_none_or(|there| there.agreed.schedule != timer.schedule) {
+                return Err(over.into());
+            }
+        }
         Ok(self.insist_on_setting(timer).await?)
     }
 
