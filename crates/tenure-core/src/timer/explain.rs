@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Fate, Skipped, SlotRecord, Timer};
+use super::{Skipped, Timer};
 use crate::{JobId, Timestamp};
 
 /// A ripe slot that nobody has decided for so long tells that no host fires timers.
@@ -69,9 +69,9 @@ pub enum TimerReason {
     },
 }
 
-/// What is to be said of a timer whose last record is this one.
+/// What is to be said of a timer.
 #[must_use]
-pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -> Vec<TimerReason> {
+pub fn explain_timer(timer: &Timer, now: Timestamp) -> Vec<TimerReason> {
     let mut reasons = Vec::new();
     if let Some(pause) = &timer.paused {
         reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
@@ -84,8 +84,8 @@ pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -
         None => reasons.push(TimerReason::Over),
         Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, slot, wake, now))),
     }
-    if let Some(SlotRecord { fate: Fate::Skipped { why }, last, .. }) = last {
-        reasons.push(TimerReason::LastSkipped { slot: *last, why: why.clone() });
+    if let Some((slot, why)) = timer.last_skip.as_ref().filter(|(slot, _)| timer.decided == Some(*slot)) {
+        reasons.push(TimerReason::LastSkipped { slot: *slot, why: why.clone() });
     }
     if let Some(&job) = timer.open.first() {
         reasons.push(TimerReason::Open { job, jobs: timer.open.len() });

@@ -198,7 +198,7 @@ impl Firing {
             }
             Room::Taken { by } => Fate::Skipped { why: Skipped::Busy { job: by } },
         };
-        self.records.push(SlotRecord::of_one(self.timer.name(), at, origin, fate.clone(), now));
+        self.record(SlotRecord::of_one(self.timer.name(), at, origin, fate.clone(), now));
         fate
     }
 
@@ -212,7 +212,14 @@ impl Firing {
     ) {
         let (timer, count) = (self.timer.name().clone(), passed.count(first, last));
         let origin = Origin::Schedule;
-        self.records.push(SlotRecord { timer, first, last, count, origin, fate, at: now });
+        self.record(SlotRecord { timer, first, last, count, origin, fate, at: now });
+    }
+
+    fn record(&mut self, record: SlotRecord) {
+        if let (Fate::Skipped { why }, Origin::Schedule) = (&record.fate, record.origin) {
+            self.timer.last_skip = Some((record.last, why.clone()));
+        }
+        self.records.push(record);
     }
 
     /// The slot of a timer that counts from the end of its last job.

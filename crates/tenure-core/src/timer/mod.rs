@@ -81,6 +81,8 @@ pub struct Timer {
     pub fired: Option<Timestamp>,
     /// Jobs by schedule so far.
     pub runs: u64,
+    /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
+    pub last_skip: Option<(Timestamp, Skipped)>,
     /// Its jobs that had not ended when it was last looked at, the oldest first.
     pub open: Vec<JobId>,
     /// Who does not want it to fire at present.
@@ -185,6 +187,7 @@ impl Timer {
             decided: None,
             fired: None,
             runs: 0,
+            last_skip: None,
             open: Vec::new(),
             paused: None,
         }

@@ -155,9 +155,9 @@ fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit
     let was_ahead = TimerReason::ClockWasAhead { decided: ahead };
     for mend in mends {
         let mut rig = hourly("0 0 * * * *");
-        assert_eq!(explain_timer(&rig.timer, None, on("00:40:00"))[0], was_ahead);
+        assert_eq!(explain_timer(&rig.timer, on("00:40:00"))[0], was_ahead);
         mend(&mut rig);
-        assert!(!explain_timer(&rig.timer, None, on("00:42:00")).contains(&was_ahead));
+        assert!(!explain_timer(&rig.timer, on("00:42:00")).contains(&was_ahead));
         assert_eq!((rig.timer.next, rig.fire(on("01:00:00"))), (Some(on("01:00:00")), 1));
     }
     // A wait looks no further ahead than that, as soon as anybody looks.
@@ -193,6 +193,25 @@ fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
     let over = once().check_left(on("00:01:02")).unwrap_err();
     assert_eq!(over.field, "schedule");
     assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which is over"), "{over}");
+}
+
+/// However often somebody has asked for a job since.
+#[test]
+fn a_timer_keeps_why_its_last_slot_was_skipped_until_one_is_not() {
+    let mut rig = Rig::every_minute(Policies::default());
+    rig.fire(on("00:01:00"));
+    let job = rig.unfinished[0];
+    rig.fire(on("00:02:00"));
+    rig.end_all(on("00:02:01"));
+    let id = JobId::new(on("00:02:02"), 1);
+    rig.take(trigger(&rig.timer, &rig.open(), id, None, on("00:02:02")).unwrap());
+    let why = Skipped::Busy { job };
+    let reason = TimerReason::LastSkipped { slot: on("00:02:00"), why: why.clone() };
+    assert!(explain_timer(&rig.timer, on("00:02:03")).contains(&reason));
+    rig.end_all(on("00:02:04"));
+    rig.fire(on("00:03:00"));
+    assert!(!explain_timer(&rig.timer, on("00:03:01")).contains(&reason));
+    assert_eq!(rig.timer.last_skip, Some((on("00:02:00"), why)));
 }
 
 /// T056: nobody was there over ten slots.
@@ -427,7 +446,7 @@ fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     assert_eq!(rig.fire(on("00:02:00")), 2);
     assert_eq!(rig.fire(on("00:09:00")), 1);
     assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
-    assert_eq!(explain_timer(&rig.timer, None, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+    assert_eq!(explain_timer(&rig.timer, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
 }
 
 #[test]
@@ -482,7 +501,7 @@ fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwh
 fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_from() {
     let mut rig = Rig::with("delay 10m", Policies::default(), on("00:00:00"));
     let told = |rig: &Rig, now| {
-        explain_timer(&rig.timer, None, on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
+        explain_timer(&rig.timer, on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(told(&rig, "00:05:00"), ["its next slot is 2026-01-01T00:10:00.000000Z"]);
     rig.fire(on("00:10:00"));

@@ -202,6 +202,7 @@ impl Store {
             decided: row.decided.map(at),
             fired: None,
             runs: 0,
+            last_skip: None,
             open: self.jobs_of(row.open),
             paused: row.is_paused.then_some(paused),
         }

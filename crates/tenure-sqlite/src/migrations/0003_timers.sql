@@ -15,7 +15,8 @@ CREATE TABLE timer (
 
 -- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
 -- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
--- ended when it was last looked at, one behind the other; NULL if there are none.
+-- ended when it was last looked at, one behind the other; NULL if there are none. `skipped`: the last slot that was, with
+-- `skip` as the `fate` of such a slot, and the job by which it was busy.
 CREATE TABLE timer_standing (
     name    TEXT PRIMARY KEY,
     wake    INTEGER,
@@ -24,6 +25,9 @@ CREATE TABLE timer_standing (
     fired   INTEGER,
     runs    INTEGER NOT NULL,
     open    BLOB,
+    skipped INTEGER,
+    skip    INTEGER,
+    skip_by BLOB,
     paused  INTEGER,
     reason  TEXT
 ) STRICT, WITHOUT ROWID;

@@ -173,14 +173,19 @@ fn fate_code(fate: &Fate) -> (i64, Option<JobId>) {
     match fate {
         Fate::Ran { job } => (0, Some(*job)),
         Fate::Coalesced { .. } => (1, None),
-        Fate::Skipped { why } => match why {
-            Skipped::Busy { job } => (2, Some(*job)),
-            Skipped::Missed => (3, None),
-            Skipped::TooMany => (4, None),
-            Skipped::TooLate => (5, None),
-            Skipped::Paused => (6, None),
-            Skipped::Edited => (7, None),
-        },
+        Fate::Skipped { why } => skip_code(why),
+    }
+}
+
+/// Why a slot was skipped, and because of which job.
+pub(super) fn skip_code(why: &Skipped) -> (i64, Option<JobId>) {
+    match why {
+        Skipped::Busy { job } => (2, Some(*job)),
+        Skipped::Missed => (3, None),
+        Skipped::TooMany => (4, None),
+        Skipped::TooLate => (5, None),
+        Skipped::Paused => (6, None),
+        Skipped::Edited => (7, None),
     }
 }
 
@@ -193,21 +198,27 @@ fn later(fate: &Fate) -> Option<Timestamp> {
 }
 
 fn fate(code: i64, job: JobId, later: Option<Timestamp>) -> Result<Fate> {
-    let why = match code {
-        0 => return Ok(Fate::Ran { job }),
+    match code {
+        0 => Ok(Fate::Ran { job }),
         1 => {
             let into = later.ok_or_else(|| unreadable("the slot into which others are coalesced"))?;
-            return Ok(Fate::Coalesced { into });
+            Ok(Fate::Coalesced { into })
         }
-        2 => Skipped::Busy { job },
-        3 => Skipped::Missed,
-        4 => Skipped::TooMany,
-        5 => Skipped::TooLate,
-        6 => Skipped::Paused,
-        7 => Skipped::Edited,
-        other => return Err(no_such("fate", other)),
-    };
-    Ok(Fate::Skipped { why })
+        code => Ok(Fate::Skipped { why: skipped(code, Some(job))? }),
+    }
+}
+
+/// Reads why a slot was skipped.
+pub(super) fn skipped(code: i64, by: Option<JobId>) -> Result<Skipped> {
+    match code {
+        2 => Ok(Skipped::Busy { job: by.ok_or_else(|| unreadable("the job by which a slot was busy"))? }),
+        3 => Ok(Skipped::Missed),
+        4 => Ok(Skipped::TooMany),
+        5 => Ok(Skipped::TooLate),
+        6 => Ok(Skipped::Paused),
+        7 => Ok(Skipped::Edited),
+        other => Err(no_such("fate", other)),
+    }
 }
 
 fn no_such(what: &str, code: i64) -> Error {
