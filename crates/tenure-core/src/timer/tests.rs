@@ -435,6 +435,22 @@ fn slots_of_the_past_are_brought_once_in_bounded_steps() {
 }
 
 #[test]
+fn slots_that_come_during_a_backfill_neither_cancel_it_nor_are_skipped_for_it() {
+    for overlap in [Overlap::Skip, Overlap::CancelPrevious] {
+        let mut rig = Rig::every_minute(Policies { overlap, ..Policies::default() });
+        let range = (on("00:00:00").before(Duration::from_secs(600)), on("00:00:00"));
+        let brought = backfill(&rig.timer, &rig.open(), range, on("00:00:30")).firing;
+        assert_eq!((brought.jobs.len(), &brought.timer.open), (11, &Vec::new()));
+        rig.timer = brought.timer;
+        assert_eq!(rig.fire(on("00:01:00")), 1);
+        assert_eq!(rig.cancelled, []);
+    }
+    let wait = Rig::with("delay 10m", Policies::default(), on("01:00:00"));
+    let none = backfill(&wait.timer, &wait.open(), (on("00:00:00"), on("01:00:00")), on("01:00:00"));
+    assert_eq!((none.firing.jobs.len(), none.next), (0, None));
+}
+
+#[test]
 fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     let mut rig = Rig::every_minute(Policies { catch_up: CatchUp::All { most: 5 }, ..Policies::default() });
     let mut bounded =

@@ -110,7 +110,8 @@ fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
 }
 
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
-/// timer, one at a time or so many at once. Asking again brings no job twice.
+/// timer, one at a time or so many at once, and its schedule does not ask for them: no slot is skipped while they run.
+/// Asking again brings no job twice. What is counted from the end of jobs has no such slots.
 #[must_use]
 pub fn backfill(
     timer: &Timer,
@@ -119,6 +120,10 @@ pub fn backfill(
     now: Timestamp,
 ) -> Backfilled {
     let mut firing = Firing::of(timer, open, now);
+    if timer.agreed.schedule.follows_runs() {
+        // What is counted from the end of its jobs has no slots that nobody decided.
+        return Backfilled { firing, next: None };
+    }
     let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
     let to = to.min(now);
     while let Some(at) = slot.filter(|at| *at <= to) {
@@ -133,7 +138,8 @@ pub fn backfill(
             past_due: true,
         };
         let job = timer.agreed.job_for(&of);
-        firing.timer.opened(job.id, now);
+        // The key that they share keeps their order. Slots that come meanwhile neither wait for them nor cancel them.
+        firing.timer.fired = Some(now);
         let fate = Fate::Ran { job: job.id };
         firing.records.push(SlotRecord::of_one(timer.name(), at, Origin::Backfill, fate, now));
         firing.jobs.push(job);
