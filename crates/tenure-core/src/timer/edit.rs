@@ -40,6 +40,7 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     }
     let timer = &mut firing.timer;
     if is_rescheduled {
+        timer.runs = 0;
         timer.forget_what_was_ahead(now);
         let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
         timer.next = first_slot(&new, decided, now);

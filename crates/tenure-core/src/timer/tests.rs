@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::schedule::Jitter;
+use crate::schedule::{Bounds, Jitter};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -463,6 +463,25 @@ fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     assert_eq!(rig.fire(on("00:09:00")), 1);
     assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
     assert_eq!(explain_timer(&rig.timer, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+}
+
+#[test]
+fn a_timer_that_is_given_another_schedule_counts_its_jobs_anew() {
+    let mut rig = Rig::every_minute(Policies::default());
+    for time in ["00:01:00", "00:02:00", "00:03:00"] {
+        rig.fire(on(time));
+        rig.end_all(on(time));
+    }
+    let mut thrice = new("0 0 * * * *", Policies::default());
+    let bounds = Bounds { most_runs: Some(3), ..Bounds::default() };
+    thrice.schedule = thrice.schedule.within(bounds).unwrap();
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), thrice, on("00:10:00")) else { panic!() };
+    rig.take(*firing);
+    for time in ["01:00:00", "02:00:00", "03:00:00"] {
+        assert_eq!((rig.timer.next, rig.fire(on(time))), (Some(on(time)), 1));
+        rig.end_all(on(time));
+    }
+    assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
 }
 
 #[test]
