@@ -69,7 +69,8 @@ pub struct Policies {
     /// What becomes of passed slots when the schedule is changed.
     #[serde(skip_serializing_if = "is_default")]
     pub on_edit: OnEdit,
-    /// Whether a program that starts brings one more job, unless one was brought within the last minute.
+    /// Whether a program that starts brings one more job, unless one was brought within the last minute: by the
+    /// schedule, by another start, by a trigger or a backfill.
     #[serde(skip_serializing_if = "is_default")]
     pub run_on_start: bool,
 }

@@ -404,6 +404,24 @@ fn a_start_brings_one_job_and_the_next_one_within_a_minute_none() {
 }
 
 #[test]
+fn a_start_before_the_beginning_of_a_schedule_or_after_its_end_brings_none() {
+    let mut timer = new("0 0 * * * *", Policies { run_on_start: true, ..Policies::default() });
+    let bounds =
+        Bounds { starts_at: Some(on("01:00:00")), ends_at: Some(on("02:00:00")), ..Bounds::default() };
+    timer.schedule = timer.schedule.within(bounds).unwrap();
+    let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:00:00"));
+    rig.timer = Timer::accepted(timer, on("00:00:00"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:30:00"))), 0);
+    assert_eq!(rig.fire(on("01:00:00")), 1);
+    rig.end_all(on("01:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:30:00"))), 1);
+    rig.end_all(on("01:30:01"));
+    assert_eq!(rig.fire(on("02:00:00")), 1);
+    rig.end_all(on("02:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("02:30:00"))), 0);
+}
+
+#[test]
 fn a_trigger_brings_a_job_beside_the_schedule_unless_one_runs_already() {
     let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:10:00"));
     let args = Args::new(*b"{\"for\":\"you\"}").unwrap();

@@ -59,7 +59,8 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     firing
 }
 
-/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough.
+/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
+/// beginning of its schedule and after the end nothing comes.
 #[must_use]
 pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let mut firing = fire(timer, open, now);
@@ -67,8 +68,10 @@ pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
         // What was brought later than now was so before the clock was put back, and says nothing of this start.
         fired.since(now) < AT_ONCE && now.since(fired) < IN_TIME
     });
-    let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none() && !firing.timer.is_spent();
-    if is_wanted && !is_fresh {
+    let has_begun = timer.agreed.schedule.bounds().starts_at.is_none_or(|begin| begin <= now);
+    let is_over = firing.timer.next.is_none();
+    let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none();
+    if is_wanted && has_begun && !is_over && !is_fresh {
         firing.bring_one(now, Origin::Start, false, now);
     }
     firing
