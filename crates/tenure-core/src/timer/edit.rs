@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fire::{Firing, Open, first_slot};
+use super::fire::{Firing, Open, fire, first_slot};
 use super::passed::Passed;
 use super::{Fate, NewTimer, OnEdit, Skipped, Timer};
 use crate::Timestamp;
@@ -23,7 +23,7 @@ pub enum Edited {
 
 /// Decides what becomes of a timer that somebody sets anew.
 ///
-/// Slots of the old schedule that have passed are decided before, so that none is lost, and the new one
+/// Slots that have passed are decided before, by what was agreed until now, so that none is lost, and a new schedule
 /// begins behind them, so that none is doubled.
 #[must_use]
 pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited {
@@ -33,8 +33,9 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     if *timer.agreed == new {
         return Edited::Same;
     }
-    let mut firing = Firing::of(timer, open, now);
     let is_rescheduled = timer.agreed.schedule != new.schedule;
+    // Slots that are ripe are decided by what was agreed when they came.
+    let mut firing = if is_rescheduled { Firing::of(timer, open, now) } else { fire(timer, open, now) };
     if is_rescheduled && !cfg!(feature = "mutant-edit-loses-due") {
         firing.settle_until(now);
     }

@@ -42,7 +42,8 @@ pub enum Overlap {
     },
 }
 
-/// What becomes of slots that have passed without a decision when somebody changes the schedule.
+/// What becomes of slots that have passed without a decision when somebody changes the schedule. If only something
+/// else is changed, such as policies or arguments, they are decided by what was agreed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnEdit {

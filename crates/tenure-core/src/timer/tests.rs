@@ -363,17 +363,18 @@ fn an_older_version_of_a_program_does_not_change_what_a_newer_one_declared() {
 }
 
 #[test]
-fn other_arguments_take_effect_with_the_next_slot_and_no_slot_moves() {
-    let mut rig = Rig::every_minute(Policies::default());
-    let mut other = new("0 * * * * *", Policies::default());
+fn other_arguments_and_policies_take_effect_with_the_next_slot_and_no_slot_moves() {
+    let mut rig = Rig::every_minute(Policies { overlap: Overlap::QueueAll, ..Policies::default() });
+    let mut other = new("0 * * * * *", Policies { catch_up: CatchUp::Skip, ..rig.timer.agreed.policies });
     other.job.args = Args::new(*b"{\"a\":1}").unwrap();
-    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), other, on("00:01:20")) else { panic!() };
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), other, on("00:03:20")) else { panic!() };
+    assert_eq!(firing.jobs[0].args.as_bytes(), b"{}", "what was ripe is decided by what was agreed then");
     rig.take(*firing);
-    assert!(rig.records.is_empty());
-    let firing = fire(&rig.timer, &rig.open(), on("00:01:21"));
+    assert_eq!(rig.told(), ["00:01:00-00:02:00 coalesced", "00:03:00 ran"]);
+    let firing = fire(&rig.timer, &rig.open(), on("00:04:00"));
     assert_eq!(
         (firing.jobs[0].args.as_bytes(), firing.records[0].first),
-        (b"{\"a\":1}".as_slice(), on("00:01:00"))
+        (b"{\"a\":1}".as_slice(), on("00:04:00"))
     );
 }
 

@@ -43,7 +43,7 @@ impl Fates {
     fn judge(&self, timed: &Timed) -> Result<(), String> {
         for (name, batch) in batches(timed) {
             let (Some(agreed), Some(before)) =
-                (self.roster.judged_by(timed, name), self.roster.timers.get(name))
+                (self.roster.judged_by(name), self.roster.timers.get(name))
             else {
                 continue;
             };

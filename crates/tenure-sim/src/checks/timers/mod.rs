@@ -72,14 +72,9 @@ impl Roster {
         (before.new.schedule != new.schedule).then_some(new)
     }
 
-    /// By what the slots of a timer were decided just now: by what was agreed before if it was given another
-    /// schedule, by what is agreed now if only its policies were changed.
-    fn judged_by(&self, timed: &Timed, name: &Name) -> Option<Arc<NewTimer>> {
-        let before = self.timers.get(name).map(|agreed| &agreed.new);
-        match changed(timed, name) {
-            Some(new) if self.rescheduled(timed, name).is_none() => Some(Arc::clone(new)),
-            _ => before.cloned(),
-        }
+    /// By what the slots of a timer were decided just now: by what was agreed before it was changed.
+    fn judged_by(&self, name: &Name) -> Option<Arc<NewTimer>> {
+        self.timers.get(name).map(|agreed| Arc::clone(&agreed.new))
     }
 }
 

@@ -36,7 +36,7 @@ impl Check for Timetable {
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         let What::Timed(timed) = &entry.what else { return Ok(()) };
         for (name, seen) in batches(timed) {
-            let Some(agreed) = self.roster.judged_by(timed, name) else {
+            let Some(agreed) = self.roster.judged_by(name) else {
                 return Err(format!("{name} has a record of a slot, and is not there"));
             };
             let line = self.lines.entry(name.clone()).or_default();
