@@ -105,6 +105,9 @@ impl NewTimer {
     /// Names the first field that breaks its limit.
     pub fn check(&self) -> Result<(), Invalid> {
         self.policies.check()?;
+        if self.schedule.follows_runs() {
+            self.policies.check_of_wait()?;
+        }
         self.job.terms.check()?;
         let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed));
         if self.job.terms.unique.is_some() {

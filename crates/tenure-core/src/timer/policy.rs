@@ -131,6 +131,22 @@ impl Policies {
     }
 }
 
+impl Policies {
+    /// Accepts what can be agreed about a timer that waits after each run: its slots cannot be missed or overlap.
+    pub(super) fn check_of_wait(&self) -> Result<(), Invalid> {
+        let given = Self::default();
+        let said = [
+            ("catch_up", self.catch_up != given.catch_up),
+            ("max_lateness", self.max_lateness != given.max_lateness),
+            ("overlap", self.overlap != given.overlap),
+            ("on_edit", self.on_edit != given.on_edit),
+        ];
+        let Some((field, _)) = said.into_iter().find(|(_, is_said)| *is_said) else { return Ok(()) };
+        let allowed = "none for a delay: its next slot is counted from the end of its last job";
+        Err(Invalid::new(field, "a policy", allowed))
+    }
+}
+
 fn within(field: &str, found: u64, most: u64) -> Result<(), Invalid> {
     if (1..=most).contains(&found) {
         return Ok(());

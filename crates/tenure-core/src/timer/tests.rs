@@ -574,6 +574,18 @@ fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_fro
 }
 
 #[test]
+fn a_wait_takes_no_policies_about_slots_that_it_does_not_have() {
+    let field = |policies| new("delay 10m", policies).check().map_err(|invalid| invalid.field);
+    let given = Policies::default();
+    let refused = |field: &str| Err(field.to_owned());
+    assert_eq!(field(Policies { run_on_start: true, ..given }), Ok(()));
+    assert_eq!(field(Policies { catch_up: CatchUp::Skip, ..given }), refused("catch_up"));
+    assert_eq!(field(Policies { overlap: Overlap::QueueOne, ..given }), refused("overlap"));
+    assert_eq!(field(Policies { max_lateness: Some(Duration::from_secs(9)), ..given }), refused("max_lateness"));
+    assert_eq!(field(Policies { on_edit: OnEdit::Drop, ..given }), refused("on_edit"));
+}
+
+#[test]
 fn jitter_puts_off_what_is_due_and_loses_nothing() {
     let mut timer = new("0 * * * * *", Policies { overlap: Overlap::QueueAll, ..Policies::default() });
     timer.schedule = timer.schedule.with_jitter(Jitter::within(Duration::from_secs(3600)).unwrap());
