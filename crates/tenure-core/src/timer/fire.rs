@@ -14,6 +14,8 @@ pub(super) const IN_TIME: Duration = Duration::from_secs(60);
 /// How often it is looked whether a job has ended from whose end the next slot is counted.
 const LOOKS: u32 = 10;
 const SHORTEST_LOOK: Duration = Duration::from_millis(200);
+/// Its end is noticed within this part of the time that it took, and in any case within [`IN_TIME`].
+const LOOKS_OF_A_RUN: u32 = 60;
 
 /// What a store knows of the jobs that a timer has open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -228,7 +230,10 @@ impl Firing {
         let after = |end| agreed.schedule.next_after(end);
         if !self.timer.open.is_empty() {
             let whole = after(now).map_or(IN_TIME, |next| next.since(now));
-            self.timer.next = Some(now.after((whole / LOOKS).clamp(SHORTEST_LOOK, IN_TIME)));
+            // One that runs for long is looked at less and less often.
+            let so_far = self.timer.fired.map_or(Duration::ZERO, |fired| now.since(fired));
+            let look = (whole / LOOKS).max(so_far / LOOKS_OF_A_RUN).clamp(SHORTEST_LOOK, IN_TIME);
+            self.timer.next = Some(now.after(look));
             return;
         }
         let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };

@@ -552,6 +552,18 @@ fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwh
 }
 
 #[test]
+fn a_job_that_blocks_for_ever_is_looked_at_less_and_less_often() {
+    let mut rig = Rig::with("delay 1s", Policies::default(), on("00:00:00"));
+    let (mut looks, mut now) = (0, on("00:00:01"));
+    while now < on("02:00:00") {
+        rig.fire(now);
+        (looks, now) = (looks + 1, rig.timer.wake().unwrap());
+    }
+    assert_eq!(rig.records.len(), 1);
+    assert!(looks < 500, "{looks}");
+}
+
+#[test]
 fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_from() {
     let mut rig = Rig::with("delay 10m", Policies::default(), on("00:00:00"));
     let told = |rig: &Rig, now| {
