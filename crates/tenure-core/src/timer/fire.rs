@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::overlap::{Room, make_room, taken};
 use super::passed::Passed;
 use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, Timer, TimerSlot};
-use crate::schedule::{Jitter, Rule};
+use crate::schedule::Rule;
 use crate::{JobId, NewJob, Timestamp, limits};
 
 /// A slot that got its job within so much of its time was not missed.
@@ -103,14 +103,12 @@ impl Firing {
     /// Decides slots that have passed.
     pub(super) fn decide(&mut self, passed: &Passed<'_>, now: Timestamp) {
         let policies = self.timer.agreed.policies;
-        let jitter = self.timer.agreed.schedule.jitter().map_or(Duration::ZERO, Jitter::longest);
-        let (first, ripe) = (passed.first, now.before(jitter));
         let start = match policies.max_lateness {
-            Some(most) => self.skip_before(passed, first, ripe.before(most), Skipped::TooLate, now),
-            None => Some(first),
+            Some(most) => self.skip_late(passed, passed.first, now.before(most), Skipped::TooLate, now),
+            None => Some(passed.first),
         };
         let start = start.and_then(|start| match policies.catch_up {
-            CatchUp::Skip => self.skip_before(passed, start, ripe.before(IN_TIME), Skipped::Missed, now),
+            CatchUp::Skip => self.skip_late(passed, start, now.before(IN_TIME), Skipped::Missed, now),
             CatchUp::One | CatchUp::All { .. } => Some(start),
         });
         if let Some(start) = start {
@@ -119,20 +117,20 @@ impl Firing {
         self.timer.decided = Some(passed.last);
     }
 
-    /// Skips the slots from one of them that lie before an instant; answers the first that does not.
-    fn skip_before(
+    /// Skips the slots from one of them that were due before an instant; answers the first that was not.
+    fn skip_late(
         &mut self,
         passed: &Passed<'_>,
         start: Timestamp,
-        from: Timestamp,
+        limit: Timestamp,
         why: Skipped,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        if from <= start {
+        let left = passed.first_due_from(limit);
+        if left.is_some_and(|left| left <= start) {
             return Some(start);
         }
-        let left = passed.first_from(from);
-        let last = if left.is_some() { passed.last_before(from) } else { passed.last };
+        let last = left.map_or(passed.last, |left| passed.last_before(left));
         if !(cfg!(feature = "mutant-missed-unrecorded") && why == Skipped::Missed) {
             self.note_range(passed, start, last, Fate::Skipped { why }, now);
         }
@@ -189,7 +187,7 @@ impl Firing {
         let at = if cfg!(feature = "mutant-slot-from-now") { now } else { at };
         let fate = match make_room(&mut self.timer, &mut self.cancel) {
             Room::Free => {
-                let past_due = past_due || (by_schedule && now.since(self.timer.due(at)) > IN_TIME);
+                let past_due = past_due || (by_schedule && now.since(self.timer.agreed.due(at)) > IN_TIME);
                 let slot = TimerSlot { timer: self.timer.name().clone(), at, fired: now, origin, past_due };
                 let job = self.timer.agreed.job_for(&slot);
                 let id = job.id;

@@ -146,6 +146,11 @@ impl NewTimer {
         Err(Invalid::new("schedule", format_args!("`{}`, which is over", self.schedule), allowed))
     }
 
+    /// When a slot of it is due: its instant, put off by the jitter.
+    fn due(&self, slot: Timestamp) -> Timestamp {
+        self.schedule.due(self.name.as_str(), slot)
+    }
+
     /// The job for a slot.
     #[must_use]
     pub fn job_for(&self, slot: &TimerSlot) -> NewJob {
@@ -208,12 +213,7 @@ impl Timer {
         if self.paused.is_some() {
             return None;
         }
-        self.next.map(|slot| self.due(slot))
-    }
-
-    /// When a slot of it is due: its instant, put off by the jitter.
-    fn due(&self, slot: Timestamp) -> Timestamp {
-        self.agreed.schedule.due(self.name().as_str(), slot)
+        self.next.map(|slot| self.agreed.due(slot))
     }
 
     /// Whether it has brought as many jobs as it may.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
 use super::overlap::{Room, make_room};
+use super::passed::Passed;
 use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
@@ -39,23 +40,29 @@ pub fn pause(timer: &Timer, open: &Open, reason: &str, now: Timestamp) -> Firing
     firing
 }
 
-/// It goes on. The slots of the meantime are skipped.
+/// It goes on. The slots that were due in the meantime are skipped.
 #[must_use]
 pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let mut firing = Firing::of(timer, open, now);
     if firing.timer.paused.take().is_none() {
         return firing;
     }
-    let passed = timer.next.filter(|next| *next <= now);
-    if let Some(first) = passed.filter(|_| !cfg!(feature = "mutant-pause-unrecorded")) {
-        firing.skip_until(first, now, &Skipped::Paused);
-    }
+    let agreed = &timer.agreed;
+    let ripe = timer.next.filter(|next| agreed.due(*next) <= now);
     let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
-    if passed.is_some() || was_ahead {
-        firing.timer.forget_what_was_ahead(now);
-        let next = first_slot(&timer.agreed, firing.timer.decided, now);
-        firing.timer.next = next.filter(|_| !timer.is_spent());
-    }
+    let next = match ripe {
+        Some(first) if !agreed.schedule.follows_runs() && !cfg!(feature = "mutant-pause-unrecorded") => {
+            let passed = Passed::ripe(agreed, first, now);
+            firing.skip(&passed, &Skipped::Paused, now);
+            agreed.schedule.next_after(passed.last)
+        }
+        None if !was_ahead => return firing,
+        Some(_) | None => {
+            firing.timer.forget_what_was_ahead(now);
+            first_slot(agreed, firing.timer.decided, now)
+        }
+    };
+    firing.timer.next = next.filter(|_| !timer.is_spent());
     firing
 }
 

@@ -1,11 +1,12 @@
 //! What became of a slot is what was agreed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{CatchUp, Fate, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
 
 use super::super::Check;
-use super::{Roster, batches};
+use super::{Roster, batches, has};
 use crate::history::{Entry, SlotSeen, Timed, TimerDoing, What};
 
 /// Later than this a slot was missed.
@@ -22,7 +23,8 @@ pub(in super::super) struct Fates {
 struct Court<'a> {
     agreed: &'a NewTimer,
     paused: bool,
-    rescheduled: bool,
+    /// What it was set to just now, if that has another schedule.
+    rescheduled: Option<&'a Arc<NewTimer>>,
     doing: &'a TimerDoing,
 }
 
@@ -47,7 +49,7 @@ impl Fates {
             else {
                 continue;
             };
-            let rescheduled = self.roster.rescheduled(timed, name).is_some();
+            let rescheduled = self.roster.rescheduled(timed, name);
             let court = Court { agreed: &agreed, paused: before.paused, rescheduled, doing: &timed.doing };
             court.judge(&batch)?;
         }
@@ -108,7 +110,7 @@ impl Court<'_> {
         let policies = &self.agreed.policies;
         let jitter = self.agreed.schedule.jitter().map_or(Duration::ZERO, |jitter| jitter.longest());
         let late = at.since(slot);
-        let is_edit = self.rescheduled;
+        let is_edit = self.rescheduled.is_some();
         refuse(self.paused, "it was paused")?;
         refuse(is_edit && policies.on_edit == OnEdit::Drop, "an edit drops what has passed")?;
         refuse(slot > at, "its instant had not come")?;
@@ -133,14 +135,14 @@ impl Court<'_> {
 
     fn may_skip(&self, seen: &SlotSeen, why: &Skipped) -> Result<(), String> {
         let policies = &self.agreed.policies;
-        let late = seen.record.at.since(seen.record.last);
+        let late = seen.record.at.since(self.due(seen.record.last));
         let fits = match why {
             Skipped::Busy { job } => seen.unfinished.contains(job) && seen.unfinished.len() >= self.room(),
             Skipped::Missed => policies.catch_up == CatchUp::Skip && late > IN_TIME,
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),
             Skipped::TooLate => policies.max_lateness.is_some_and(|most| late > most),
             Skipped::Paused => self.paused && !matches!(self.doing, TimerDoing::Fires),
-            Skipped::Edited => self.rescheduled && policies.on_edit == OnEdit::Drop,
+            Skipped::Edited => self.rescheduled.is_some() && policies.on_edit == OnEdit::Drop,
         };
         refuse(!fits, "there was no such reason to skip it")
     }
@@ -153,7 +155,10 @@ impl Court<'_> {
 
     fn is_ripe_after(&self, slot: Timestamp, now: Timestamp) -> bool {
         let next = self.agreed.schedule.next_after(slot);
-        next.is_some_and(|next| if self.rescheduled { next <= now } else { self.due(next) <= now })
+        next.is_some_and(|next| match self.rescheduled {
+            Some(new) => next <= now && !(self.due(next) > now && has(new, next)),
+            None => self.due(next) <= now,
+        })
     }
 
     fn due(&self, slot: Timestamp) -> Timestamp {

@@ -11,8 +11,9 @@ pub(super) mod timetable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure_core::{Name, NewTimer, Origin};
+use tenure_core::{Name, NewTimer, Origin, Timestamp};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use crate::history::{SlotSeen, Timed, TimerDoing};
@@ -81,6 +82,11 @@ impl Roster {
 fn changed<'a>(timed: &'a Timed, name: &Name) -> Option<&'a Arc<NewTimer>> {
     let TimerDoing::Sets { timers, .. } = &timed.doing else { return None };
     timers.iter().find(|(new, set)| new.name == *name && *set == TimerSet::Changed).map(|(new, _)| new)
+}
+
+/// Whether this instant is a slot of a timer.
+fn has(timer: &NewTimer, slot: Timestamp) -> bool {
+    timer.schedule.next_after(slot.before(Duration::from_micros(1))) == Some(slot)
 }
 
 /// The slots of schedules among what is new, timer by timer.

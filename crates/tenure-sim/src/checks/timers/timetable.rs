@@ -6,7 +6,7 @@ use tenure_core::{Name, NewTimer, SlotRecord, Timestamp};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use super::super::Check;
-use super::{Roster, batches};
+use super::{Roster, batches, has};
 use crate::history::{Entry, Timed, TimerDoing, What};
 
 /// The records of a timer follow its schedule slot by slot, from the instant at which it was set: none is left out,
@@ -60,11 +60,15 @@ impl Timetable {
             let due = agreed.new.schedule.due(name.as_str(), next);
             let is_left = match &timed.doing {
                 TimerDoing::Fires => !agreed.paused && due <= now,
-                TimerDoing::Sets { .. } => self.roster.rescheduled(timed, name).is_some() && next <= now,
+                TimerDoing::Sets { .. } => {
+                    let new = self.roster.rescheduled(timed, name);
+                    // One that its jitter still puts off keeps its time if the new schedule has it as well.
+                    new.is_some_and(|new| next <= now && !(due > now && has(new, next)))
+                }
                 TimerDoing::Changes { name: of, act, outcome: TimerOutcome::Done } if of == name => match act
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
-                    TimerAct::Resume => agreed.paused && next <= now,
+                    TimerAct::Resume => agreed.paused && due <= now,
                     TimerAct::Trigger { .. } | TimerAct::Backfill { .. } | TimerAct::Remove => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
@@ -88,7 +92,9 @@ impl Timetable {
                     line.next = first(new, now);
                 }
                 TimerSet::Changed if is_rescheduled => {
-                    line.next = first(new, line.decided.map_or(now, |decided| decided.max(now)));
+                    let kept = line.next.filter(|next| *next <= now && Some(*next) > line.before && has(new, *next));
+                    let after = line.decided.map_or(now, |decided| decided.max(now));
+                    line.next = kept.or_else(|| first(new, after));
                 }
                 TimerSet::Changed | TimerSet::Same | TimerSet::Outdated { .. } => {}
             }
