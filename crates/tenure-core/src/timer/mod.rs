@@ -128,7 +128,8 @@ impl NewTimer {
             return refuse("job.ordering_key", "an ordering key", allowed);
         }
         if self.policies.overlap.at_once().is_some() && self.job.terms.limit.is_some() {
-            let allowed = "none under the overlap `allow`, which keeps its number by a limit key of the timer";
+            let allowed =
+                "none under the overlap `allow`, which keeps its number by a limit key of the timer";
             return refuse("job.limit_key", "a limit key", allowed);
         }
         Ok(())

@@ -311,7 +311,10 @@ fn jobs_that_may_not_overlap_share_an_ordering_key_and_others_a_limit() {
         let terms = job(overlap).terms;
         assert_eq!(terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
         // Those of before an edit may have nothing but the limit in common with them.
-        assert_eq!(terms.limit, Some(LimitKey { key: Key::of_timer(&Name::new("timer", "nightly").unwrap()), most: Some(1) }));
+        assert_eq!(
+            terms.limit,
+            Some(LimitKey { key: Key::of_timer(&Name::new("timer", "nightly").unwrap()), most: Some(1) })
+        );
     }
     let beside = job(Overlap::Allow { most: 3 });
     assert_eq!(beside.terms.limit.as_ref().unwrap().most, Some(3));
@@ -496,6 +499,7 @@ fn a_timer_that_is_given_another_schedule_counts_its_jobs_anew() {
     thrice.schedule = thrice.schedule.within(bounds).unwrap();
     let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), thrice, on("00:10:00")) else { panic!() };
     rig.take(*firing);
+    rig.end_all(on("00:10:01"));
     for time in ["01:00:00", "02:00:00", "03:00:00"] {
         assert_eq!((rig.timer.next, rig.fire(on(time))), (Some(on(time)), 1));
         rig.end_all(on(time));
@@ -593,7 +597,10 @@ fn a_wait_takes_no_policies_about_slots_that_it_does_not_have() {
     assert_eq!(field(Policies { run_on_start: true, ..given }), Ok(()));
     assert_eq!(field(Policies { catch_up: CatchUp::Skip, ..given }), refused("catch_up"));
     assert_eq!(field(Policies { overlap: Overlap::QueueOne, ..given }), refused("overlap"));
-    assert_eq!(field(Policies { max_lateness: Some(Duration::from_secs(9)), ..given }), refused("max_lateness"));
+    assert_eq!(
+        field(Policies { max_lateness: Some(Duration::from_secs(9)), ..given }),
+        refused("max_lateness")
+    );
     assert_eq!(field(Policies { on_edit: OnEdit::Drop, ..given }), refused("on_edit"));
 }
 

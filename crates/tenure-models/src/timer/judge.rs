@@ -103,7 +103,9 @@ impl Timers {
             }
             // From the last to the first: the next record behind coalesced ones is of a slot that has a job.
             match record {
-                Some(Kept::Coalesced) if !stands_for_others => self.breach(state, Promise::SomethingStandsForIt),
+                Some(Kept::Coalesced) if !stands_for_others => {
+                    self.breach(state, Promise::SomethingStandsForIt)
+                }
                 Some(Kept::Coalesced) | None => {}
                 Some(kept @ (Kept::Ran | Kept::Skipped)) => stands_for_others = kept == Kept::Ran,
             }

@@ -13,9 +13,11 @@ use crate::writing::Writing;
 pub(crate) const RECORD: &str =
     "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, later, at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-pub(crate) const ALL_OLDEST: &str = "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
+pub(crate) const ALL_OLDEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) > (?1, ?2, ?3) AND last < ?4 ORDER BY last, timer, origin LIMIT ?5 + 0";
-pub(crate) const ALL_NEWEST: &str = "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
+pub(crate) const ALL_NEWEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) < (?1, ?2, ?3) AND last >= ?4
      ORDER BY last DESC, timer DESC, origin DESC LIMIT ?5 + 0";
 pub(crate) const OF_ONE_OLDEST: &str =

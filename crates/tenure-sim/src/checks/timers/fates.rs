@@ -44,8 +44,7 @@ impl Check for Fates {
 impl Fates {
     fn judge(&self, timed: &Timed) -> Result<(), String> {
         for (name, batch) in batches(timed) {
-            let (Some(agreed), Some(before)) =
-                (self.roster.judged_by(name), self.roster.timers.get(name))
+            let (Some(agreed), Some(before)) = (self.roster.judged_by(name), self.roster.timers.get(name))
             else {
                 continue;
             };

@@ -92,7 +92,8 @@ impl Timetable {
                     line.next = first(new, now);
                 }
                 TimerSet::Changed if is_rescheduled => {
-                    let kept = line.next.filter(|next| *next <= now && Some(*next) > line.before && has(new, *next));
+                    let kept =
+                        line.next.filter(|next| *next <= now && Some(*next) > line.before && has(new, *next));
                     let after = line.decided.map_or(now, |decided| decided.max(now));
                     line.next = kept.or_else(|| first(new, after));
                 }
