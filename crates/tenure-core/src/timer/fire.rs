@@ -51,7 +51,9 @@ pub(super) fn first_slot(new: &NewTimer, decided: Option<Timestamp>, now: Timest
 
 /// Decides all slots of a timer that are ripe.
 ///
-/// Nothing changes if none is. However many are, the answer is bounded, and afterwards none is.
+/// No slot is decided if none is ripe. However many are, the answer is bounded. Afterwards none is, but where a jitter lets
+/// many slots overtake one another, and where the job has ended from whose end a wait is counted: then the next look
+/// decides what is left.
 #[must_use]
 pub fn fire(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let mut firing = Firing::of(timer, open, now);
