@@ -241,6 +241,11 @@ impl Firing {
         self.timer.forget_what_was_ahead(now);
         let slot =
             self.timer.decided.map_or(slot, |decided| slot.max(decided.after(Duration::from_micros(1))));
+        if slot > now {
+            // It was put back behind the last slot, and not so far that this is forgotten.
+            self.timer.next = Some(slot);
+            return;
+        }
         self.bring_one(slot, Origin::Schedule, false, now);
         self.timer.decided = Some(slot);
         self.timer.next = after(now).filter(|_| !self.timer.is_spent());

@@ -168,6 +168,21 @@ fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit
 }
 
 #[test]
+fn a_wait_brings_no_slot_before_its_instant_though_the_clock_was_put_back() {
+    let mut rig = Rig::with("delay 5s", Policies::default(), on("00:02:00"));
+    assert_eq!(rig.fire(on("00:02:45")), 1);
+    rig.end_all(on("00:01:20"));
+    rig.take(start(&rig.timer, &rig.open(), on("00:01:30")));
+    let decided = rig.timer.decided.unwrap();
+    let mut now = on("00:01:30");
+    while rig.records.len() < 2 {
+        now = rig.timer.wake().unwrap();
+        rig.fire(now);
+    }
+    assert_eq!((now, rig.records[1].first), (decided.after(Duration::from_micros(1)), now));
+}
+
+#[test]
 fn a_start_brings_its_job_though_the_clock_was_put_back() {
     let policies = Policies { run_on_start: true, ..Policies::default() };
     let mut rig = Rig::with("0 0 * * * *", policies, on("05:30:00"));
