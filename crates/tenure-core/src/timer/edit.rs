@@ -59,14 +59,14 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
 
 impl Firing {
     /// Decides all slots of the schedule until now: no later decision goes by it. Answers one that its jitter still
-    /// puts off and that the new schedule has as well: there it keeps its time.
+    /// puts off and that the new schedule has and puts off as well: there it keeps its time.
     fn settle_until(&mut self, now: Timestamp, new: &NewTimer) -> Option<Timestamp> {
         let agreed = Arc::clone(&self.timer.agreed);
         // The next slot of what follows runs is not known before a job has ended: none has passed.
         let first = self.timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs())?;
         let mut passed = Passed::until(&agreed, first, now);
         let last = passed.last;
-        let kept = Some(last).filter(|last| agreed.due(*last) > now && has(new, *last));
+        let kept = Some(last).filter(|last| agreed.due(*last) > now && keeps(new, *last, now));
         if kept.is_some() {
             if last == first {
                 return kept;
@@ -90,7 +90,9 @@ impl Firing {
     }
 }
 
-/// Whether this instant is a slot of a timer.
-fn has(timer: &NewTimer, slot: Timestamp) -> bool {
+/// Whether this instant is a slot of a timer, and one that its jitter puts off, and none behind it has come.
+fn keeps(timer: &NewTimer, slot: Timestamp, now: Timestamp) -> bool {
     timer.schedule.next_after(slot.before(TICK)) == Some(slot)
+        && timer.due(slot) > now
+        && timer.schedule.next_after(slot).is_none_or(|next| next > now)
 }

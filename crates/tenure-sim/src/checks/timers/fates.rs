@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{CatchUp, Fate, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
 
 use super::super::Check;
-use super::{Roster, batches, has};
+use super::{Roster, batches, keeps};
 use crate::history::{Entry, SlotSeen, Timed, TimerDoing, What};
 
 /// Later than this a slot was missed.
@@ -155,7 +155,7 @@ impl Court<'_> {
     fn is_ripe_after(&self, slot: Timestamp, now: Timestamp) -> bool {
         let next = self.agreed.schedule.next_after(slot);
         next.is_some_and(|next| match self.rescheduled {
-            Some(new) => next <= now && !(self.due(next) > now && has(new, next)),
+            Some(new) => next <= now && !(self.due(next) > now && keeps(new, next, now)),
             None => self.due(next) <= now,
         })
     }

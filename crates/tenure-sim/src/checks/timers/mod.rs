@@ -84,9 +84,12 @@ fn changed<'a>(timed: &'a Timed, name: &Name) -> Option<&'a Arc<NewTimer>> {
     timers.iter().find(|(new, set)| new.name == *name && *set == TimerSet::Changed).map(|(new, _)| new)
 }
 
-/// Whether this instant is a slot of a timer.
-fn has(timer: &NewTimer, slot: Timestamp) -> bool {
+/// Whether this instant is a slot of a timer, and one that its jitter puts off, and none behind it has come: who gives a
+/// timer another schedule leaves such a slot to that.
+fn keeps(timer: &NewTimer, slot: Timestamp, now: Timestamp) -> bool {
     timer.schedule.next_after(slot.before(Duration::from_micros(1))) == Some(slot)
+        && timer.schedule.due(timer.name.as_str(), slot) > now
+        && timer.schedule.next_after(slot).is_none_or(|next| next > now)
 }
 
 /// The slots of schedules among what is new, timer by timer.

@@ -6,7 +6,7 @@ use tenure_core::{Name, NewTimer, SlotRecord, Timestamp};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use super::super::Check;
-use super::{Roster, batches, has};
+use super::{Roster, batches, keeps};
 use crate::history::{Entry, Timed, TimerDoing, What};
 
 /// The records of a timer follow its schedule slot by slot, from the instant at which it was set: none is left out,
@@ -63,7 +63,7 @@ impl Timetable {
                 TimerDoing::Sets { .. } => {
                     let new = self.roster.rescheduled(timed, name);
                     // One that its jitter still puts off keeps its time if the new schedule has it as well.
-                    new.is_some_and(|new| next <= now && !(due > now && has(new, next)))
+                    new.is_some_and(|new| next <= now && !(due > now && keeps(new, next, now)))
                 }
                 TimerDoing::Changes { name: of, act, outcome: TimerOutcome::Done } if of == name => match act
                 {
@@ -92,8 +92,9 @@ impl Timetable {
                     line.next = first(new, now);
                 }
                 TimerSet::Changed if is_rescheduled => {
-                    let kept =
-                        line.next.filter(|next| *next <= now && Some(*next) > line.before && has(new, *next));
+                    let kept = line
+                        .next
+                        .filter(|next| *next <= now && Some(*next) > line.before && keeps(new, *next, now));
                     let after = line.decided.map_or(now, |decided| decided.max(now));
                     line.next = kept.or_else(|| first(new, after));
                 }
