@@ -65,8 +65,10 @@ impl TimerPlan {
         // Not every version changes every timer.
         let is_changed = Chance::seeded(stream(seed, part + version)).below(3) > 0;
         let chance = Chance::seeded(stream(seed, part + if is_changed { 1_000 + version } else { 0 }));
-        let draft = TimerDraft::new(name, when(&chance), &Tick {}).runs_elsewhere();
-        let draft = agreed(draft, &chance);
+        let (when, waits) = when(&chance);
+        let draft = TimerDraft::new(name, when, &Tick {}).runs_elsewhere();
+        // A wait after each run has no slots that policies could mean.
+        let draft = if waits { draft } else { agreed(draft, &chance) };
         let queue = &plan.queues[usize::try_from(chance.below(plan.queues.len() as u64)).unwrap_or(0)].name;
         let queue = if queue == crate::plan::SHARED { &plan.queues[0].name } else { queue };
         let retry = RetryPolicy {
@@ -83,17 +85,19 @@ impl TimerPlan {
     }
 }
 
-fn when(chance: &Chance) -> When {
+/// When a timer fires, and whether it waits after each run.
+fn when(chance: &Chance) -> (When, bool) {
     let secs = |low: u64, high: u64| Duration::from_secs(low + chance.below(high - low + 1));
-    match chance.below(8) {
+    let when = match chance.below(8) {
         0 => every(Duration::from_secs(1)),
         1..=2 => every(secs(2, 8)),
         3 => every(Duration::from_millis(2_500)).jitter(secs(1, 5)),
         4 => cron(["*/2 * * * * *", "*/3 * * * * *"][usize::try_from(chance.below(2)).unwrap_or(0)]),
         5 => cron("7,23,24,41 * * * * *").zone("Europe/Berlin"),
         6 => cron("*/5 * * * * *").jitter(secs(1, 3)),
-        _ => delay(secs(2, 6)),
-    }
+        _ => return (delay(secs(2, 6)), true),
+    };
+    (when, false)
 }
 
 fn agreed(draft: TimerDraft, chance: &Chance) -> TimerDraft {

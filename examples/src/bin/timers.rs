@@ -97,7 +97,7 @@ async fn look_back(tenure: &Tenure) -> Result<(), Error> {
     for record in timers.last_slots("nightly", 2).await? {
         let became = match record.fate {
             Fate::Ran { .. } => "has its job".to_owned(),
-            Fate::Coalesced => "has the job of a later slot".to_owned(),
+            Fate::Coalesced { into } => format!("has the job of the slot {into}"),
             Fate::Skipped { why } => format!("was skipped: {why}"),
         };
         println!("slot {} {became}", record.last);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Fate, Skipped, SlotRecord, Timer};
+use super::{Skipped, Timer};
 use crate::{JobId, Timestamp};
 
 /// A ripe slot that nobody has decided for so long tells that no host fires timers.
@@ -18,6 +18,12 @@ pub enum TimerReason {
         since: Timestamp,
         /// Why.
         reason: String,
+    },
+    /// Slots that have not come yet have been decided: by a clock that was ahead. There is nothing to be done before
+    /// the last of them has passed, unless the timer is paused and goes on, or gets another schedule.
+    ClockWasAhead {
+        /// The last of them.
+        decided: Timestamp,
     },
     /// It has brought all the jobs that it may.
     Spent {
@@ -63,20 +69,23 @@ pub enum TimerReason {
     },
 }
 
-/// What is to be said of a timer whose last record is this one.
+/// What is to be said of a timer.
 #[must_use]
-pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -> Vec<TimerReason> {
+pub fn explain_timer(timer: &Timer, now: Timestamp) -> Vec<TimerReason> {
     let mut reasons = Vec::new();
     if let Some(pause) = &timer.paused {
         reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
+    }
+    if let Some(decided) = timer.decided.filter(|decided| *decided > now) {
+        reasons.push(TimerReason::ClockWasAhead { decided });
     }
     match timer.next {
         None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
         None => reasons.push(TimerReason::Over),
         Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, slot, wake, now))),
     }
-    if let Some(SlotRecord { fate: Fate::Skipped { why }, last, .. }) = last {
-        reasons.push(TimerReason::LastSkipped { slot: *last, why: why.clone() });
+    if let Some((slot, why)) = timer.last_skip.as_ref().filter(|(slot, _)| timer.decided == Some(*slot)) {
+        reasons.push(TimerReason::LastSkipped { slot: *slot, why: why.clone() });
     }
     if let Some(&job) = timer.open.first() {
         reasons.push(TimerReason::Open { job, jobs: timer.open.len() });
@@ -100,6 +109,11 @@ impl fmt::Display for TimerReason {
         match self {
             Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
             Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
+            Self::ClockWasAhead { decided } => write!(
+                f,
+                "the clock was ahead once: its slots until {decided} are decided already; pause it and let it go on \
+                 if that is too far"
+            ),
             Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
             Self::Over => f.write_str("its schedule has no slot any more"),
             Self::Unattended { slot, late } => write!(

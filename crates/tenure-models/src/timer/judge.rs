@@ -87,7 +87,7 @@ impl Timers {
     }
 
     fn judge_slots(&self, state: &mut State) {
-        let mut is_there = false;
+        let mut stands_for_others = false;
         for slot in (1..=LAST).rev() {
             let record = state.record(slot);
             if record.is_some() && !state.is_slot(slot) {
@@ -101,11 +101,13 @@ impl Timers {
             if has_job != (record == Some(Kept::Ran)) {
                 self.breach(state, Promise::JobsAreRecorded);
             }
-            // From the last to the first: the next record behind coalesced ones is not one of them.
+            // From the last to the first: the next record behind coalesced ones is of a slot that has a job.
             match record {
-                Some(Kept::Coalesced) if !is_there => self.breach(state, Promise::SomethingStandsForIt),
+                Some(Kept::Coalesced) if !stands_for_others => {
+                    self.breach(state, Promise::SomethingStandsForIt)
+                }
                 Some(Kept::Coalesced) | None => {}
-                Some(Kept::Ran | Kept::Skipped) => is_there = true,
+                Some(kept @ (Kept::Ran | Kept::Skipped)) => stands_for_others = kept == Kept::Ran,
             }
         }
     }

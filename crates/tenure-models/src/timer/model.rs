@@ -268,7 +268,7 @@ impl Timers {
         use tenure_core::Skipped;
         match fate {
             Fate::Ran { .. } => Kept::Ran,
-            Fate::Coalesced => {
+            Fate::Coalesced { .. } => {
                 self.hit(Probe::StoodForOthers);
                 Kept::Coalesced
             }

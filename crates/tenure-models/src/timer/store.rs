@@ -83,14 +83,15 @@ impl Store {
     }
 
     fn bend(&self, firing: &mut Firing, read: &Thought) {
-        let is_coalesced = |record: &SlotRecord| record.fate == Fate::Coalesced;
+        let coalesced = |record: &SlotRecord| matches!(record.fate, Fate::Coalesced { .. });
         match self.setting.bug {
             Some(Bug::SlotIsNow) if !firing.jobs.is_empty() => self.slot_is_now(firing, read),
             Some(Bug::GivesUp) if read.row.next.is_some_and(|next| next + 2 <= read.clock) => {
                 *firing = Firing { timer: Timer { next: None, ..self.timer(read.row) }, ..nothing(firing) };
             }
-            Some(Bug::CoalescesTheLast) if firing.records.iter().any(is_coalesced) => {
-                firing.records.iter_mut().for_each(|record| record.fate = Fate::Coalesced);
+            Some(Bug::CoalescesTheLast) if firing.records.iter().any(coalesced) => {
+                let into = at(read.clock).after(MINUTE);
+                firing.records.iter_mut().for_each(|record| record.fate = Fate::Coalesced { into });
                 firing.jobs.clear();
             }
             Some(Bug::CancelsNobody) => firing.cancel.clear(),
@@ -201,6 +202,7 @@ impl Store {
             decided: row.decided.map(at),
             fired: None,
             runs: 0,
+            last_skip: None,
             open: self.jobs_of(row.open),
             paused: row.is_paused.then_some(paused),
         }

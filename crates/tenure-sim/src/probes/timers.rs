@@ -75,7 +75,7 @@ fn tell(record: &SlotRecord, hits: &mut Hits) {
         (Fate::Ran { .. }, Origin::Start) => Probe::RanOnStart,
         (Fate::Ran { .. }, Origin::Trigger) => Probe::TimerTriggered,
         (Fate::Ran { .. }, Origin::Backfill) => Probe::SlotBackfilled,
-        (Fate::Coalesced, _) => Probe::SlotCoalesced,
+        (Fate::Coalesced { .. }, _) => Probe::SlotCoalesced,
         (Fate::Skipped { why: Skipped::Busy { .. } }, _) => Probe::SlotSkippedBusy,
         (Fate::Skipped { why: Skipped::Missed }, _) => Probe::SlotSkippedMissed,
         (Fate::Skipped { why: Skipped::TooMany }, _) => Probe::SlotSkippedTooMany,

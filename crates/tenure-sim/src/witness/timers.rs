@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{End, Job, JobId, Name, NewTimer, SlotRecord, State, Timer, Timestamp, limits};
+use tenure_core::{End, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits};
 use tenure_store::{
     Accepted, Answer, ChangeOutcome, Fault, Fired, Order, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
     TimerPage, TimerSet, Timers, TimersAsk,
@@ -54,7 +54,10 @@ impl Witness {
         let Some(id) = record.job() else { return Ok(SlotSeen { record, job: None, unfinished }) };
         let job = self.store.job(id).await?;
         if let Some(job) = &job {
-            self.book.records().open(&record.timer, id);
+            // What somebody asked for from the past stands in nobody's way.
+            if record.origin != Origin::Backfill {
+                self.book.records().open(&record.timer, id);
+            }
             let (seq, terms) = (Some(job.seq), Arc::clone(&job.terms));
             self.note(What::Stored { ask: 0, seq, terms, accepted: Accepted::New(id) });
             self.book.companions().see(job);

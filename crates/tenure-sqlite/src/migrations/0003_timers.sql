@@ -15,7 +15,8 @@ CREATE TABLE timer (
 
 -- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
 -- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
--- ended when it was last looked at, one behind the other; NULL if there are none.
+-- ended when it was last looked at, one behind the other; NULL if there are none. `skipped`: the last slot that was, with
+-- `skip` as the `fate` of such a slot, and the job by which it was busy.
 CREATE TABLE timer_standing (
     name    TEXT PRIMARY KEY,
     wake    INTEGER,
@@ -24,6 +25,9 @@ CREATE TABLE timer_standing (
     fired   INTEGER,
     runs    INTEGER NOT NULL,
     open    BLOB,
+    skipped INTEGER,
+    skip    INTEGER,
+    skip_by BLOB,
     paused  INTEGER,
     reason  TEXT
 ) STRICT, WITHOUT ROWID;
@@ -35,6 +39,7 @@ CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
 -- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
 -- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
 -- `fate`:   0 ran, 1 coalesced; skipped: 2 busy, 3 missed, 4 too many, 5 too late, 6 paused, 7 edited.
+-- `later`:  the slot whose job stands for these, if they are coalesced.
 -- `job`:    the job that ran, or by which it was busy; NULL if it is the one that is named after this slot.
 CREATE TABLE timer_slot (
     last   INTEGER NOT NULL,
@@ -44,6 +49,7 @@ CREATE TABLE timer_slot (
     count  INTEGER,
     fate   INTEGER NOT NULL,
     job    BLOB,
+    later  INTEGER,
     at     INTEGER NOT NULL,
     PRIMARY KEY (last, timer, origin)
 ) STRICT, WITHOUT ROWID;

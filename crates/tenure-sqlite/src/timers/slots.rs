@@ -11,18 +11,20 @@ use crate::value;
 use crate::writing::Writing;
 
 pub(crate) const RECORD: &str =
-    "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, at)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-pub(crate) const ALL_OLDEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, later, at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+pub(crate) const ALL_OLDEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) > (?1, ?2, ?3) AND last < ?4 ORDER BY last, timer, origin LIMIT ?5 + 0";
-pub(crate) const ALL_NEWEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+pub(crate) const ALL_NEWEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) < (?1, ?2, ?3) AND last >= ?4
      ORDER BY last DESC, timer DESC, origin DESC LIMIT ?5 + 0";
 pub(crate) const OF_ONE_OLDEST: &str =
-    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE timer = ?2 AND (last, origin) > (?1, ?3) AND last < ?4 ORDER BY last, origin LIMIT ?5 + 0";
 pub(crate) const OF_ONE_NEWEST: &str =
-    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE timer = ?2 AND (last, origin) < (?1, ?3) AND last >= ?4
      ORDER BY last DESC, origin DESC LIMIT ?5 + 0";
 /// The first of the old ones that a step of pruning leaves, if it leaves any.
@@ -49,6 +51,7 @@ pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Ve
             record.count.filter(|_| !is_one).map(value::signed),
             fate,
             job.filter(|job| *job != named).map(|job| *job.as_bytes()),
+            later(&record.fate).map(Timestamp::as_micros),
             record.at.as_micros(),
         ])?;
         // A trigger is a wish of its own, whatever else there is of its instant.
@@ -144,8 +147,8 @@ fn read(row: &Row<'_>) -> Result<SlotRecord> {
     };
     let named = row.get::<_, Option<[u8; 16]>>(6)?.map(JobId::from_bytes);
     let job = named.unwrap_or_else(|| JobId::of_slot(&timer, last, origin));
-    let fate = fate(row.get(5)?, job)?;
-    let at = value::instant(row, 7)?;
+    let fate = fate(row.get(5)?, job, value::maybe_instant(row, 7)?)?;
+    let at = value::instant(row, 8)?;
     Ok(SlotRecord { timer, first: first.unwrap_or(last), last, count, origin, fate, at })
 }
 
@@ -171,31 +174,53 @@ fn origin(code: i64) -> Result<Origin> {
 fn fate_code(fate: &Fate) -> (i64, Option<JobId>) {
     match fate {
         Fate::Ran { job } => (0, Some(*job)),
-        Fate::Coalesced => (1, None),
-        Fate::Skipped { why } => match why {
-            Skipped::Busy { job } => (2, Some(*job)),
-            Skipped::Missed => (3, None),
-            Skipped::TooMany => (4, None),
-            Skipped::TooLate => (5, None),
-            Skipped::Paused => (6, None),
-            Skipped::Edited => (7, None),
-        },
+        Fate::Coalesced { .. } => (1, None),
+        Fate::Skipped { why } => skip_code(why),
     }
 }
 
-fn fate(code: i64, job: JobId) -> Result<Fate> {
-    let why = match code {
-        0 => return Ok(Fate::Ran { job }),
-        1 => return Ok(Fate::Coalesced),
-        2 => Skipped::Busy { job },
-        3 => Skipped::Missed,
-        4 => Skipped::TooMany,
-        5 => Skipped::TooLate,
-        6 => Skipped::Paused,
-        7 => Skipped::Edited,
-        other => return Err(no_such("fate", other)),
-    };
-    Ok(Fate::Skipped { why })
+/// Why a slot was skipped, and because of which job.
+pub(super) fn skip_code(why: &Skipped) -> (i64, Option<JobId>) {
+    match why {
+        Skipped::Busy { job } => (2, Some(*job)),
+        Skipped::Missed => (3, None),
+        Skipped::TooMany => (4, None),
+        Skipped::TooLate => (5, None),
+        Skipped::Paused => (6, None),
+        Skipped::Edited => (7, None),
+    }
+}
+
+/// The slot whose job stands for others.
+fn later(fate: &Fate) -> Option<Timestamp> {
+    match fate {
+        Fate::Coalesced { into } => Some(*into),
+        Fate::Ran { .. } | Fate::Skipped { .. } => None,
+    }
+}
+
+fn fate(code: i64, job: JobId, later: Option<Timestamp>) -> Result<Fate> {
+    match code {
+        0 => Ok(Fate::Ran { job }),
+        1 => {
+            let into = later.ok_or_else(|| unreadable("the slot into which others are coalesced"))?;
+            Ok(Fate::Coalesced { into })
+        }
+        code => Ok(Fate::Skipped { why: skipped(code, Some(job))? }),
+    }
+}
+
+/// Reads why a slot was skipped.
+pub(super) fn skipped(code: i64, by: Option<JobId>) -> Result<Skipped> {
+    match code {
+        2 => Ok(Skipped::Busy { job: by.ok_or_else(|| unreadable("the job by which a slot was busy"))? }),
+        3 => Ok(Skipped::Missed),
+        4 => Ok(Skipped::TooMany),
+        5 => Ok(Skipped::TooLate),
+        6 => Ok(Skipped::Paused),
+        7 => Ok(Skipped::Edited),
+        other => Err(no_such("fate", other)),
+    }
 }
 
 fn no_such(what: &str, code: i64) -> Error {

@@ -28,6 +28,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_has_ended_makes_room_however_it_ended),
         test(jobs_of_one_timer_run_one_at_a_time_in_their_order),
         test(so_many_jobs_of_a_timer_run_at_once_as_it_allows),
+        test(no_more_run_at_once_than_was_agreed_on_either_side_of_an_edit),
         test(the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end),
         test(setting_the_same_again_changes_nothing),
         test(a_changed_timer_fires_by_its_new_schedule_and_loses_no_slot),
@@ -121,7 +122,7 @@ impl Given {
 fn word(fate: &Fate) -> &'static str {
     match fate {
         Fate::Ran { .. } => "ran",
-        Fate::Coalesced => "coalesced",
+        Fate::Coalesced { .. } => "coalesced",
         Fate::Skipped { why: Skipped::Busy { .. } } => "busy",
         Fate::Skipped { why: Skipped::Missed } => "missed",
         Fate::Skipped { why: Skipped::TooMany } => "too many",
@@ -301,6 +302,28 @@ async fn so_many_jobs_of_a_timer_run_at_once_as_it_allows(given: Given) {
     }
     assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "busy")]);
     assert_eq!(given.reserve("mail", 5).await.len(), 2);
+}
+
+async fn no_more_run_at_once_than_was_agreed_on_either_side_of_an_edit(given: Given) {
+    for (seed, (before, after, most)) in [
+        (Overlap::Allow { most: 2 }, Overlap::QueueAll, 1),
+        (Overlap::QueueAll, Overlap::Allow { most: 2 }, 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let given = given.anew(seed as u64).await;
+        given.each_minute(overlapping(before)).await;
+        given.pass(minutes(1));
+        given.fire().await;
+        let running = given.take("mail").await;
+        assert_eq!(given.set(timer("a", "0 * * * * *", overlapping(after))).await, TimerSet::Changed);
+        given.renew(super::given::held(&running), minutes(5)).await;
+        given.pass(minutes(1));
+        assert_eq!(given.fire().await.jobs, 1);
+        assert_eq!(given.reserve("mail", 5).await.len(), most - 1, "beside the one that runs");
+        given.store.close().await.unwrap();
+    }
 }
 
 async fn the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end(given: Given) {

@@ -34,9 +34,17 @@ impl<'a> Timers<'a> {
     /// answer says so.
     ///
     /// # Errors
-    /// A declaration that breaks a limit, by its field, or a fault.
+    /// A declaration that breaks a limit, by its field; a new schedule of which no slot is left, which would never
+    /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         let timer = timer.finish(self.tenure)?;
+        if let Err(over) = timer.check_left(self.tenure.now()) {
+            // Whoever sets the same again need not know that it is over by now.
+            let there = self.tenure.store().timer(&timer.name).await?;
+            if there.is_none_or(|there| there.agreed.schedule != timer.schedule) {
+                return Err(over.into());
+            }
+        }
         Ok(self.insist_on_setting(timer).await?)
     }
 
@@ -134,17 +142,8 @@ impl<'a> Timers<'a> {
     /// A bad name, [`Error::NoTimer`], or a fault.
     pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
         let timer = self.get(name).await?;
-        let last = self.last_record(timer.name()).await?;
         let hosts = self.tenure.hosts().await?;
-        Ok(explain_with(&timer, last.as_ref(), &hosts, self.tenure.now()))
-    }
-
-    /// What became of the last slots of its schedule.
-    async fn last_record(&self, name: &Name) -> Result<Option<SlotRecord>, Error> {
-        // Those that somebody asked for stand between, but seldom.
-        let ask = SlotsAsk { timer: Some(name.clone()), at_most: 20, ..SlotsAsk::default() };
-        let page = self.tenure.store().slots(ask).await?;
-        Ok(page.slots.into_iter().find(|record| record.origin == tenure_core::Origin::Schedule))
+        Ok(explain_with(&timer, &hosts, self.tenure.now()))
     }
 
     /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.

@@ -75,7 +75,7 @@ impl Ticker {
         while let Some(some) = self.declared.get(*set..).filter(|rest| !rest.is_empty()) {
             let some = &some[..some.len().min(SET_AT_ONCE)];
             let outcomes = self.bounded(self.tenure.store().set_timers(some.to_vec(), true)).await?;
-            some.iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome));
+            some.iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
             *set += some.len();
         }
         self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await
@@ -113,8 +113,12 @@ impl Ticker {
     }
 }
 
-fn tell(timer: &NewTimer, outcome: TimerSet) {
+fn tell(timer: &NewTimer, outcome: TimerSet, now: Timestamp) {
     let name = &timer.name;
+    let is_news = matches!(outcome, TimerSet::New | TimerSet::Changed);
+    if let Some(over) = timer.check_left(now).err().filter(|_| is_news) {
+        tracing::warn!(timer = %name, %over, "a timer is over and will not fire");
+    }
     match outcome {
         TimerSet::New => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer is there now"),
         TimerSet::Changed => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer has changed"),

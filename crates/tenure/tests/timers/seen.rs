@@ -125,7 +125,7 @@ pub async fn records(tenure: &Tenure) -> Vec<(u64, u64, &'static str)> {
 fn word(record: &SlotRecord) -> &'static str {
     match &record.fate {
         Fate::Ran { .. } => "ran",
-        Fate::Coalesced => "coalesced",
+        Fate::Coalesced { .. } => "coalesced",
         Fate::Skipped { why } => match why {
             Skipped::Busy { .. } => "busy",
             Skipped::Missed => "missed",

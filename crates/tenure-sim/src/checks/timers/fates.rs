@@ -1,11 +1,12 @@
 //! What became of a slot is what was agreed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{CatchUp, Fate, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
 
 use super::super::Check;
-use super::{Roster, batches};
+use super::{Roster, batches, keeps};
 use crate::history::{Entry, SlotSeen, Timed, TimerDoing, What};
 
 /// Later than this a slot was missed.
@@ -22,7 +23,8 @@ pub(in super::super) struct Fates {
 struct Court<'a> {
     agreed: &'a NewTimer,
     paused: bool,
-    rescheduled: bool,
+    /// What it was set to just now, if that has another schedule.
+    rescheduled: Option<&'a Arc<NewTimer>>,
     doing: &'a TimerDoing,
 }
 
@@ -42,12 +44,11 @@ impl Check for Fates {
 impl Fates {
     fn judge(&self, timed: &Timed) -> Result<(), String> {
         for (name, batch) in batches(timed) {
-            let (Some(agreed), Some(before)) =
-                (self.roster.judged_by(timed, name), self.roster.timers.get(name))
+            let (Some(agreed), Some(before)) = (self.roster.judged_by(name), self.roster.timers.get(name))
             else {
                 continue;
             };
-            let rescheduled = self.roster.rescheduled(timed, name).is_some();
+            let rescheduled = self.roster.rescheduled(timed, name);
             let court = Court { agreed: &agreed, paused: before.paused, rescheduled, doing: &timed.doing };
             court.judge(&batch)?;
         }
@@ -77,9 +78,9 @@ impl Court<'_> {
         for (place, seen) in batch.iter().enumerate() {
             let fits = match &seen.record.fate {
                 Fate::Ran { .. } => self.may_run(seen),
-                Fate::Coalesced => {
+                Fate::Coalesced { into } => {
                     let later = batch.get(place + 1).map(|seen| &seen.record);
-                    self.may_coalesce(later)
+                    self.may_coalesce(*into, later)
                 }
                 Fate::Skipped { why } => self.may_skip(seen, why),
             };
@@ -108,7 +109,7 @@ impl Court<'_> {
         let policies = &self.agreed.policies;
         let jitter = self.agreed.schedule.jitter().map_or(Duration::ZERO, |jitter| jitter.longest());
         let late = at.since(slot);
-        let is_edit = self.rescheduled;
+        let is_edit = self.rescheduled.is_some();
         refuse(self.paused, "it was paused")?;
         refuse(is_edit && policies.on_edit == OnEdit::Drop, "an edit drops what has passed")?;
         refuse(slot > at, "its instant had not come")?;
@@ -125,21 +126,22 @@ impl Court<'_> {
         refuse(seen.unfinished.len() >= self.room(), "earlier jobs had not ended")
     }
 
-    fn may_coalesce(&self, later: Option<&SlotRecord>) -> Result<(), String> {
+    fn may_coalesce(&self, into: Timestamp, later: Option<&SlotRecord>) -> Result<(), String> {
         refuse(!self.is_one(), "nothing is coalesced by this timer")?;
-        refuse(later.is_none_or(|later| later.fate == Fate::Coalesced), "no later slot stands for it")
+        let stands_for_it = |later: &SlotRecord| later.first == into && later.job().is_some();
+        refuse(!later.is_some_and(stands_for_it), "no job of a later slot stands for it")
     }
 
     fn may_skip(&self, seen: &SlotSeen, why: &Skipped) -> Result<(), String> {
         let policies = &self.agreed.policies;
-        let late = seen.record.at.since(seen.record.last);
+        let late = seen.record.at.since(self.due(seen.record.last));
         let fits = match why {
             Skipped::Busy { job } => seen.unfinished.contains(job) && seen.unfinished.len() >= self.room(),
             Skipped::Missed => policies.catch_up == CatchUp::Skip && late > IN_TIME,
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),
             Skipped::TooLate => policies.max_lateness.is_some_and(|most| late > most),
             Skipped::Paused => self.paused && !matches!(self.doing, TimerDoing::Fires),
-            Skipped::Edited => self.rescheduled && policies.on_edit == OnEdit::Drop,
+            Skipped::Edited => self.rescheduled.is_some() && policies.on_edit == OnEdit::Drop,
         };
         refuse(!fits, "there was no such reason to skip it")
     }
@@ -152,7 +154,10 @@ impl Court<'_> {
 
     fn is_ripe_after(&self, slot: Timestamp, now: Timestamp) -> bool {
         let next = self.agreed.schedule.next_after(slot);
-        next.is_some_and(|next| if self.rescheduled { next <= now } else { self.due(next) <= now })
+        next.is_some_and(|next| match self.rescheduled {
+            Some(new) => next <= now && !(self.due(next) > now && keeps(new, next, now)),
+            None => self.due(next) <= now,
+        })
     }
 
     fn due(&self, slot: Timestamp) -> Timestamp {
@@ -178,7 +183,7 @@ mod tests {
     use tenure_core::Policies;
     use tenure_store::{TimerAct, TimerSet};
 
-    use super::super::super::made::verdict;
+    use super::super::super::made::{second, verdict};
     use super::super::made::{done, fires, id_of, ran, record, sets, skipped, with_every};
     use super::*;
 
@@ -225,11 +230,17 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_coalesced_into_none_is_found() {
-        let coalesced =
-            || SlotSeen { record: record(5, Fate::Coalesced, 11), ..skipped((5, 5), 1, Skipped::Missed, 11) };
+        let coalesced = || {
+            let record = record(5, Fate::Coalesced { into: second(10) }, 11);
+            SlotSeen { record, ..skipped((5, 5), 1, Skipped::Missed, 11) }
+        };
         let given = Policies::default();
         assert!(says(given, fires(11, [coalesced()])).is_err());
         assert_eq!(says(given, fires(11, [coalesced(), ran(10, 11)])), Ok(()));
+        let busy = skipped((10, 10), 1, Skipped::Busy { job: id_of(1) }, 11);
+        let busy = SlotSeen { unfinished: vec![id_of(1)], ..busy };
+        let one_at_a_time = agreed(CatchUp::One, Overlap::Skip);
+        assert!(says(one_at_a_time, fires(11, [coalesced(), busy])).is_err());
         let all = agreed(CatchUp::All { most: 1 }, Overlap::QueueAll);
         assert!(says(all, fires(11, [coalesced(), ran(10, 11)])).is_err());
         assert!(says(all, fires(11, [ran(5, 11), ran(10, 11)])).is_err());

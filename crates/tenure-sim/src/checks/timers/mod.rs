@@ -11,8 +11,9 @@ pub(super) mod timetable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure_core::{Name, NewTimer, Origin};
+use tenure_core::{Name, NewTimer, Origin, Timestamp};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use crate::history::{SlotSeen, Timed, TimerDoing};
@@ -72,20 +73,23 @@ impl Roster {
         (before.new.schedule != new.schedule).then_some(new)
     }
 
-    /// By what the slots of a timer were decided just now: by what was agreed before if it was given another
-    /// schedule, by what is agreed now if only its policies were changed.
-    fn judged_by(&self, timed: &Timed, name: &Name) -> Option<Arc<NewTimer>> {
-        let before = self.timers.get(name).map(|agreed| &agreed.new);
-        match changed(timed, name) {
-            Some(new) if self.rescheduled(timed, name).is_none() => Some(Arc::clone(new)),
-            _ => before.cloned(),
-        }
+    /// By what the slots of a timer were decided just now: by what was agreed before it was changed.
+    fn judged_by(&self, name: &Name) -> Option<Arc<NewTimer>> {
+        self.timers.get(name).map(|agreed| Arc::clone(&agreed.new))
     }
 }
 
 fn changed<'a>(timed: &'a Timed, name: &Name) -> Option<&'a Arc<NewTimer>> {
     let TimerDoing::Sets { timers, .. } = &timed.doing else { return None };
     timers.iter().find(|(new, set)| new.name == *name && *set == TimerSet::Changed).map(|(new, _)| new)
+}
+
+/// Whether this instant is a slot of a timer, and one that its jitter puts off, and none behind it has come: who gives a
+/// timer another schedule leaves such a slot to that.
+fn keeps(timer: &NewTimer, slot: Timestamp, now: Timestamp) -> bool {
+    timer.schedule.next_after(slot.before(Duration::from_micros(1))) == Some(slot)
+        && timer.schedule.due(timer.name.as_str(), slot) > now
+        && timer.schedule.next_after(slot).is_none_or(|next| next > now)
 }
 
 /// The slots of schedules among what is new, timer by timer.

@@ -50,7 +50,8 @@ impl Overlaps {
     fn brought(&mut self, timed: &Timed) {
         for job in timed.slots.iter().filter_map(|seen| seen.job.as_ref()) {
             self.places.insert(job.id, job.seq);
-            if let (Some(slot), None) = (job.slot(), &job.terms.limit) {
+            let runs_alone = job.terms.ordering.is_some() || job.terms.limit.is_none();
+            if let Some(slot) = job.slot().filter(|_| runs_alone) {
                 self.timers.insert(job.seq, slot.timer.clone());
             }
         }

@@ -6,7 +6,7 @@ use tenure_core::{Name, NewTimer, SlotRecord, Timestamp};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use super::super::Check;
-use super::{Roster, batches};
+use super::{Roster, batches, keeps};
 use crate::history::{Entry, Timed, TimerDoing, What};
 
 /// The records of a timer follow its schedule slot by slot, from the instant at which it was set: none is left out,
@@ -36,7 +36,7 @@ impl Check for Timetable {
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         let What::Timed(timed) = &entry.what else { return Ok(()) };
         for (name, seen) in batches(timed) {
-            let Some(agreed) = self.roster.judged_by(timed, name) else {
+            let Some(agreed) = self.roster.judged_by(name) else {
                 return Err(format!("{name} has a record of a slot, and is not there"));
             };
             let line = self.lines.entry(name.clone()).or_default();
@@ -60,11 +60,15 @@ impl Timetable {
             let due = agreed.new.schedule.due(name.as_str(), next);
             let is_left = match &timed.doing {
                 TimerDoing::Fires => !agreed.paused && due <= now,
-                TimerDoing::Sets { .. } => self.roster.rescheduled(timed, name).is_some() && next <= now,
+                TimerDoing::Sets { .. } => {
+                    let new = self.roster.rescheduled(timed, name);
+                    // One that its jitter still puts off keeps its time if the new schedule has it as well.
+                    new.is_some_and(|new| next <= now && !(due > now && keeps(new, next, now)))
+                }
                 TimerDoing::Changes { name: of, act, outcome: TimerOutcome::Done } if of == name => match act
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
-                    TimerAct::Resume => agreed.paused && next <= now,
+                    TimerAct::Resume => agreed.paused && due <= now,
                     TimerAct::Trigger { .. } | TimerAct::Backfill { .. } | TimerAct::Remove => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
@@ -88,7 +92,11 @@ impl Timetable {
                     line.next = first(new, now);
                 }
                 TimerSet::Changed if is_rescheduled => {
-                    line.next = first(new, line.decided.map_or(now, |decided| decided.max(now)));
+                    let kept = line
+                        .next
+                        .filter(|next| *next <= now && Some(*next) > line.before && keeps(new, *next, now));
+                    let after = line.decided.map_or(now, |decided| decided.max(now));
+                    line.next = kept.or_else(|| first(new, after));
                 }
                 TimerSet::Changed | TimerSet::Same | TimerSet::Outdated { .. } => {}
             }
