@@ -1,6 +1,6 @@
 //! What can be done with timers, and what became of their slots.
 
-use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp};
+use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
 
 use crate::{Answer, Order, Pruned};
 
@@ -15,8 +15,9 @@ pub trait Timers {
     /// harmless.
     fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
 
-    /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers.
-    /// Repeating it is harmless.
+    /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
+    /// have brought a bounded number of jobs ([`limits::FIRE_JOBS`]): what is left is ripe as before, and the answer
+    /// says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
     /// Does what somebody wants of a timer.
@@ -54,7 +55,7 @@ pub enum TimerSet {
 /// What became of firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fired {
-    /// Timers that were ripe.
+    /// Ripe timers that were looked at.
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
@@ -166,6 +167,14 @@ pub struct SlotPage {
     pub slots: Vec<SlotRecord>,
     /// Behind which it goes on; `None` at the end.
     pub next: Option<SlotCursor>,
+}
+
+impl Fired {
+    /// Whether one more timer could bring more jobs than one call may. The others are fired by the next.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
+    }
 }
 
 impl Default for TimersAsk {

@@ -94,8 +94,12 @@ impl Writing<'_> {
     /// Decides the slots of timers that are ripe, the first ripe first.
     pub(crate) fn fire(&mut self, at_most: usize) -> Result<Fired> {
         let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
-        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        let mut fired = Fired::default();
         for name in &ripe {
+            if fired.is_enough() {
+                break;
+            }
+            fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
                 Ok(jobs) => fired.jobs += jobs,
                 Err(error) => self.set_timer_aside(name, &error)?,

@@ -46,6 +46,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(old_records_are_removed_in_bounded_steps),
         test(a_new_timer_calls_out_that_something_may_be_due),
         test(all_that_was_agreed_about_a_timer_is_kept),
+        test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
     ]
 }
 
@@ -561,4 +562,20 @@ async fn all_that_was_agreed_about_a_timer_is_kept(given: Given) {
     given.set(rich.clone()).await;
     assert_eq!(*given.the_timer("a").await.agreed, rich);
     assert_eq!(given.store.timers(TimersAsk::default()).await.unwrap().timers[0].agreed.job, rich.job);
+}
+
+/// A store is not held up for long, however much its timers have to catch up with.
+async fn one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on(given: Given) {
+    const EACH: usize = limits::CATCH_UP_JOBS;
+    let most = u32::try_from(EACH).unwrap();
+    let policies = Policies { catch_up: CatchUp::All { most }, ..overlapping(Overlap::QueueAll) };
+    let timers = (0..12).map(|n| timer(&format!("t{n:02}"), "every 1s", policies));
+    given.store.set_timers(timers.collect(), false).await.unwrap();
+    given.pass(minutes(20));
+    let first = given.fire().await;
+    assert_eq!((first.timers, first.jobs), (10, limits::FIRE_JOBS));
+    assert!(first.next.is_some_and(|next| next <= given.now()), "the others are ripe as before: {first:?}");
+    let second = given.fire().await;
+    assert_eq!((second.timers, second.jobs), (2, 2 * EACH));
+    assert!(second.next.is_some_and(|next| next > given.now()), "{second:?}");
 }

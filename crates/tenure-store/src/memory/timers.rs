@@ -147,10 +147,14 @@ impl Rows {
     /// Decides what is ripe.
     pub fn fire(&mut self, at_most: usize, now: Timestamp) -> Fired {
         let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
-        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        let mut fired = Fired::default();
         for name in ripe {
+            if fired.is_enough() {
+                break;
+            }
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
+            fired.timers += 1;
             fired.jobs += self.write_firing(firing, now);
         }
         fired.next = self.timers.next();
