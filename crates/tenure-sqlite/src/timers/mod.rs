@@ -1,11 +1,10 @@
 //! Timers: what is asked of them, decided by the domain and written here in one go.
 
 mod agreed;
+mod aside;
 mod row;
 mod slots;
 mod views;
-
-use std::time::Duration;
 
 use rusqlite::{Connection, Error, OptionalExtension, Result, params};
 use tenure_core::{
@@ -19,6 +18,7 @@ use crate::rows::seq_of;
 use crate::writing::Writing;
 use crate::{code, value};
 
+pub(crate) use aside::Aside;
 #[cfg(test)]
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
 pub(crate) use slots::page as slots;
@@ -29,19 +29,30 @@ pub(crate) use views::PAGE;
 pub(crate) use views::{one, page};
 
 pub(crate) const RIPE: &str =
-    "SELECT name FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
-pub(crate) const FIRST_WAKE: &str =
-    "SELECT wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake LIMIT 1";
+    "SELECT name, wake FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
+pub(crate) const FIRST_WAKES: &str =
+    "SELECT name, wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake, name LIMIT ?1 + 0";
 pub(crate) const OPEN_JOB: &str = "SELECT s.state, s.ended FROM job j LEFT JOIN standing s ON s.seq = j.seq
      WHERE j.id = ?1";
 pub(crate) const ASIDE: &str = "UPDATE timer_standing SET wake = ?2 WHERE name = ?1";
 
-/// How long a timer that this version cannot read is left alone.
-const SET_ASIDE: Duration = Duration::from_secs(60);
-
-/// When somebody has to look at a timer next; `None` if nothing comes by itself.
-pub(crate) fn first_wake(conn: &Connection) -> Result<Option<Timestamp>> {
-    conn.prepare_cached(FIRST_WAKE)?.query_row([], |row| value::instant(row, 0)).optional()
+/// When somebody has to look at a timer next; `None` if nothing comes by itself. For one that this program passes by
+/// that is when it looks again.
+pub(crate) fn first_wake(conn: &Connection, aside: &Aside, now: Timestamp) -> Result<Option<Timestamp>> {
+    let mut statement = conn.prepare_cached(FIRST_WAKES)?;
+    // One more than are passed by is enough to find one that is not.
+    let mut rows = statement.query([value::bound(aside.len() + 1)])?;
+    let mut first: Option<Timestamp> = None;
+    while let Some(row) = rows.next()? {
+        let wake = value::instant(row, 1)?;
+        let again = aside.until(row.get_ref(0)?.as_str()?, wake, now);
+        let look = again.unwrap_or(wake);
+        first = Some(first.map_or(look, |first| first.min(look)));
+        if again.is_none() {
+            break;
+        }
+    }
+    Ok(first)
 }
 
 impl Writing<'_> {
@@ -95,24 +106,37 @@ impl Writing<'_> {
     pub(crate) fn fire(&mut self, at_most: usize) -> Result<Fired> {
         let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
         let mut fired = Fired::default();
-        for name in &ripe {
+        for (name, wake) in &ripe {
             if fired.is_enough() {
                 break;
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok(jobs) => fired.jobs += jobs,
-                Err(error) => self.set_timer_aside(name, &error)?,
+                Ok(jobs) => {
+                    fired.jobs += jobs;
+                    self.memory.timers_aside.forget(name);
+                }
+                Err(error) => self.set_timer_aside(name, *wake, &error)?,
             }
         }
-        fired.next = first_wake(self.conn)?;
+        fired.next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
         Ok(fired)
     }
 
-    fn ripe(&self, at_most: usize) -> Result<Vec<String>> {
+    /// The first timers that are ripe, but for those that this program passes by.
+    fn ripe(&self, at_most: usize) -> Result<Vec<(String, Timestamp)>> {
+        let aside = &self.memory.timers_aside;
         let mut statement = self.conn.prepare_cached(RIPE)?;
-        let names = statement.query_map([self.now.as_micros(), value::bound(at_most)], |row| row.get(0))?;
-        names.collect()
+        let looked_at = value::bound(at_most.saturating_add(aside.len()));
+        let mut rows = statement.query([self.now.as_micros(), looked_at])?;
+        let mut ripe = Vec::new();
+        while let Some(row) = rows.next()?.filter(|_| ripe.len() < at_most) {
+            let (name, wake): (String, _) = (row.get(0)?, value::instant(row, 1)?);
+            if aside.until(&name, wake, self.now).is_none() {
+                ripe.push((name, wake));
+            }
+        }
+        Ok(ripe)
     }
 
     fn fire_one(&mut self, name: &str) -> Result<usize> {
@@ -237,10 +261,15 @@ impl Writing<'_> {
     }
 
     /// Leaves a ripe timer to others, or to this program once it is updated, so that it does not stop those behind it.
-    fn set_timer_aside(&self, name: &str, error: &Error) -> Result<()> {
-        tracing::error!(timer = name, %error, "a timer cannot be read and is set aside for a minute; update this program");
-        let again = self.now.after(SET_ASIDE).as_micros();
-        self.conn.prepare_cached(ASIDE)?.execute(params![name, again])?;
+    fn set_timer_aside(&self, name: &str, wake: Timestamp, error: &Error) -> Result<()> {
+        let span = self.memory.timers_aside.put(name, wake, self.now);
+        let seconds = span.unwrap_or(aside::FIRST_SPAN).as_secs();
+        tracing::error!(timer = name, %error, seconds, "a timer cannot be read and is passed by; update this program");
+        if span.is_none() {
+            // There are more of them than are kept in mind. It is put off for all, but shortly.
+            let again = self.now.after(aside::FIRST_SPAN).as_micros();
+            self.conn.prepare_cached(ASIDE)?.execute(params![name, again])?;
+        }
         Ok(())
     }
 }
