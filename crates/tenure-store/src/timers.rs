@@ -1,6 +1,9 @@
 //! What can be done with timers, and what became of their slots.
 
-use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
+use tenure_core::{
+    Args, Fate, JobId, Name, NewTimer, Open, Origin, Pause, Skipped, SlotRecord, Timer, Timestamp, limits,
+    resume,
+};
 
 use crate::{Answer, Order, Pruned};
 
@@ -87,7 +90,8 @@ pub enum TimerAct {
         /// Until this one, but not later than now.
         to: Timestamp,
     },
-    /// That it ends. The records of its slots stay.
+    /// That it ends. The records of its slots stay, and those that have passed and were not decided get theirs: they
+    /// are skipped.
     Remove,
 }
 
@@ -207,4 +211,16 @@ impl SlotCursor {
     pub fn of(record: &SlotRecord) -> Self {
         Self { slot: record.last, timer: record.timer.clone(), origin: record.origin }
     }
+}
+
+/// What becomes of the slots that a timer leaves undecided when it is removed: a timer that is paused has skipped them,
+/// and one that is not skips them as if it had got a schedule that brings none of them.
+#[must_use]
+pub fn left_by(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
+    let pause = || Pause { since: now, reason: String::new() };
+    let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
+    // Whoever goes on after a pause decides all slots until now, and brings no job.
+    let paused = Timer { paused: Some(timer.paused.clone().unwrap_or_else(pause)), ..timer.clone() };
+    let records = resume(&paused, open, now).records.into_iter();
+    records.map(|record| SlotRecord { fate: Fate::Skipped { why: why.clone() }, ..record }).collect()
 }

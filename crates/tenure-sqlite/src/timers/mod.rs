@@ -11,7 +11,7 @@ use tenure_core::{
     Edited, Firing, JobId, Name, NewJob, NewTimer, Open, Refused, Timer, Timestamp, backfill, edit, fire,
     limits, pause, resume, start, trigger,
 };
-use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet};
+use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet, left_by};
 
 use crate::fault::{is_unreadable, of_timer, unreadable};
 use crate::rows::seq_of;
@@ -151,14 +151,15 @@ impl Writing<'_> {
     /// Does what somebody wants of a timer.
     pub(crate) fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
         if *act == TimerAct::Remove {
-            let is_gone = row::remove(self.conn, name)?;
-            return Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound });
+            // It need not be readable for that.
+            return self.remove_timer(name);
         }
         let Some(timer) = row::find(self.conn, name)? else { return Ok(TimerOutcome::NotFound) };
         let open = self.open_jobs(&timer)?;
         let firing = match act {
+            TimerAct::Remove => return self.remove_timer(name),
             TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
-            TimerAct::Resume | TimerAct::Remove => resume(&timer, &open, self.now),
+            TimerAct::Resume => resume(&timer, &open, self.now),
             TimerAct::Trigger { id, args } => {
                 if seq_of(self.conn, *id)?.is_some() {
                     return Ok(TimerOutcome::Triggered(*id));
@@ -177,6 +178,23 @@ impl Writing<'_> {
         self.write_firing(firing)?;
         self.news.due = true;
         Ok(TimerOutcome::Done)
+    }
+
+    /// Removes a timer and records what it leaves undecided. One that cannot be read can be removed as well: nobody
+    /// knows what it leaves.
+    fn remove_timer(&mut self, name: &Name) -> Result<TimerOutcome> {
+        if let Err(error) = self.apart(|this| this.record_left_by(name))? {
+            tracing::warn!(timer = %name, %error, "a timer that cannot be read is removed; what it leaves is not on record");
+        }
+        let is_gone = row::remove(self.conn, name)?;
+        Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
+    }
+
+    fn record_left_by(&mut self, name: &Name) -> Result<()> {
+        let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
+        let left = left_by(&timer, &self.open_jobs(&timer)?, self.now);
+        slots::record_all(self.conn, &left)?;
+        Ok(())
     }
 
     /// What is known of the jobs that a timer has open: only whether they have ended, so that a newer version may

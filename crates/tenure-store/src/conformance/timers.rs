@@ -47,6 +47,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_new_timer_calls_out_that_something_may_be_due),
         test(all_that_was_agreed_about_a_timer_is_kept),
         test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
+        test(what_a_removed_timer_leaves_is_on_record_as_skipped),
     ]
 }
 
@@ -578,4 +579,21 @@ async fn one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on(given: Gi
     let second = given.fire().await;
     assert_eq!((second.timers, second.jobs), (2, 2 * EACH));
     assert!(second.next.is_some_and(|next| next > given.now()), "{second:?}");
+}
+
+async fn what_a_removed_timer_leaves_is_on_record_as_skipped(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    given.pass(seconds(150));
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 3, "edited")]);
+    assert_eq!(given.records().await[1].count, Some(2));
+    assert_eq!(given.all().await.len(), 1);
+    // One that is paused says so.
+    given.set(timer("b", "0 * * * * *", Policies::default())).await;
+    given.act("b", TimerAct::Pause { reason: String::new() }).await;
+    given.pass(minutes(2));
+    assert_eq!(given.act("b", TimerAct::Remove).await, TimerOutcome::Done);
+    assert_eq!(given.told(since).await[2], (4, 5, "paused"));
 }

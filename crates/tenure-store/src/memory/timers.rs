@@ -12,7 +12,7 @@ use tenure_core::{
 use super::rows::Rows;
 use crate::{
     Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk,
+    TimerPage, TimerSet, TimersAsk, left_by,
 };
 
 /// All that is known of timers.
@@ -184,6 +184,7 @@ impl Rows {
                 return TimerOutcome::Backfilled { jobs, next: step.next };
             }
             TimerAct::Remove => {
+                self.timers.record(left_by(&timer, &open, now));
                 self.timers.remove(name);
                 return TimerOutcome::Done;
             }

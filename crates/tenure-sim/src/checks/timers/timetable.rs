@@ -65,7 +65,8 @@ impl Timetable {
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
                     TimerAct::Resume => agreed.paused && next <= now,
-                    TimerAct::Trigger { .. } | TimerAct::Backfill { .. } | TimerAct::Remove => false,
+                    TimerAct::Remove => due <= now,
+                    TimerAct::Trigger { .. } | TimerAct::Backfill { .. } => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
             };
