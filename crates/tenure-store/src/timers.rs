@@ -35,7 +35,8 @@ pub trait Timers {
     /// A page of records of slots.
     fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage>;
 
-    /// Removes a bounded number of records whose last slot lies before that instant, the oldest first.
+    /// Removes a bounded number of records whose last slot lies before that instant and which were made before it, too:
+    /// what became of a slot of the past is known for as long as of any other. The first made go first.
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned>;
 }
 

@@ -48,6 +48,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(all_that_was_agreed_about_a_timer_is_kept),
         test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
         test(what_a_removed_timer_leaves_is_on_record_as_skipped),
+        test(a_record_of_a_slot_long_past_is_kept_for_as_long_as_others),
     ]
 }
 
@@ -531,8 +532,10 @@ async fn records_are_listed_by_slot_page_by_page(given: Given) {
 async fn old_records_are_removed_in_bounded_steps(given: Given) {
     let policies = Policies { catch_up: CatchUp::All { most: 9 }, ..overlapping(Overlap::QueueAll) };
     let since = given.each_minute(policies).await;
-    given.pass(minutes(9));
-    given.fire().await;
+    for _ in 0..9 {
+        given.pass(minutes(1));
+        given.fire().await;
+    }
     let pruned = given.store.prune_slots(since.after(minutes(4))).await.unwrap();
     assert_eq!(pruned, Pruned { removed: 3, more: false });
     assert_eq!(given.told(since).await.first(), Some(&(4, 4, "ran")));
@@ -596,4 +599,17 @@ async fn what_a_removed_timer_leaves_is_on_record_as_skipped(given: Given) {
     given.pass(minutes(2));
     assert_eq!(given.act("b", TimerAct::Remove).await, TimerOutcome::Done);
     assert_eq!(given.told(since).await[2], (4, 5, "paused"));
+}
+
+async fn a_record_of_a_slot_long_past_is_kept_for_as_long_as_others(given: Given) {
+    let since = given.each_minute(overlapping(Overlap::QueueAll)).await;
+    given.pass(minutes(60));
+    let act = TimerAct::Backfill { from: since.after(minutes(1)), to: since.after(minutes(3)) };
+    given.store.change_timer(&name("a"), act).await.unwrap();
+    let made = given.now();
+    assert_eq!(given.store.prune_slots(made).await.unwrap(), Pruned::default());
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
+    given.pass(minutes(1));
+    let pruned = given.store.prune_slots(given.now()).await.unwrap();
+    assert_eq!(pruned, Pruned { removed: 3, more: false });
 }

@@ -106,10 +106,14 @@ impl TimerRows {
 
     /// Removes old records.
     pub fn prune(&mut self, before: Timestamp) -> Pruned {
-        let old = self.records.keys().take_while(|cursor| cursor.slot < before);
-        let old: Vec<SlotCursor> = old.take(limits::PRUNE_SLOTS).cloned().collect();
-        old.iter().for_each(|cursor| _ = self.records.remove(cursor));
-        let more = self.records.first_key_value().is_some_and(|(cursor, _)| cursor.slot < before);
+        let old = self.records.iter().take_while(|(cursor, _)| cursor.slot < before);
+        let old = old.filter(|(_, record)| record.at < before);
+        let mut old: Vec<(Timestamp, SlotCursor)> =
+            old.map(|(cursor, record)| (record.at, cursor.clone())).collect();
+        old.sort();
+        let more = old.len() > limits::PRUNE_SLOTS;
+        old.truncate(limits::PRUNE_SLOTS);
+        old.iter().for_each(|(_, cursor)| _ = self.records.remove(cursor));
         Pruned { removed: old.len(), more }
     }
 }
