@@ -71,6 +71,26 @@ async fn a_change_of_the_clocks_is_marked_before_and_after() {
 }
 
 #[tokio::test]
+async fn a_range_far_ahead_of_a_timer_with_many_runs_to_come_is_told_and_not_left_empty() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("seconds", every(SECOND).times(15_000))).await.unwrap();
+        let hours = |from: u64, to: u64| CalendarAsk::between(second(from * 3_600), second(to * 3_600));
+        let Slots::Groups(groups) = &timers.calendar(hours(4, 6)).await.unwrap().coming[0].slots else {
+            panic!()
+        };
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [Some(601)]);
+        // More than one page looks at: it is not known, and that is said.
+        timers.set(timer("seconds", every(SECOND).times(100_000))).await.unwrap();
+        let Slots::Groups(groups) = &timers.calendar(hours(24, 25)).await.unwrap().coming[0].slots else {
+            panic!()
+        };
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [None]);
+        assert_eq!(timers.next("seconds", usize::MAX).await.unwrap().len(), 10_000);
+    }
+}
+
+#[tokio::test]
 async fn dense_schedules_are_told_in_groups_and_cost_a_bounded_walk() {
     for rig in stores() {
         let timers = rig.tenure.timers();
