@@ -14,7 +14,7 @@ pub mod webjobs;
 pub mod when;
 
 pub use backfill::{Backfill, BackfillStep};
-pub use calendar::{Calendar, CalendarAsk, Past};
+pub use calendar::{Calendar, CalendarAsk, Past, ZoneChange};
 pub use client::Timers;
 pub use coming::{Coming, Group, Slots};
 pub(crate) use declared::declared;
