@@ -25,8 +25,8 @@ impl Job for Report {
 
 async fn report(run: Run<()>, job: Report) -> Result<(), Failed> {
     let Some(slot) = run.slot() else { return Err(Failed::for_good("this comes from no timer")) };
-    if slot.past_due {
-        run.log(&format!("{} is {} s late", slot.at, slot.lateness().as_secs()));
+    if let Some(late) = run.lateness().filter(|_| run.is_past_due()) {
+        run.log(&format!("{} is {} s late", slot.at, late.as_secs()));
     }
     println!("{}: report of month {}", slot.timer, job.month);
     Ok(())
