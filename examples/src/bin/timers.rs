@@ -68,7 +68,8 @@ fn worker(tenure: &Tenure) -> Worker<()> {
 async fn set_at_run_time(tenure: &Tenure) -> Result<(), Error> {
     let timers = tenure.timers();
     let weekly = "weekly mon-fri 09:30 in Europe/Berlin";
-    timers.set(TimerDraft::new("reminder", weekly, &Report { month: 1 })).await?;
+    let set = timers.set(TimerDraft::new("reminder", weekly, &Report { month: 1 })).await?;
+    println!("reminder: {set:?}");
 
     timers.pause("reminder", "the customer is on holiday").await?;
     for why in timers.explain("reminder").await? {
