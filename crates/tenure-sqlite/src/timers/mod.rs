@@ -1,24 +1,27 @@
-//! Timers: what is asked of them, decided by the domain and written here in one go.
+//! Timers: what is asked of them. The domain decides, and what it decides is written in one go.
 
 mod agreed;
 mod aside;
+mod firing;
 mod row;
 mod slots;
 mod views;
 
-use rusqlite::{Connection, Error, OptionalExtension, Result, params};
+use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, Firing, JobId, Name, NewJob, NewTimer, Open, Refused, Timer, Timestamp, backfill, edit, fire,
-    limits, pause, resume, start, trigger,
+    Edited, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, resume, start,
+    trigger,
 };
-use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet, left_by};
+use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, left_by};
 
-use crate::fault::{is_unreadable, of_timer, unreadable};
+use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
+use crate::value;
 use crate::writing::Writing;
-use crate::{code, value};
 
 pub(crate) use aside::Aside;
+#[cfg(test)]
+pub(crate) use firing::OPEN_JOB;
 #[cfg(test)]
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
 pub(crate) use slots::page as slots;
@@ -32,8 +35,6 @@ pub(crate) const RIPE: &str =
     "SELECT name, wake FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
 pub(crate) const FIRST_WAKES: &str =
     "SELECT name, wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake, name LIMIT ?1 + 0";
-pub(crate) const OPEN_JOB: &str = "SELECT s.state, s.ended FROM job j LEFT JOIN standing s ON s.seq = j.seq
-     WHERE j.id = ?1";
 pub(crate) const ASIDE: &str = "UPDATE timer_standing SET wake = ?2 WHERE name = ?1";
 
 /// When somebody has to look at a timer next; `None` if nothing comes by itself. For one that this program passes by
@@ -194,65 +195,6 @@ impl Writing<'_> {
         let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
         let left = left_by(&timer, &self.open_jobs(&timer)?, self.now);
         slots::record_all(self.conn, &left)?;
-        Ok(())
-    }
-
-    /// What is known of the jobs that a timer has open: only whether they have ended, so that a newer version may
-    /// write whatever it likes about them.
-    fn open_jobs(&self, timer: &Timer) -> Result<Open> {
-        let mut open = Open::default();
-        let mut job = self.conn.prepare_cached(OPEN_JOB)?;
-        for id in &timer.open {
-            let found = job
-                .query_row([id.as_bytes()], |row| {
-                    Ok((row.get::<_, Option<i64>>(0)?, value::maybe_instant(row, 1)?))
-                })
-                .optional()?;
-            match found {
-                Some((None | Some(code::WAITING | code::RUNNING), _)) => open.unfinished.push(*id),
-                Some((Some(code::SUCCEEDED | code::FAILED | code::CANCELLED), ended)) => {
-                    open.ended = open.ended.max(ended);
-                }
-                Some((Some(other), _)) => {
-                    return Err(of_timer(
-                        timer.name(),
-                        unreadable(format_args!("state {other} of job {id}")),
-                    ));
-                }
-                // It was removed after its end.
-                None => {}
-            }
-        }
-        Ok(open)
-    }
-
-    /// Writes what was decided about a timer; answers how many jobs are new.
-    fn write_firing(&mut self, firing: Firing) -> Result<usize> {
-        let Firing { timer, records, jobs, cancel } = firing;
-        if !cancel.is_empty() {
-            self.cancel_for(timer.name(), cancel)?;
-        }
-        let mut new = 0;
-        let decided = slots::record_all(self.conn, &records)?;
-        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
-            new += usize::from(self.bring(job)?);
-        }
-        row::stand(self.conn, &timer)?;
-        self.news.due |= new > 0;
-        Ok(new)
-    }
-
-    /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,
-    /// is the job of its slot.
-    fn bring(&mut self, job: &NewJob) -> Result<bool> {
-        let Enqueued::Stored(accepted) = self.enqueue(std::slice::from_ref(job))? else { return Ok(false) };
-        Ok(accepted.iter().any(|one| matches!(one, Accepted::New(_) | Accepted::Replaced { .. })))
-    }
-
-    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
-        let reason = format!("the next slot of timer {timer} has come");
-        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
-        self.change(&cancel, &Selection::Ids(jobs))?;
         Ok(())
     }
 
