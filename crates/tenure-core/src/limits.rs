@@ -125,6 +125,8 @@ pub const CLOCK_AHEAD: Duration = Duration::from_secs(10 * 60);
 pub const SLOTS_COUNTED: u64 = 1_000;
 /// Most timers that one call fires.
 pub const FIRE_TIMERS: usize = 1_000;
+/// Most jobs that one call of firing brings, over all timers: what is ripe beyond that is left for the next call.
+pub const FIRE_JOBS: usize = 10_000;
 /// Most timers that one page of a listing returns.
 pub const PAGE_TIMERS: usize = 1_000;
 /// Most records of slots that one page returns.

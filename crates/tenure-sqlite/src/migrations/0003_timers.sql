@@ -34,7 +34,7 @@ CREATE TABLE timer_standing (
 -- In the order in which they fire: the name comes with it.
 CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
 
--- What became of slots. It is only added to, and pruned by age. It tells names, not numbers: it outlives its timer,
+-- What became of slots. It is only added to, and pruned by age: of the slot and of the record. It tells names, not numbers: it outlives its timer,
 -- and records of one instant are listed by name.
 -- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
 -- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
@@ -54,3 +54,5 @@ CREATE TABLE timer_slot (
     PRIMARY KEY (last, timer, origin)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX timer_slot_timer ON timer_slot (timer, last);
+-- In the order in which they are pruned: a record of a slot that was long past when it was made is kept as long as others.
+CREATE INDEX timer_slot_at ON timer_slot (at, last, timer, origin);

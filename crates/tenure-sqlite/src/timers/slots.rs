@@ -28,9 +28,13 @@ pub(crate) const OF_ONE_NEWEST: &str =
      WHERE timer = ?2 AND (last, origin) < (?1, ?3) AND last >= ?4
      ORDER BY last DESC, origin DESC LIMIT ?5 + 0";
 /// The first of the old ones that a step of pruning leaves, if it leaves any.
-pub(crate) const FIRST_KEPT: &str = "SELECT last, timer, origin FROM timer_slot WHERE last < ?1
-     ORDER BY last, timer, origin LIMIT 1 OFFSET ?2 + 0";
-pub(crate) const PRUNE: &str = "DELETE FROM timer_slot WHERE (last, timer, origin) < (?1, ?2, ?3)";
+///
+/// Hardly a record is older than its slot, so that few are passed by.
+pub(crate) const FIRST_KEPT: &str =
+    "SELECT at, last, timer, origin FROM timer_slot INDEXED BY timer_slot_at WHERE at < ?1 AND last < ?1
+     ORDER BY at, last, timer, origin LIMIT 1 OFFSET ?2 + 0";
+pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
+     WHERE (at, last, timer, origin) < (?1, ?2, ?3, ?4) AND last < ?5";
 
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
@@ -63,18 +67,19 @@ pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Ve
 }
 
 impl Writing<'_> {
-    /// Removes old records, the oldest first.
+    /// Removes old records, the first made first.
     pub(crate) fn prune_slots(&self, before: Timestamp) -> Result<Pruned> {
-        let place =
-            |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
-        let first_kept = self
+        let place = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let first_kept: Option<(i64, i64, String, i64)> = self
             .conn
             .prepare_cached(FIRST_KEPT)?
             .query_row([before.as_micros(), value::bound(limits::PRUNE_SLOTS)], place)
             .optional()?;
         let more = first_kept.is_some();
-        let (last, timer, origin) = first_kept.unwrap_or((before.as_micros(), String::new(), NO_ORIGIN));
-        let removed = self.conn.prepare_cached(PRUNE)?.execute(params![last, timer, origin])?;
+        let end = (before.as_micros(), i64::MIN, String::new(), NO_ORIGIN);
+        let (at, last, timer, origin) = first_kept.unwrap_or(end);
+        let before = before.as_micros();
+        let removed = self.conn.prepare_cached(PRUNE)?.execute(params![at, last, timer, origin, before])?;
         Ok(Pruned { removed, more })
     }
 }

@@ -12,7 +12,7 @@ use tenure_core::{
 use super::rows::Rows;
 use crate::{
     Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk,
+    TimerPage, TimerSet, TimersAsk, left_by,
 };
 
 /// All that is known of timers.
@@ -106,10 +106,14 @@ impl TimerRows {
 
     /// Removes old records.
     pub fn prune(&mut self, before: Timestamp) -> Pruned {
-        let old = self.records.keys().take_while(|cursor| cursor.slot < before);
-        let old: Vec<SlotCursor> = old.take(limits::PRUNE_SLOTS).cloned().collect();
-        old.iter().for_each(|cursor| _ = self.records.remove(cursor));
-        let more = self.records.first_key_value().is_some_and(|(cursor, _)| cursor.slot < before);
+        let old = self.records.iter().take_while(|(cursor, _)| cursor.slot < before);
+        let old = old.filter(|(_, record)| record.at < before);
+        let mut old: Vec<(Timestamp, SlotCursor)> =
+            old.map(|(cursor, record)| (record.at, cursor.clone())).collect();
+        old.sort();
+        let more = old.len() > limits::PRUNE_SLOTS;
+        old.truncate(limits::PRUNE_SLOTS);
+        old.iter().for_each(|(_, cursor)| _ = self.records.remove(cursor));
         Pruned { removed: old.len(), more }
     }
 }
@@ -147,10 +151,14 @@ impl Rows {
     /// Decides what is ripe.
     pub fn fire(&mut self, at_most: usize, now: Timestamp) -> Fired {
         let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
-        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        let mut fired = Fired::default();
         for name in ripe {
+            if fired.is_enough() {
+                break;
+            }
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
+            fired.timers += 1;
             fired.jobs += self.write_firing(firing, now);
         }
         fired.next = self.timers.next();
@@ -180,6 +188,7 @@ impl Rows {
                 return TimerOutcome::Backfilled { jobs, next: step.next };
             }
             TimerAct::Remove => {
+                self.timers.record(left_by(&timer, &open, now));
                 self.timers.remove(name);
                 return TimerOutcome::Done;
             }

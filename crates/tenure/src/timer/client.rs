@@ -153,11 +153,11 @@ impl<'a> Timers<'a> {
     pub async fn next(&self, name: &str, most: usize) -> Result<Vec<Slot>, Error> {
         let timer = self.get(name).await?;
         if timer.paused.is_none() {
-            return Ok(coming(&timer, (Timestamp::EPOCH, Timestamp::LAST), most));
+            return Ok(coming(&timer, most));
         }
         let now = self.tenure.now();
         let next = timer.next.map(|next| next.max(now));
-        Ok(coming(&Timer { next, ..timer }, (now, Timestamp::LAST), most))
+        Ok(coming(&Timer { next, ..timer }, most))
     }
 
     /// A page of records of slots: which ran, which did not and why. Of one timer or all of them.

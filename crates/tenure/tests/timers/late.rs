@@ -86,8 +86,9 @@ async fn a_run_that_is_longer_than_the_interval_meets_what_was_agreed() {
         let all = records(&host.tenure).await;
         host.kill();
         let told = seen.told();
-        // Each slot got its job in time, however long that waited for its turn.
-        assert!(told.iter().all(|told| !told.past_due && told.late < SECOND), "{told:?}");
+        // Each slot got its job in time, however long that waited for its turn: of that its handler is told as well.
+        assert!(told.iter().all(|told| !told.past_due && told.fired_late < SECOND), "{told:?}");
+        assert!(told.iter().all(|told| told.late.as_secs() == told.began - told.slot), "{told:?}");
         (told.iter().map(|told| (told.slot, told.began)).collect::<Vec<_>>(), all)
     };
     let (runs, all) = run(Overlap::Skip).await;
@@ -97,6 +98,19 @@ async fn a_run_that_is_longer_than_the_interval_meets_what_was_agreed() {
     let (runs, all) = run(Overlap::QueueOne).await;
     assert_eq!(runs[..4], [(60, 60), (120, 150), (180, 240), (300, 330)]);
     assert!(all.contains(&(240, 240, "busy")), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_had_to_wait_for_its_turn_is_told_how_late_it_is() {
+    let (fleet, seen) = (fleet(), Seen::taking(SECOND * 150));
+    let timer = minutely().overlap(Overlap::QueueOne);
+    let host = fleet.start(1, seen.clone(), |worker| reporting(worker).timer_with(timer)).await;
+    fleet.pass(MINUTE * 4 + SECOND).await;
+    host.kill();
+    let told: Vec<_> =
+        seen.told().iter().map(|told| (told.slot, told.late.as_secs(), told.run_past_due)).collect();
+    assert_eq!(told, [(60, 0, false), (120, 90, true)]);
+    assert!(seen.told().iter().all(|told| !told.past_due && told.fired_late < SECOND), "they came in time");
 }
 
 /// T064: the job of the slot before still runs on another host.

@@ -34,7 +34,11 @@ pub struct Told {
     pub attempt: u32,
     /// When the handler began.
     pub began: u64,
+    /// How late that was, and how late the job was enqueued.
     pub late: Duration,
+    pub fired_late: Duration,
+    /// Whether the run is past due, and whether the job was when it was enqueued.
+    pub run_past_due: bool,
     pub past_due: bool,
     pub number: u64,
     pub host: &'static str,
@@ -75,7 +79,9 @@ pub async fn report(run: Run<Seen>, job: Report) -> Result<(), Failed> {
         origin: slot.origin,
         attempt: run.attempt(),
         began: seconds_of(run.tenure().now()),
-        late: slot.lateness(),
+        late: run.lateness().expect("a job of a timer"),
+        fired_late: slot.lateness(),
+        run_past_due: run.is_past_due(),
         past_due: slot.past_due,
         number: job.number,
         host: run.app().host,

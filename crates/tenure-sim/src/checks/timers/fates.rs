@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{CatchUp, Fate, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
+use tenure_store::TimerAct;
 
 use super::super::Check;
 use super::{Roster, batches, keeps};
@@ -141,7 +142,10 @@ impl Court<'_> {
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),
             Skipped::TooLate => policies.max_lateness.is_some_and(|most| late > most),
             Skipped::Paused => self.paused && !matches!(self.doing, TimerDoing::Fires),
-            Skipped::Edited => self.rescheduled.is_some() && policies.on_edit == OnEdit::Drop,
+            Skipped::Edited => {
+                let is_removal = matches!(self.doing, TimerDoing::Changes { act: TimerAct::Remove, .. });
+                is_removal || self.rescheduled.is_some() && policies.on_edit == OnEdit::Drop
+            }
         };
         refuse(!fits, "there was no such reason to skip it")
     }
@@ -181,7 +185,7 @@ fn refuse(is_wrong: bool, how: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use tenure_core::Policies;
-    use tenure_store::{TimerAct, TimerSet};
+    use tenure_store::TimerSet;
 
     use super::super::super::made::{second, verdict};
     use super::super::made::{done, fires, id_of, ran, record, sets, skipped, with_every};

@@ -69,7 +69,8 @@ impl Timetable {
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
                     TimerAct::Resume => agreed.paused && due <= now,
-                    TimerAct::Trigger { .. } | TimerAct::Backfill { .. } | TimerAct::Remove => false,
+                    TimerAct::Remove => due <= now,
+                    TimerAct::Trigger { .. } | TimerAct::Backfill { .. } => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
             };
