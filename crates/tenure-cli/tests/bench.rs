@@ -46,6 +46,9 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
         "drain_limited",
         "idle",
         "leases",
+        "timers_each_second",
+        "timers_idle",
+        "timers_together",
     ];
     assert_eq!(names(&figures), expected);
     for figure in &figures {
@@ -65,6 +68,10 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
         assert!(of(keyed)["speed_ratio_to_plain"].as_f64().unwrap() > 0.0);
         assert!(of(keyed)["cpu_ratio_to_plain"].as_f64().unwrap() > 0.0);
         assert_eq!(of(keyed)["keys"], 2);
+    }
+    for timers in ["timers_each_second", "timers_together"] {
+        assert_eq!(of(timers)["jobs"], 100);
+        assert!(of(timers)["max_ms"].as_f64().unwrap() >= of(timers)["fired_p50_ms"].as_f64().unwrap());
     }
     assert!(of("latency")["p99_ms"].as_f64().unwrap() >= of("latency")["p50_ms"].as_f64().unwrap());
     let left: Vec<_> = std::fs::read_dir(folder.path().join(".tenure")).unwrap().collect();

@@ -118,10 +118,15 @@ pub const CATCH_UP_JOBS: usize = 1_000;
 pub const OPEN_JOBS: usize = 1_000;
 /// How long the job of an earlier slot has to stop when the next one cancels it.
 pub const TIMER_GRACE: Duration = Duration::from_secs(30);
+/// Slots that were decided so far ahead of now were decided by a clock that was wrong: who begins anew does not wait
+/// for their time.
+pub const CLOCK_AHEAD: Duration = Duration::from_secs(10 * 60);
 /// Most slots of one record that are counted.
 pub const SLOTS_COUNTED: u64 = 1_000;
 /// Most timers that one call fires.
 pub const FIRE_TIMERS: usize = 1_000;
+/// Most jobs that one call of firing brings, over all timers: what is ripe beyond that is left for the next call.
+pub const FIRE_JOBS: usize = 10_000;
 /// Most timers that one page of a listing returns.
 pub const PAGE_TIMERS: usize = 1_000;
 /// Most records of slots that one page returns.
@@ -148,3 +153,6 @@ pub const RRULE_INTERVAL: u32 = 100_000;
 pub const RRULE_COUNT: u32 = 10_000;
 /// Most periods of a recurrence rule that are looked at for its next slot.
 pub const RRULE_STEPS: i64 = 400_000;
+/// The same for one whose unit is shorter than a day: fifty years of days on which it has no slot. Whoever looks for the
+/// last slot before an instant asks a hundred times.
+pub const RRULE_STEPS_IN_DAYS: i64 = 20_000;

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use tenure_core::Invalid;
 
 use crate::check::{Found, Told, search};
-use crate::{job, keys, lease};
+use crate::{job, keys, lease, timer};
 
 /// A search by its name.
 pub struct Search {
@@ -38,13 +38,13 @@ impl Search {
 /// The searches of every test run.
 #[must_use]
 pub fn usual() -> Vec<Search> {
-    of_all(lease::Setting::usual(), job::Setting::usual(), keys::Setting::usual())
+    of_all(lease::Setting::usual(), job::Setting::usual(), keys::Setting::usual(), timer::Setting::usual())
 }
 
 /// Larger searches, for those who have an hour.
 #[must_use]
 pub fn deep() -> Vec<Search> {
-    of_all(lease::Setting::deep(), job::Setting::deep(), keys::Setting::deep())
+    of_all(lease::Setting::deep(), job::Setting::deep(), keys::Setting::deep(), timer::Setting::deep())
 }
 
 /// Models with a bug in each, which has to be found.
@@ -62,7 +62,11 @@ pub fn planted() -> Vec<Search> {
         breaks: bug.breaks().iter().map(|promise| promise.words()).collect(),
         ..of_keys(&format!("{bug:?}"), bug.setting())
     });
-    leases.into_iter().chain(jobs).chain(keys).collect()
+    let timers = timer::Bug::ALL.map(|bug| Search {
+        breaks: bug.breaks().iter().map(|promise| promise.words()).collect(),
+        ..of_timers(&format!("{bug:?}"), bug.setting())
+    });
+    leases.into_iter().chain(jobs).chain(keys).chain(timers).collect()
 }
 
 /// The settings in which planted bugs are looked for, without the bugs: each once.
@@ -71,6 +75,7 @@ pub fn controls() -> Vec<Search> {
     let mut leases: Vec<(&str, lease::Setting)> = Vec::new();
     let mut jobs: Vec<(&str, job::Setting)> = Vec::new();
     let mut keys: Vec<(&str, keys::Setting)> = Vec::new();
+    let mut timers: Vec<(&str, timer::Setting)> = Vec::new();
     for setting in lease::Bug::ALL.map(|bug| lease::Setting { bug: None, ..bug.setting() }) {
         add("where bugs are planted", setting, &mut leases);
     }
@@ -80,7 +85,10 @@ pub fn controls() -> Vec<Search> {
     for setting in keys::Bug::ALL.map(|bug| keys::Setting { bug: None, ..bug.setting() }) {
         add("where bugs are planted", setting, &mut keys);
     }
-    of_all(leases, jobs, keys)
+    for setting in timer::Bug::ALL.map(|bug| timer::Setting { bug: None, ..bug.setting() }) {
+        add("where bugs are planted", setting, &mut timers);
+    }
+    of_all(leases, jobs, keys, timers)
 }
 
 fn add<S: PartialEq>(name: &'static str, setting: S, known: &mut Vec<(&'static str, S)>) {
@@ -93,11 +101,13 @@ fn of_all(
     leases: Vec<(&'static str, lease::Setting)>,
     jobs: Vec<(&'static str, job::Setting)>,
     keys: Vec<(&'static str, keys::Setting)>,
+    timers: Vec<(&'static str, timer::Setting)>,
 ) -> Vec<Search> {
     let leases = leases.into_iter().map(|(name, setting)| of_leases(name, setting));
     let jobs = jobs.into_iter().map(|(name, setting)| of_jobs(name, setting));
     let keys = keys.into_iter().map(|(name, setting)| of_keys(name, setting));
-    leases.chain(jobs).chain(keys).collect()
+    let timers = timers.into_iter().map(|(name, setting)| of_timers(name, setting));
+    leases.chain(jobs).chain(keys).chain(timers).collect()
 }
 
 fn of_leases(name: &str, setting: lease::Setting) -> Search {
@@ -110,6 +120,10 @@ fn of_jobs(name: &str, setting: job::Setting) -> Search {
 
 fn of_keys(name: &str, setting: keys::Setting) -> Search {
     of("keys", name, move || keys::Keys::new(setting))
+}
+
+fn of_timers(name: &str, setting: timer::Setting) -> Search {
+    of("timers", name, move || timer::Timers::new(setting))
 }
 
 fn of<M>(of_what: &str, name: &str, model: impl FnOnce() -> Result<M, Invalid> + 'static) -> Search

@@ -1,5 +1,6 @@
 //! What happens while a model is searched, beside the states: what was seen to happen, and the first counterexample.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Probes of one model at most.
@@ -27,6 +28,12 @@ impl Seen {
     #[must_use]
     pub fn has(&self, probe: usize) -> bool {
         self.probes.get(probe).is_some_and(|probe| probe.load(Ordering::Relaxed))
+    }
+
+    /// Those of the wanted ones that did not occur, by their names.
+    pub fn missing<P: fmt::Debug>(&self, wanted: Vec<P>, number: fn(&P) -> usize) -> Vec<String> {
+        let unseen = wanted.into_iter().filter(|probe| !self.has(number(probe)));
+        unseen.map(|probe| format!("{probe:?}")).collect()
     }
 
     /// Whether a counterexample is the first of this search, whose path is the shortest.

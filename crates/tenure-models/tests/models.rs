@@ -2,7 +2,7 @@
 //! thread; with one thread a counterexample is the shortest there is.
 #![allow(clippy::unwrap_used, reason = "a test may end at once")]
 
-use tenure_models::{catalogue, job, keys, lease};
+use tenure_models::{catalogue, job, keys, lease, timer};
 
 const THREADS: usize = 1;
 
@@ -102,6 +102,28 @@ fn jobs_of_one_key_run_one_at_a_time_whether_they_block_or_step_aside() {
     assert_kept("keys: an ordering key of both kinds", 1_200_000);
 }
 
+/// T055, T056, T057, T061: hosts start and stop at every point, clocks step, schedules are changed late.
+#[test]
+fn each_slot_of_a_timer_is_decided_once_whatever_restarts_clocks_edits_and_pauses_do() {
+    assert_kept("timers: the latest of missed slots", 90_000);
+}
+
+#[test]
+fn slots_that_are_caught_up_with_wait_for_one_another_beside_a_triggered_job() {
+    assert_kept("timers: two missed slots, one waits", 350_000);
+}
+
+#[test]
+fn no_more_jobs_of_a_timer_run_beside_each_other_than_was_agreed_and_none_too_late() {
+    assert_kept("timers: two beside each other", 120_000);
+}
+
+/// T059, T064: the next slot comes while the job of the one before still runs.
+#[test]
+fn a_job_of_a_timer_takes_the_place_of_the_one_before() {
+    assert_kept("timers: each takes the place of the one before", 130_000);
+}
+
 #[test]
 fn every_planted_bug_is_found_by_a_promise_that_it_breaks() {
     for planted in catalogue::planted() {
@@ -130,7 +152,9 @@ fn every_promise_has_a_bug_planted_for_it() {
     let jobs = job::Bug::ALL.iter().flat_map(|bug| bug.breaks());
     let keys = keys::Bug::ALL.iter().flat_map(|bug| bug.breaks());
     let (leases, jobs, keys): (Vec<_>, Vec<_>, Vec<_>) = (leases.collect(), jobs.collect(), keys.collect());
+    let timers: Vec<_> = timer::Bug::ALL.iter().flat_map(|bug| bug.breaks()).collect();
     lease::Promise::ALL.iter().for_each(|promise| assert!(leases.contains(&promise), "{promise:?}"));
     job::Promise::ALL.iter().for_each(|promise| assert!(jobs.contains(&promise), "{promise:?}"));
     keys::Promise::ALL.iter().for_each(|promise| assert!(keys.contains(&promise), "{promise:?}"));
+    timer::Promise::ALL.iter().for_each(|promise| assert!(timers.contains(&promise), "{promise:?}"));
 }

@@ -12,6 +12,7 @@ use crate::clock::{SimClock, since_start};
 use crate::companions::Companions;
 use crate::history::{Entry, What, Who};
 use crate::probes::{Probe, Probes};
+use crate::records::Records;
 use crate::trace::Trace;
 
 /// Writes down, checks at once, and stops writing at the first broken promise.
@@ -20,6 +21,7 @@ pub(crate) struct Book {
     store_clock: Arc<SimClock>,
     pages: Mutex<Pages>,
     companions: Mutex<Companions>,
+    records: Mutex<Records>,
     broken: Notify,
 }
 
@@ -45,8 +47,9 @@ impl Book {
             violation: None,
             closed: false,
         };
-        let (time, pages, companions) = (time.clone(), Mutex::new(pages), Mutex::default());
-        Self { time, store_clock, pages, companions, broken: Notify::new() }
+        let (companions, records) = (Mutex::default(), Mutex::default());
+        let (time, pages) = (time.clone(), Mutex::new(pages));
+        Self { time, store_clock, pages, companions, records, broken: Notify::new() }
     }
 
     /// Writes down what happens now.
@@ -80,6 +83,11 @@ impl Book {
     /// Which jobs have to be looked at together.
     pub(crate) fn companions(&self) -> MutexGuard<'_, Companions> {
         self.companions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The records of slots that have been read.
+    pub(crate) fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Up to which number the ledger has been looked at.

@@ -52,7 +52,7 @@ pub(crate) async fn sole(run: Run<App>, job: Sole) -> Result<u64, Failed> {
     done
 }
 
-async fn play(run: Run<App>, script: Script) -> Result<u64, Failed> {
+pub(crate) async fn play(run: Run<App>, script: Script) -> Result<u64, Failed> {
     let mut stage = Stage::enter(&run);
     let outcome = act(&run, &script).await;
     if matches!(run.stopping(), Some(Stopping::Lost)) {

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tenure_core::{
     Cause, End, Fence, JobId, Key, Kind, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, Limit,
-    Next, QueueName, State, Terms, Timestamp,
+    Name, NewTimer, Next, QueueName, SlotRecord, State, Terms, Timer, TimerSlot, Timestamp,
 };
-use tenure_store::{Accepted, ChangeOutcome, Count, LimitInfo, Refusal, Settled};
+use tenure_store::{
+    Accepted, ChangeOutcome, Count, LimitInfo, Refusal, Settled, TimerAct, TimerOutcome, TimerSet,
+};
 
 /// One host in one of its lives, or the world around the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +140,10 @@ pub enum What {
     Pruned(usize),
     /// The store answered a wish about a lease.
     Leased(Leased),
+    /// The store did something with timers.
+    Timed(Timed),
+    /// Somebody is about to ask for a job of a timer beside its schedule, under this id, whatever comes of it.
+    Triggers(Name, JobId),
     /// What the ledger tells beyond what it told before.
     Ledger(Vec<LedgerEntry>),
     /// Somebody wrote to what a lease guards.
@@ -259,6 +265,56 @@ pub enum What {
     },
 }
 
+/// Something that was done with timers, and what is new of their slots since.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timed {
+    /// What was done.
+    pub doing: TimerDoing,
+    /// The records that are new: timer by timer, each in the order of its slots.
+    pub slots: Vec<SlotSeen>,
+}
+
+/// What was done with timers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimerDoing {
+    /// What was ripe was decided.
+    Fires,
+    /// Timers were set.
+    Sets {
+        /// Which, and what came of each.
+        timers: Vec<(Arc<NewTimer>, TimerSet)>,
+        /// Whether a program starts that declares them.
+        starts: bool,
+    },
+    /// Somebody wanted something of a timer.
+    Changes {
+        /// Which.
+        name: Name,
+        /// What.
+        act: TimerAct,
+        /// The answer.
+        outcome: TimerOutcome,
+    },
+    /// Nothing: all timers and all records were looked at.
+    Looks {
+        /// The timers.
+        timers: Vec<Timer>,
+        /// Whether no host's clock is off.
+        clocks_are_right: bool,
+    },
+}
+
+/// A record of a slot, when it was seen first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotSeen {
+    /// The record.
+    pub record: SlotRecord,
+    /// Its job as it lies in the store.
+    pub job: Option<Row>,
+    /// The jobs that the timer had brought before and that have not ended.
+    pub unfinished: Vec<JobId>,
+}
+
 /// How work under a lease stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stands {
@@ -366,9 +422,17 @@ pub struct Row {
     pub expires: Option<Timestamp>,
     /// What last went wrong.
     pub cause: Option<Cause>,
+    /// All else that was agreed.
+    pub terms: Arc<Terms>,
 }
 
 impl Row {
+    /// The slot of the timer that brought it, if one did.
+    #[must_use]
+    pub fn slot(&self) -> Option<&TimerSlot> {
+        self.terms.slot.as_ref()
+    }
+
     /// How it ended, if it has.
     #[must_use]
     pub fn end(&self) -> Option<(Timestamp, End)> {
@@ -413,6 +477,7 @@ impl What {
                 | Self::Row(_)
                 | Self::Beside(_)
                 | Self::Ledger(_)
+                | Self::Timed(Timed { doing: TimerDoing::Looks { .. }, .. })
         )
     }
 }

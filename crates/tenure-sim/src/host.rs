@@ -19,6 +19,8 @@ use crate::operator::Operator;
 use crate::plan::{QueuePlan, Weather};
 use crate::rival::Rival;
 use crate::services::{APP, with_services};
+use crate::timekeeper::Timekeeper;
+use crate::timers::{TimerApp, with_timers};
 use crate::wire::Wire;
 use crate::witness::Witness;
 use crate::world::World;
@@ -113,6 +115,11 @@ impl Host {
             let chance = Chance::seeded(chance.bits());
             let rival = Rival { who: self.who, world, store, clock: clock(), chance, past: Vec::new() };
             self.people.spawn(rival.run());
+        }
+        if self.world.plan.timers.as_ref().is_some_and(|timers| timers.people) {
+            let (world, tenure) = (Arc::clone(&self.world), tenure.clone());
+            let chance = Chance::seeded(chance.bits());
+            self.people.spawn(Timekeeper { who: self.who, world, tenure, clock: clock(), chance }.run());
         }
         if !weather.untended {
             let (tenure, clock) = (tenure.clone(), clock());
@@ -214,6 +221,10 @@ fn served(world: &World, number: usize) -> impl Iterator<Item = QueuePlan> {
 fn worker(tenure: &Tenure, app: App, number: usize) -> Worker<App> {
     let world = Arc::clone(&app.world);
     let (plan, who) = (&world.plan, app.who);
+    let app_life = match who {
+        Who::Host { life, .. } => life,
+        Who::World => 0,
+    };
     let order = if plan.strict { QueueOrder::Strict } else { QueueOrder::Weighted };
     let mut worker = Worker::new(tenure, app)
         .keeper_on_runtime()
@@ -230,6 +241,8 @@ fn worker(tenure: &Tenure, app: App, number: usize) -> Worker<App> {
     }
     let worker = with_services(worker.job(work), plan);
     let worker = if plan.services.sole { worker.job(sole) } else { worker };
+    let version = plan.timers.as_ref().map_or(0, |timers| timers.version(number, app_life));
+    let worker = with_timers(worker, &TimerApp { seed: world.seed, plan, version });
     if number == 0 || world.chance(600 + number as u64).below(3) > 0 { worker.job(chore) } else { worker }
 }
 

@@ -5,8 +5,12 @@ use std::time::Duration;
 use tenure_core::{Head, Key, Limit, Rate};
 use tenure_store::{Chance, Faults};
 
+use crate::timers::TimerPlan;
+
 /// The queue in which jobs have share keys.
 pub(crate) const SHARED: &str = "shared";
+/// How long the store is out of reach in a seed with a long outage.
+pub(crate) const LONG_OUTAGE: Duration = Duration::from_secs(600);
 
 /// A cluster and its faults.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) leases: LeasePlan,
     pub(crate) keys: KeyPlan,
     pub(crate) services: ServicePlan,
+    /// A part of the seeds have some.
+    pub(crate) timers: Option<TimerPlan>,
     pub(crate) weather: Weather,
 }
 
@@ -119,7 +125,7 @@ impl Plan {
         if keys.shares > 0 {
             queues.push(QueuePlan { name: SHARED.to_owned(), slots: 1, weight: 1 });
         }
-        Self {
+        let plan = Self {
             hosts: size(2, 5),
             clients: size(1, 2),
             jobs: between(30, 120),
@@ -135,8 +141,20 @@ impl Plan {
             leases: LeasePlan::draw(seed),
             keys,
             services: ServicePlan::draw(seed),
+            timers: TimerPlan::draw(seed),
             weather: Weather::draw(seed),
-        }
+        };
+        plan.with_timers(seed)
+    }
+
+    /// With timers there are more hosts and fewer jobs that clients ask for.
+    fn with_timers(self, seed: u64) -> Self {
+        let Some(timers) = &self.timers else { return self };
+        let chance = Chance::seeded(stream(seed, 12));
+        let more = if chance.below(10) == 0 { 8 } else { 3 };
+        let hosts = 3 + usize::try_from(chance.below(more)).unwrap_or(0);
+        let outage = timers.long_outage.map_or(Duration::ZERO, |_| LONG_OUTAGE);
+        Self { hosts, clients: 1, jobs: 10 + self.jobs / 4, length: self.length + outage, ..self }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::world::World;
 
 /// All has to end within this time after the healing.
 const PATIENCE: Duration = Duration::from_secs(1_800);
+/// So long after the healing timers go on.
+const TIMERS_GO_ON: Duration = Duration::from_secs(60);
 /// The store is looked over so often.
 const BETWEEN_AUDITS: Duration = Duration::from_secs(2);
 
@@ -117,6 +119,7 @@ async fn live(world: Arc<World>) -> Result<(), Fault> {
     if !world.book.is_closed() {
         cluster.heal();
         world.resume_all().await?;
+        world.resume_timers().await?;
         world.break_endless(&cluster.alive()).await?;
         recover(&world, &mut cluster).await?;
         serve_all(&world, &mut cluster).await?;
@@ -148,13 +151,18 @@ async fn recover(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     loop {
         world.time.sleep(BETWEEN_AUDITS).await;
         cluster.turn_calmly();
+        let fires = world.plan.timers.is_some() && world.book.now() < healed + TIMERS_GO_ON;
+        if !fires {
+            // As long as timers fire there is always more to do.
+            world.pause_timers().await?;
+        }
         let rows = world.audit().await?;
         let unfinished: Vec<&Row> = rows.iter().filter(|row| row.end().is_none()).collect();
         let is_quiet = {
             let asks = world.asks();
             asks.made() >= world.plan.jobs && asks.open.is_empty() && asks.trying == 0
         };
-        if world.book.is_closed() || (unfinished.is_empty() && is_quiet) {
+        if world.book.is_closed() || (unfinished.is_empty() && is_quiet && !fires) {
             return Ok(());
         }
         if is_quiet && std::mem::take(&mut interferes) {
@@ -175,6 +183,7 @@ async fn serve_all(world: &World, cluster: &mut Cluster) -> Result<(), Fault> {
     while !world.waited().is_empty() && !world.book.is_closed() {
         world.time.sleep(BETWEEN_AUDITS).await;
         cluster.turn_calmly();
+        world.pause_timers().await?;
         world.audit().await?;
         if world.book.now() > begun + PATIENCE {
             let waited = world.waited();

@@ -6,7 +6,7 @@ use std::fmt;
 use tenure_core::{LeaseAct, LeaseOutcome, LeaseRefusal};
 use tenure_store::Accepted;
 
-use crate::history::{Entry, Leased, What, Who};
+use crate::history::{Entry, Leased, Timed, TimerDoing, What, Who};
 
 /// Lines that are kept to explain a failure.
 const TAIL: usize = 60;
@@ -91,6 +91,8 @@ impl fmt::Display for What {
             Self::QueueLimitSet { queue, limit } => write!(f, "store: queue {queue} is limited to {limit:?}"),
             Self::Pruned(jobs) => write!(f, "store: pruned {jobs}"),
             Self::Leased(leased) => write!(f, "store: {leased}"),
+            Self::Timed(timed) => write!(f, "store: {timed}"),
+            Self::Triggers(timer, _) => write!(f, "asks for a job of timer {timer}"),
             Self::Ledger(entries) => write!(f, "ledger: {} more", entries.len()),
             Self::Effect { name, fence, taken, .. } => {
                 let word = if *taken { "taken" } else { "refused" };
@@ -170,5 +172,37 @@ fn word(accepted: Accepted) -> String {
         Accepted::Repeated(_) => "repeated".into(),
         Accepted::Existing(id) => format!("{id} is there"),
         Accepted::Replaced { old, .. } => format!("in place of {old}"),
+    }
+}
+
+impl fmt::Display for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.doing {
+            TimerDoing::Fires => f.write_str("fired")?,
+            TimerDoing::Sets { timers, starts } => {
+                f.write_str(if *starts { "declared" } else { "set" })?;
+                for (timer, set) in timers {
+                    write!(
+                        f,
+                        " {} to {} v{} {:?}: {set:?};",
+                        timer.name, timer.schedule, timer.revision, timer.policies
+                    )?;
+                }
+            }
+            TimerDoing::Changes { name, act, outcome } => write!(f, "{act:?} of {name}: {outcome:?}")?,
+            TimerDoing::Looks { timers, .. } => write!(f, "has {} timers", timers.len())?,
+        }
+        for seen in &self.slots {
+            let record = &seen.record;
+            write!(f, "; {} {:?} {}", record.timer, record.origin, record.first)?;
+            if record.last != record.first {
+                write!(f, " to {}", record.last)?;
+            }
+            write!(f, ": {:?}", record.fate)?;
+            if let Some(job) = &seen.job {
+                write!(f, " #{}", job.seq)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use tenure_store::Chance;
 
 use crate::history::{What, Who};
 use crate::host::Host;
+use crate::plan::LONG_OUTAGE;
 use crate::world::World;
 
 /// How far the store's clock may be off.
@@ -18,6 +19,10 @@ pub(crate) struct Cluster {
     chance: Chance,
     slots: Vec<Slot>,
     later: Vec<(Duration, Relief)>,
+    /// When the store will be out of reach for long, if it will.
+    long_outage: Option<Duration>,
+    /// Until when it is out of reach for whoever comes, if it is.
+    lost_until: Option<Duration>,
 }
 
 /// Where a host lives, or will live again.
@@ -55,7 +60,9 @@ impl Cluster {
             Slot { host, life: 0, ahead_us: 0 }
         };
         let slots = (0..world.plan.hosts).map(start).collect();
-        Self { world: Arc::clone(world), chance: world.chance(3), slots, later: Vec::new() }
+        let long_outage = world.plan.timers.as_ref().and_then(|timers| timers.long_outage);
+        let (world, chance, later) = (Arc::clone(world), world.chance(3), Vec::new());
+        Self { world, chance, slots, later, long_outage, lost_until: None }
     }
 
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
@@ -75,6 +82,11 @@ impl Cluster {
         let due: Vec<(Duration, Relief)> = due;
         due.into_iter().for_each(|(_, relief)| self.relieve(relief, false));
         self.restart_stopped(false);
+        if self.long_outage.is_some_and(|at| at <= now) {
+            self.long_outage = None;
+            self.lost_until = Some(now + LONG_OUTAGE);
+            self.lose_store(now + LONG_OUTAGE);
+        }
         if self.chance.below(5) == 0 {
             self.strike();
         }
@@ -103,12 +115,7 @@ impl Cluster {
         let is_up = self.slots[number].host.as_ref().is_some_and(Host::is_up);
         match blow {
             Blow::StepStore => self.step_store(step_us),
-            Blow::Outage => {
-                for number in 0..self.slots.len() {
-                    self.with_host(number, |host| host.down(true));
-                    self.later.push((end, Relief::Up(number)));
-                }
-            }
+            Blow::Outage => self.lose_store(end),
             Blow::Crash => self.crash(number, end),
             Blow::Freeze | Blow::Cut | Blow::Stop | Blow::StepHost if !is_up => {}
             Blow::Freeze => {
@@ -130,6 +137,18 @@ impl Cluster {
         }
     }
 
+    /// No host reaches the store until then.
+    fn lose_store(&mut self, end: Duration) {
+        for number in 0..self.slots.len() {
+            self.with_host(number, |host| host.down(true));
+            self.later.push((end, Relief::Up(number)));
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost_until.is_some_and(|end| self.world.book.now() < end)
+    }
+
     fn crash(&mut self, number: usize, end: Duration) {
         let Some(host) = self.slots[number].host.take() else { return };
         self.slots[number].ahead_us = host.ahead_us();
@@ -146,6 +165,8 @@ impl Cluster {
                 }
             }
             Relief::Mend(number) => self.with_host(number, |host| host.cut(false)),
+            // A long outage is not over because a short one is.
+            Relief::Up(_) if self.is_lost() => {}
             Relief::Up(number) => self.with_host(number, |host| host.down(false)),
             Relief::Restart(number) => self.restart(number, calm),
         }
@@ -156,6 +177,10 @@ impl Cluster {
         if slot.host.is_none() {
             slot.life += 1;
             slot.host = Some(Host::start(&self.world, number, slot.life, slot.ahead_us, calm));
+            if let Some(end) = self.lost_until.filter(|_| self.is_lost()) {
+                self.with_host(number, |host| host.down(true));
+                self.later.push((end, Relief::Up(number)));
+            }
         }
     }
 
@@ -176,6 +201,7 @@ impl Cluster {
         self.world.note_healed();
         self.world.book.note(Who::World, What::Healed);
         self.later.clear();
+        self.lost_until = None;
         if self.world.store_clock.ahead_us() != 0 {
             let back_us = -self.world.store_clock.ahead_us();
             self.world.store_clock.set_right();

@@ -147,6 +147,7 @@ pub(crate) fn row(job: &Job) -> Row {
         delivery: job.delivery,
         expires: job.expires,
         cause: job.failure.as_ref().map(|failure| failure.cause),
+        terms: Arc::clone(&job.terms),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, StateName, Timestamp, Ttl};
+use tenure_core::{Holder, JobId, LeaseAct, LeaseName, QueueName, StateName, Timer, Timestamp, Ttl};
 use tenure_store::{
     Chance, Clock, Fault, Filter, Jobs, LeaseWish, Leases, LeasesAsk, ManualClock, Order, PageAsk, Store,
-    Views,
+    TimerAct, Timers, TimersAsk, Views,
 };
 
 use crate::asks::Ask;
@@ -178,6 +178,10 @@ impl World {
         let counts = self.store.counts().await?;
         let limits = self.store.limits(None, 1_000).await?.limits;
         self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
+        if self.plan.timers.is_some() {
+            let weather = &self.plan.weather;
+            self.store_seen().look_at_timers(!weather.host_clocks_step && !weather.drift).await?;
+        }
         Ok(rows)
     }
 
@@ -217,6 +221,31 @@ impl World {
         for queue in &self.plan.queues {
             let Ok(name) = QueueName::new(&queue.name) else { continue };
             store.set_paused(&name, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets every timer fire again.
+    pub(crate) async fn resume_timers(&self) -> Result<(), Fault> {
+        self.change_timers(|timer| timer.paused.is_some().then_some(TimerAct::Resume)).await
+    }
+
+    /// Lets no timer fire any more, so that everything can come to an end.
+    pub(crate) async fn pause_timers(&self) -> Result<(), Fault> {
+        let reason = "it has to end".to_owned();
+        self.change_timers(|timer| timer.paused.is_none().then(|| TimerAct::Pause { reason: reason.clone() }))
+            .await
+    }
+
+    async fn change_timers(&self, act: impl Fn(&Timer) -> Option<TimerAct>) -> Result<(), Fault> {
+        if self.plan.timers.is_none() {
+            return Ok(());
+        }
+        let store = self.store_seen();
+        for timer in store.timers(TimersAsk::default()).await?.timers {
+            if let Some(act) = act(&timer) {
+                store.change_timer(timer.name(), act).await?;
+            }
         }
         Ok(())
     }

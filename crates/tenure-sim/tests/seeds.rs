@@ -8,6 +8,8 @@ use tenure_sim::{Probe, Summary, report};
 const SEEDS: u64 = 1_000;
 /// So many late writes to what leases guard have to be refused, or the simulation proves nothing about them.
 const LATE_WRITES: u64 = 1_000;
+/// So many slots of timers have to get their jobs.
+const SLOTS: u64 = 10_000;
 
 fn regressions() -> Vec<u64> {
     let lines = include_str!("../seeds.txt").lines();
@@ -28,5 +30,7 @@ fn no_seed_breaks_a_promise_and_every_probe_is_hit() {
     assert!(never.is_empty(), "never happened in {} seeds: {never:#?}", summary.seeds);
     let refused = summary.probes.get(&Probe::StaleWriteRefused).copied().unwrap_or(0);
     assert!(refused >= LATE_WRITES, "only {refused} late writes were refused");
+    let fired = summary.probes.get(&Probe::SlotFired).copied().unwrap_or(0);
+    assert!(fired >= SLOTS, "only {fired} slots of timers got their jobs");
     println!("{}", summary.probes_told());
 }

@@ -99,7 +99,7 @@ const FOR_KEYS: &[&str] = &[
 /// What timers go through.
 const FOR_TIMERS: &[&str] = &[
     timers::RIPE,
-    timers::FIRST_WAKE,
+    timers::FIRST_WAKES,
     timers::OPEN_JOB,
     timers::ASIDE,
     timers::BY_NAME,

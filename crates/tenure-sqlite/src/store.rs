@@ -43,6 +43,7 @@ pub struct SqliteStore {
     writer: mpsc::Sender<Command>,
     readers: Readers,
     commits: Arc<AtomicU64>,
+    timers_aside: Arc<timers::Aside>,
     closed: AtomicBool,
     /// The threads besides the writer; taken by whoever closes.
     threads: Mutex<Option<Threads>>,
@@ -69,6 +70,7 @@ impl SqliteStore {
         let read = || reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error)));
         let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
         let watching = read()?;
+        let timers_aside = Arc::clone(&memory.timers_aside);
         let (bulletin, commits) = (Arc::new(Bulletin::default()), Arc::new(AtomicU64::new(0)));
         let (sender, inbox) = mpsc::channel(WAITING_COMMANDS);
         let (alive, threads_alive) = mpsc::channel(1);
@@ -99,6 +101,7 @@ impl SqliteStore {
             writer: sender,
             readers,
             commits,
+            timers_aside,
             closed: AtomicBool::new(false),
             threads: Mutex::new(Some(Threads { alive: threads_alive, stop_watch })),
         }))
@@ -220,7 +223,9 @@ impl Timers for SqliteStore {
     fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
         Box::pin(async move {
             // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
-            let (next, now) = self.read(|conn, now| Ok((timers::first_wake(conn)?, now))).await?;
+            let aside = Arc::clone(&self.timers_aside);
+            let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));
+            let (next, now) = self.read(look).await?;
             if next.is_none_or(|next| next > now) {
                 return Ok(Fired { next, ..Fired::default() });
             }

@@ -1,5 +1,7 @@
 //! One transaction of the writer, as the commands in it see it.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Result, params};
 use tenure_core::{Epoch, Failure, JobId, StateName, Timestamp};
 use tenure_store::{Bulletin, Event, Happening, Steps};
@@ -9,6 +11,7 @@ use crate::keyed::{Keyed, KeyedMark};
 use crate::lanes::{Lanes, LanesMark};
 use crate::place::Joined;
 use crate::set_back::SetBack;
+use crate::timers::Aside;
 use crate::value;
 
 /// What the writer keeps in mind between transactions. All of it can be read again from the file.
@@ -19,6 +22,8 @@ pub(crate) struct Memory {
     pub grants: Grants,
     pub keyed: Keyed,
     pub set_back: SetBack,
+    /// Which ripe timers are passed by, because this program cannot read them.
+    pub timers_aside: Arc<Aside>,
     /// Whether the clock has stepped.
     pub steps: Steps,
     /// Behind which share pruning goes on.

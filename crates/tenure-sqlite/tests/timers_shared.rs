@@ -11,9 +11,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tenure_core::{Fate, SlotRecord, limits};
 use tenure_sqlite::{Options, SqliteStore};
-use tenure_store::{Hints, Jobs, ManualClock, Store, TimerAct, TimerSet, Timers, Views};
+use tenure_store::{Clock, Hints, Jobs, ManualClock, Store, TimerAct, TimerSet, Timers, Views};
 
 use given::agree::assert_agrees;
+use given::leases::other;
 use given::timers::{assert_timers_agree, name, records, timer};
 use given::{file, runtime};
 
@@ -100,5 +101,40 @@ fn a_timer_that_one_store_sets_is_heard_of_in_the_other_program() {
         one.set_timers(vec![timer("a", "every 1s")], false).await.unwrap();
         two.tend().await.unwrap();
         assert!(due.has_changed().unwrap());
+    });
+}
+
+/// While a fleet is updated, its older hosts meet timers that only the newer ones can read.
+#[test]
+fn a_host_that_cannot_read_a_timer_keeps_no_other_from_firing_it_in_time() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let [older, newer] = two(&file, &clock);
+    let other = other(&file);
+    let set = |agreed: &str| {
+        other.execute("UPDATE timer SET agreed = ?1 WHERE name = 'a'", [agreed]).unwrap();
+    };
+    runtime().block_on(async {
+        newer.set_timers(vec![timer("a", "every 1m"), timer("b", "every 1h")], false).await.unwrap();
+        let sql = "SELECT agreed FROM timer WHERE name = 'a'";
+        let agreed: String = other.query_row(sql, [], |row| row.get(0)).unwrap();
+        for minute in 1..=5 {
+            clock.advance(Duration::from_secs(60));
+            // What the one cannot read and the other can is the same row: here it changes between them.
+            set("{\"version\":2,\"moon\":\"full\"}");
+            let mut waits = Vec::new();
+            for _ in 0..minute {
+                let fired = older.fire(limits::FIRE_TIMERS).await.unwrap();
+                assert_eq!((fired.timers, fired.jobs), (1, 0));
+                let wait = fired.next.unwrap().since(clock.now());
+                waits.push(wait.as_secs());
+                clock.advance(wait);
+            }
+            assert_eq!(waits, [1, 2, 4, 8, 16][..minute], "it looks ever more seldom");
+            set(&agreed);
+            assert_eq!(newer.fire(limits::FIRE_TIMERS).await.unwrap().jobs, 1, "in minute {minute}");
+            clock.advance(Duration::from_secs(60 - waits.iter().sum::<u64>()));
+            newer.fire(limits::FIRE_TIMERS).await.unwrap();
+        }
     });
 }

@@ -1,6 +1,9 @@
 //! What can be done with timers, and what became of their slots.
 
-use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp};
+use tenure_core::{
+    Args, Fate, JobId, Name, NewTimer, Open, Origin, Pause, Skipped, SlotRecord, Timer, Timestamp, limits,
+    resume,
+};
 
 use crate::{Answer, Order, Pruned};
 
@@ -15,8 +18,9 @@ pub trait Timers {
     /// harmless.
     fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
 
-    /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers.
-    /// Repeating it is harmless.
+    /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
+    /// have brought a bounded number of jobs ([`limits::FIRE_JOBS`]): what is left is ripe as before, and the answer
+    /// says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
     /// Does what somebody wants of a timer.
@@ -31,7 +35,8 @@ pub trait Timers {
     /// A page of records of slots.
     fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage>;
 
-    /// Removes a bounded number of records whose last slot lies before that instant, the oldest first.
+    /// Removes a bounded number of records whose last slot lies before that instant and which were made before it, too:
+    /// what became of a slot of the past is known for as long as of any other. The first made go first.
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned>;
 }
 
@@ -54,7 +59,7 @@ pub enum TimerSet {
 /// What became of firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fired {
-    /// Timers that were ripe.
+    /// Ripe timers that were looked at.
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
@@ -86,7 +91,8 @@ pub enum TimerAct {
         /// Until this one, but not later than now.
         to: Timestamp,
     },
-    /// That it ends. The records of its slots stay.
+    /// That it ends. The records of its slots stay, and those that have passed and were not decided get theirs: they
+    /// are skipped.
     Remove,
 }
 
@@ -168,6 +174,14 @@ pub struct SlotPage {
     pub next: Option<SlotCursor>,
 }
 
+impl Fired {
+    /// Whether one more timer could bring more jobs than one call may. The others are fired by the next.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
+    }
+}
+
 impl Default for TimersAsk {
     /// The first hundred of all.
     fn default() -> Self {
@@ -198,4 +212,16 @@ impl SlotCursor {
     pub fn of(record: &SlotRecord) -> Self {
         Self { slot: record.last, timer: record.timer.clone(), origin: record.origin }
     }
+}
+
+/// What becomes of the slots that a timer leaves undecided when it is removed: a timer that is paused has skipped them,
+/// and one that is not skips them as if it had got a schedule that brings none of them.
+#[must_use]
+pub fn left_by(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
+    let pause = || Pause { since: now, reason: String::new() };
+    let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
+    // Whoever goes on after a pause decides all slots until now, and brings no job.
+    let paused = Timer { paused: Some(timer.paused.clone().unwrap_or_else(pause)), ..timer.clone() };
+    let records = resume(&paused, open, now).records.into_iter();
+    records.map(|record| SlotRecord { fate: Fate::Skipped { why: why.clone() }, ..record }).collect()
 }

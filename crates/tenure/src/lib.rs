@@ -70,7 +70,7 @@ pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
 pub use timer::{
     Backfill, BackfillStep, Calendar, CalendarAsk, Coming, Group, Heartbeat, Past, Slots, TimerDraft,
-    TimerWhy, Timers, Trigger, webjobs, when,
+    TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
 };
 pub use unique::Only;
 pub use wait::Ended;

@@ -11,6 +11,9 @@ use tenure_sqlite::{CheckInError, check_job};
 use crate::worker::{Control, Reports};
 use crate::{Pass, Tenure};
 
+/// An attempt that begins so soon after its job was enqueued is not past due for that.
+const IN_TIME: Duration = Duration::from_secs(60);
+
 /// Why an attempt shall stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopping {
@@ -97,6 +100,24 @@ impl<App> Run<App> {
     #[must_use]
     pub fn slot(&self) -> Option<&TimerSlot> {
         self.inner.job.terms.slot.as_ref()
+    }
+
+    /// How much later than its slot this attempt began: the wait in line, other attempts and the jitter included. `None`
+    /// for a job that comes from no timer. How late the job was enqueued is told by [`TimerSlot::lateness`].
+    #[must_use]
+    pub fn lateness(&self) -> Option<Duration> {
+        self.slot().map(|slot| self.began().since(slot.at))
+    }
+
+    /// Whether it comes from a timer and is past due: its slot was missed and brought later, or stands for earlier ones
+    /// that were, or this attempt began more than a minute after the job was enqueued.
+    #[must_use]
+    pub fn is_past_due(&self) -> bool {
+        self.slot().is_some_and(|slot| slot.past_due || self.began().since(slot.fired) > IN_TIME)
+    }
+
+    fn began(&self) -> Timestamp {
+        self.inner.job.started.unwrap_or(self.inner.job.created)
     }
 
     /// Which attempt this is: 1, 2, …

@@ -207,7 +207,8 @@ async fn scopes_tell_kinds_queues_args_and_windows_apart() {
     }
 }
 
-/// T102: a thousand tasks of one due instant come in the order of acceptance; far past and far future are kept.
+/// T102: jobs of one due instant come in the order of acceptance, a thousand of them in the tests of the stores; far
+/// past and far future are kept.
 #[tokio::test]
 async fn order_is_by_due_and_then_by_acceptance() {
     for rig in rigs() {

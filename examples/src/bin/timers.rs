@@ -25,8 +25,8 @@ impl Job for Report {
 
 async fn report(run: Run<()>, job: Report) -> Result<(), Failed> {
     let Some(slot) = run.slot() else { return Err(Failed::for_good("this comes from no timer")) };
-    if slot.past_due {
-        run.log(&format!("{} is {} s late", slot.at, slot.lateness().as_secs()));
+    if let Some(late) = run.lateness().filter(|_| run.is_past_due()) {
+        run.log(&format!("{} is {} s late", slot.at, late.as_secs()));
     }
     println!("{}: report of month {}", slot.timer, job.month);
     Ok(())
@@ -68,7 +68,8 @@ fn worker(tenure: &Tenure) -> Worker<()> {
 async fn set_at_run_time(tenure: &Tenure) -> Result<(), Error> {
     let timers = tenure.timers();
     let weekly = "weekly mon-fri 09:30 in Europe/Berlin";
-    timers.set(TimerDraft::new("reminder", weekly, &Report { month: 1 })).await?;
+    let set = timers.set(TimerDraft::new("reminder", weekly, &Report { month: 1 })).await?;
+    println!("reminder: {set:?}");
 
     timers.pause("reminder", "the customer is on holiday").await?;
     for why in timers.explain("reminder").await? {
@@ -97,7 +98,7 @@ async fn look_back(tenure: &Tenure) -> Result<(), Error> {
     for record in timers.last_slots("nightly", 2).await? {
         let became = match record.fate {
             Fate::Ran { .. } => "has its job".to_owned(),
-            Fate::Coalesced => "has the job of a later slot".to_owned(),
+            Fate::Coalesced { into } => format!("has the job of the slot {into}"),
             Fate::Skipped { why } => format!("was skipped: {why}"),
         };
         println!("slot {} {became}", record.last);

@@ -18,6 +18,7 @@ mod meter;
 mod noop;
 mod single;
 mod sizes;
+mod timers;
 
 use std::num::NonZeroU32;
 
@@ -73,6 +74,7 @@ enum Name {
     Keys,
     Idle,
     Leases,
+    Timers,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -135,5 +137,6 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Keys => keys::measure(ground, sizes).await,
         Name::Idle => idle::measure(ground, sizes).await,
         Name::Leases => leases::measure(ground, sizes).await,
+        Name::Timers => timers::measure(ground, sizes).await,
     }
 }

@@ -27,6 +27,14 @@ pub(crate) struct Sizes {
     pub(crate) leases: usize,
     /// For how long each is taken.
     pub(crate) lease_ttl: Duration,
+    /// For how many seconds timers with a slot in each are watched.
+    pub(crate) timer_seconds: u32,
+    /// Timers of which none is ripe.
+    pub(crate) timers: usize,
+    /// Timers with a slot at the same instant.
+    pub(crate) timers_together: usize,
+    /// How long before that instant they are set.
+    pub(crate) timers_lead: Duration,
     /// How long the disk's own pace is watched.
     pub(crate) disk: Duration,
     /// Keys that jobs share where keys are measured.
@@ -53,6 +61,10 @@ impl Sizes {
                 idle: millis(200),
                 leases: 100,
                 lease_ttl: millis(1_000),
+                timer_seconds: 1,
+                timers: 100,
+                timers_together: 100,
+                timers_lead: millis(2_000),
                 disk: millis(20),
                 keys: (jobs / 100).max(1),
                 slots,
@@ -70,6 +82,10 @@ impl Sizes {
             idle: millis(10_000),
             leases: 10_000,
             lease_ttl: millis(15_000),
+            timer_seconds: 30,
+            timers: 100_000,
+            timers_together: 10_000,
+            timers_lead: millis(30_000),
             disk: millis(300),
             keys: (jobs / 100).max(1),
             slots,

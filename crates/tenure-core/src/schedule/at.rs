@@ -19,8 +19,9 @@ impl At {
     pub fn new(instants: impl IntoIterator<Item = Timestamp>) -> Result<Self, BadSchedule> {
         let mut instants: Vec<_> = instants.into_iter().take(limits::SCHEDULE_TIMES + 1).collect();
         if instants.is_empty() || instants.len() > limits::SCHEDULE_TIMES {
-            let wrong = format_args!("there have to be 1 to {} instants", limits::SCHEDULE_TIMES);
-            return Err(BadSchedule::new("at", wrong));
+            let wrong = if instants.is_empty() { "no instant" } else { "too many instants" };
+            return Err(BadSchedule::new("at", wrong)
+                .instead(format_args!("1 to {} of them", limits::SCHEDULE_TIMES)));
         }
         instants.sort_unstable();
         instants.dedup();

@@ -25,7 +25,8 @@ impl Bounds {
         if let (Some(start), Some(end)) = (self.starts_at, self.ends_at)
             && end < start
         {
-            return Err(BadSchedule::new("ends_at", format_args!("{end} is before the start, {start}")));
+            let wrong = format_args!("{end} is before the start");
+            return Err(BadSchedule::new("ends_at", wrong).instead(format_args!("{start} or later")));
         }
         if self.most_runs == Some(0) {
             return Err(BadSchedule::new("most_runs", "0 runs are none").instead("write 1 or more"));

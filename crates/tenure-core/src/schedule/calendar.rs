@@ -41,10 +41,8 @@ impl Calendar {
         let mut calendar = Self::default();
         for (number, day) in days.into_iter().enumerate() {
             if number >= limits::CALENDAR_DAYS {
-                return Err(BadSchedule::new(
-                    "except",
-                    format_args!("more than {} days", limits::CALENDAR_DAYS),
-                ));
+                let most = format_args!("at most {} of them", limits::CALENDAR_DAYS);
+                return Err(BadSchedule::new("except", "too many days").instead(most));
             }
             calendar.add(day.as_ref())?;
         }

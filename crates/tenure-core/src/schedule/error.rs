@@ -62,7 +62,8 @@ impl std::error::Error for BadSchedule {}
 impl From<BadSchedule> for Invalid {
     fn from(bad: BadSchedule) -> Self {
         let place = bad.column.map(|column| format!(" at column {column}")).unwrap_or_default();
-        let allowed = bad.instead.unwrap_or_else(|| "a schedule as the guide describes it".to_owned());
-        Self::new(format!("schedule.{}", bad.field), format_args!("{}{place}", bad.wrong), allowed)
+        let allowed = bad.instead.unwrap_or_else(|| "what it can be is in the guide to schedules".to_owned());
+        let field = if bad.field == "schedule" { bad.field } else { format!("schedule.{}", bad.field) };
+        Self::new(field, format_args!("{}{place}", bad.wrong), allowed)
     }
 }

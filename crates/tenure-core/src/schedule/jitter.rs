@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::BadSchedule;
+use super::length::Length;
 use crate::{Timestamp, limits};
 
 /// How far the slots of different timers are spread, so that not all of them are due at the full hour.
@@ -19,8 +20,9 @@ impl Jitter {
     /// Refuses more than [`limits::LONGEST_JITTER`].
     pub fn within(span: Duration) -> Result<Self, BadSchedule> {
         if span > limits::LONGEST_JITTER {
-            let wrong = format_args!("more than {} seconds", limits::LONGEST_JITTER.as_secs());
-            return Err(BadSchedule::new("jitter", wrong));
+            let wrong = format_args!("{} is too long", Length(span));
+            return Err(BadSchedule::new("jitter", wrong)
+                .instead(format_args!("at most {}", Length(limits::LONGEST_JITTER))));
         }
         Ok(Self(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
     }

@@ -28,7 +28,8 @@ impl Length {
         let length = if text.contains(':') { time_span(field, text) } else { units(field, text) };
         let length = length.map_err(|bad| bad.at(lead))?;
         if length > limits::LONGEST {
-            return Err(BadSchedule::new(field, format_args!("`{}` is too long", shown(text))).at(lead));
+            let wrong = BadSchedule::new(field, format_args!("`{}` is too long", shown(text))).at(lead);
+            return Err(wrong.instead("a hundred years is the longest"));
         }
         Ok(Self(length))
     }
@@ -56,6 +57,10 @@ pub(crate) fn check_interval(field: &str, length: Duration) -> Result<(), BadSch
 }
 
 fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
+    if text.starts_with('-') {
+        let wrong = BadSchedule::new(field, format_args!("`{}` is negative", shown(text)));
+        return Err(wrong.instead("one second is the shortest"));
+    }
     let refuse = || {
         let wrong = BadSchedule::new(field, format_args!("{:?} is no length of time", shown(text)));
         let plain = digits(text).is_some();
@@ -72,7 +77,8 @@ fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
         let (number, after) = rest.split_at(leading(rest, |c| c.is_ascii_digit()));
         let (unit, after) = after.split_at(leading(after, |c| c.is_ascii_alphabetic()));
         let number = digits(number).ok_or_else(refuse)?;
-        let (_, size) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(refuse)?;
+        let known = UNITS.iter().find(|(name, _)| *name == unit);
+        let (_, size) = known.ok_or_else(|| if unit.is_empty() { refuse() } else { no_unit(field, unit) })?;
         // From the largest unit to the smallest, each once: `10m1h` is more often a slip than a wish.
         if *size >= largest {
             return Err(refuse());
@@ -87,11 +93,16 @@ fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
     if text.is_empty() { Err(refuse()) } else { Ok(Duration::from_millis(millis)) }
 }
 
+fn no_unit(field: &str, unit: &str) -> BadSchedule {
+    let units = "they are w, d, h, m, s and ms, and a year is 365d";
+    BadSchedule::new(field, format_args!("there is no unit `{}`", shown(unit))).instead(units)
+}
+
 /// `hh:mm:ss` below a day, or `d.hh:mm:ss`, each with or without a fraction of a second.
 fn time_span(field: &str, text: &str) -> Result<Duration, BadSchedule> {
     let refuse = |wrong: &str| BadSchedule::new(field, format_args!("`{}` {wrong}", shown(text)));
     if text.starts_with('-') {
-        return Err(refuse("is negative"));
+        return Err(refuse("is negative").instead("one second is the shortest"));
     }
     let parts: Vec<&str> = text.split(':').collect();
     let [hours, minutes, seconds] = parts.as_slice() else {

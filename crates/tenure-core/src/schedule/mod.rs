@@ -181,6 +181,7 @@ impl Schedule {
         if self.next_after(Timestamp::EPOCH).is_some() {
             return Ok(self);
         }
-        Err(BadSchedule::new("schedule", "with this calendar and these bounds it never fires"))
+        let wrong = BadSchedule::new("schedule", "with this calendar and these bounds it never fires");
+        Err(wrong.instead("leave out fewer days, or a later end"))
     }
 }

@@ -139,7 +139,9 @@ impl Rule {
         }
         if is_one_word && !line.text.starts_with('@') {
             let shown = crate::invalid::cut(line.text, 64);
-            return Err(BadSchedule::new("schedule", format_args!("{shown:?} is no schedule")).instead(KNOWN));
+            let wrong =
+                if shown.is_empty() { "it is empty".to_owned() } else { format!("{shown:?} is no schedule") };
+            return Err(BadSchedule::new("schedule", wrong).instead(KNOWN));
         }
         let cron = Cron::parse(Dialect::Ncrontab, line.text).map_err(|bad| bad.moved(line.offset))?;
         Ok(Self::Cron(cron))
@@ -160,7 +162,10 @@ fn every(part: Part<'_>) -> Result<Every, BadSchedule> {
     let at = At::parse(from).map_err(|bad| bad.moved(part.offset + length.len() + " from ".len()))?;
     match at.instants() {
         [anchor] => Ok(every.anchored_at(*anchor)),
-        _ => Err(BadSchedule::new("interval", "it can begin at one instant only")),
+        _ => {
+            let wrong = BadSchedule::new("interval", "it can begin at one instant only");
+            Err(wrong.instead("write one behind `from`"))
+        }
     }
 }
 

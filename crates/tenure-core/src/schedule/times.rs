@@ -56,8 +56,8 @@ impl Times {
             return Err(BadSchedule::new(field, "there is no time of day").instead("write one such as 09:30"));
         }
         if days.iter().any(|day| day.len() > limits::SCHEDULE_TIMES) {
-            let wrong = format_args!("there are more than {} times in a day", limits::SCHEDULE_TIMES);
-            return Err(BadSchedule::new(field, wrong));
+            let most = format_args!("at most {} of them", limits::SCHEDULE_TIMES);
+            return Err(BadSchedule::new(field, "too many times in a day").instead(most));
         }
         Ok(Self { days })
     }

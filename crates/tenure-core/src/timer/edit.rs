@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::fire::{Firing, Open, first_slot};
-use super::passed::Passed;
+use super::fire::{Firing, Open, fire, first_slot};
+use super::passed::{Passed, TICK};
 use super::{Fate, NewTimer, OnEdit, Skipped, Timer};
 use crate::Timestamp;
 
@@ -23,7 +23,7 @@ pub enum Edited {
 
 /// Decides what becomes of a timer that somebody sets anew.
 ///
-/// Slots of the old schedule that have passed are decided before, so that none is lost, and the new one
+/// Slots that have passed are decided before, by what was agreed until now, so that none is lost, and a new schedule
 /// begins behind them, so that none is doubled.
 #[must_use]
 pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited {
@@ -33,21 +33,23 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     if *timer.agreed == new {
         return Edited::Same;
     }
-    let mut firing = Firing::of(timer, open);
     let is_rescheduled = timer.agreed.schedule != new.schedule;
-    if is_rescheduled {
-        firing.settle_until(now);
-    }
+    // Slots that are ripe are decided by what was agreed when they came.
+    let mut firing = if is_rescheduled { Firing::of(timer, open, now) } else { fire(timer, open, now) };
+    let settles = is_rescheduled && !cfg!(feature = "mutant-edit-loses-due");
+    let kept = if settles { firing.settle_until(now, &new) } else { None };
     let timer = &mut firing.timer;
     if is_rescheduled {
-        let after = timer.decided.map_or(now, |decided| decided.max(now));
-        timer.next = first_slot(&new, after);
-    } else if timer.next.is_none() && !timer.is_spent() {
-        // It may have ended because it was spent, and have been given more.
-        timer.next = first_slot(&new, timer.decided.map_or(now, |decided| decided.max(now)));
+        timer.runs = 0;
+        timer.forget_what_was_ahead(now);
+        let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
+        timer.next = kept.or_else(|| first_slot(&new, decided, now));
     }
     timer.agreed = Arc::new(new);
     timer.version += 1;
+    if cfg!(feature = "mutant-edit-forgets-pause") {
+        timer.paused = None;
+    }
     timer.changed = now;
     if timer.is_spent() {
         timer.next = None;
@@ -56,28 +58,41 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
 }
 
 impl Firing {
-    /// Decides all slots of the schedule until now: no later decision goes by it.
-    fn settle_until(&mut self, now: Timestamp) {
-        let Some(first) = self.timer.next.filter(|next| *next <= now) else { return };
-        if self.timer.paused.is_some() {
-            self.skip_until(first, now, &Skipped::Paused);
-        } else if self.timer.agreed.policies.on_edit == OnEdit::Drop {
-            self.skip_until(first, now, &Skipped::Edited);
-        } else if !self.timer.agreed.schedule.follows_runs() {
-            let agreed = Arc::clone(&self.timer.agreed);
-            self.decide(&Passed::until(&agreed.schedule, first, now), now);
+    /// Decides all slots of the schedule until now: no later decision goes by it. Answers one that its jitter still
+    /// puts off and that the new schedule has and puts off as well: there it keeps its time.
+    fn settle_until(&mut self, now: Timestamp, new: &NewTimer) -> Option<Timestamp> {
+        let agreed = Arc::clone(&self.timer.agreed);
+        // The next slot of what follows runs is not known before a job has ended: none has passed.
+        let first = self.timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs())?;
+        let mut passed = Passed::until(&agreed, first, now);
+        let last = passed.last;
+        let kept = Some(last).filter(|last| agreed.due(*last) > now && keeps(new, *last, now));
+        if kept.is_some() {
+            if last == first {
+                return kept;
+            }
+            passed.last = passed.last_before(last);
         }
+        if self.timer.paused.is_some() {
+            self.skip(&passed, &Skipped::Paused, now);
+        } else if agreed.policies.on_edit == OnEdit::Drop {
+            self.skip(&passed, &Skipped::Edited, now);
+        } else {
+            self.decide(&passed, now);
+        }
+        kept
     }
 
-    /// Skips all slots from one of them until now.
-    pub(super) fn skip_until(&mut self, first: Timestamp, now: Timestamp, why: &Skipped) {
-        if self.timer.agreed.schedule.follows_runs() {
-            // Its next slot is not known before a job has ended: none has passed.
-            return;
-        }
-        let agreed = Arc::clone(&self.timer.agreed);
-        let passed = Passed::until(&agreed.schedule, first, now);
-        self.note_range(&passed, first, passed.last, Fate::Skipped { why: why.clone() }, now);
+    /// Skips all of these slots.
+    pub(super) fn skip(&mut self, passed: &Passed<'_>, why: &Skipped, now: Timestamp) {
+        self.note_range(passed, passed.first, passed.last, Fate::Skipped { why: why.clone() }, now);
         self.timer.decided = Some(passed.last);
     }
+}
+
+/// Whether this instant is a slot of a timer, and one that its jitter puts off, and none behind it has come.
+fn keeps(timer: &NewTimer, slot: Timestamp, now: Timestamp) -> bool {
+    timer.schedule.next_after(slot.before(TICK)) == Some(slot)
+        && timer.due(slot) > now
+        && timer.schedule.next_after(slot).is_none_or(|next| next > now)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Fate, Skipped, SlotRecord, Timer};
+use super::{Skipped, Timer};
 use crate::{JobId, Timestamp};
 
 /// A ripe slot that nobody has decided for so long tells that no host fires timers.
@@ -18,6 +18,12 @@ pub enum TimerReason {
         since: Timestamp,
         /// Why.
         reason: String,
+    },
+    /// Slots that have not come yet have been decided: by a clock that was ahead. There is nothing to be done before
+    /// the last of them has passed, unless the timer is paused and goes on, or gets another schedule.
+    ClockWasAhead {
+        /// The last of them.
+        decided: Timestamp,
     },
     /// It has brought all the jobs that it may.
     Spent {
@@ -40,6 +46,13 @@ pub enum TimerReason {
         /// When it is ripe.
         wake: Timestamp,
     },
+    /// Its next slot is counted from the end of a job that had not ended when somebody last looked.
+    AfterRun {
+        /// The job.
+        job: JobId,
+        /// For how long the next look is overdue.
+        late: Duration,
+    },
     /// Its last slots were skipped.
     LastSkipped {
         /// Until this one.
@@ -56,27 +69,23 @@ pub enum TimerReason {
     },
 }
 
-/// What is to be said of a timer whose last record is this one.
+/// What is to be said of a timer.
 #[must_use]
-pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -> Vec<TimerReason> {
+pub fn explain_timer(timer: &Timer, now: Timestamp) -> Vec<TimerReason> {
     let mut reasons = Vec::new();
     if let Some(pause) = &timer.paused {
         reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
     }
+    if let Some(decided) = timer.decided.filter(|decided| *decided > now) {
+        reasons.push(TimerReason::ClockWasAhead { decided });
+    }
     match timer.next {
         None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
         None => reasons.push(TimerReason::Over),
-        Some(slot) => reasons.extend(timer.wake().map(|wake| {
-            let late = now.since(wake);
-            if late > NOBODY {
-                TimerReason::Unattended { slot, late }
-            } else {
-                TimerReason::NotYet { slot, wake }
-            }
-        })),
+        Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, slot, wake, now))),
     }
-    if let Some(SlotRecord { fate: Fate::Skipped { why }, last, .. }) = last {
-        reasons.push(TimerReason::LastSkipped { slot: *last, why: why.clone() });
+    if let Some((slot, why)) = timer.last_skip.as_ref().filter(|(slot, _)| timer.decided == Some(*slot)) {
+        reasons.push(TimerReason::LastSkipped { slot: *slot, why: why.clone() });
     }
     if let Some(&job) = timer.open.first() {
         reasons.push(TimerReason::Open { job, jobs: timer.open.len() });
@@ -84,11 +93,27 @@ pub fn explain_timer(timer: &Timer, last: Option<&SlotRecord>, now: Timestamp) -
     reasons
 }
 
+/// What is to be said of a timer that has a next slot.
+fn until(timer: &Timer, slot: Timestamp, wake: Timestamp, now: Timestamp) -> TimerReason {
+    let late = now.since(wake);
+    match timer.open.first() {
+        // What the row has for its next slot is the next look at the job.
+        Some(&job) if timer.agreed.schedule.follows_runs() => TimerReason::AfterRun { job, late },
+        Some(_) | None if late > NOBODY => TimerReason::Unattended { slot, late },
+        Some(_) | None => TimerReason::NotYet { slot, wake },
+    }
+}
+
 impl fmt::Display for TimerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
             Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
+            Self::ClockWasAhead { decided } => write!(
+                f,
+                "the clock was ahead once: its slots until {decided} are decided already; pause it and let it go on \
+                 if that is too far"
+            ),
             Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
             Self::Over => f.write_str("its schedule has no slot any more"),
             Self::Unattended { slot, late } => write!(
@@ -98,6 +123,17 @@ impl fmt::Display for TimerReason {
             ),
             Self::NotYet { slot, wake } if slot == wake => write!(f, "its next slot is {slot}"),
             Self::NotYet { slot, wake } => write!(f, "its next slot is {slot}, fired at {wake}"),
+            Self::AfterRun { job, late } => {
+                write!(f, "its next slot is counted from the end of job {job}")?;
+                match late {
+                    late if *late > NOBODY => write!(
+                        f,
+                        ", and nobody has looked for {} s whether that has ended: no host that fires timers is at work",
+                        late.as_secs()
+                    ),
+                    _ => Ok(()),
+                }
+            }
             Self::LastSkipped { slot, why } => write!(f, "its slot {slot} was skipped: {why}"),
             Self::Open { job, jobs: 1 } => write!(f, "its job {job} has not ended"),
             Self::Open { job, jobs } => write!(f, "{jobs} of its jobs have not ended, first {job}"),

@@ -79,8 +79,10 @@ pub struct Timer {
     pub decided: Option<Timestamp>,
     /// When a job of it was last enqueued.
     pub fired: Option<Timestamp>,
-    /// Jobs by schedule so far.
+    /// Jobs by its schedule since it has that.
     pub runs: u64,
+    /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
+    pub last_skip: Option<(Timestamp, Skipped)>,
     /// Its jobs that had not ended when it was last looked at, the oldest first.
     pub open: Vec<JobId>,
     /// Who does not want it to fire at present.
@@ -103,6 +105,9 @@ impl NewTimer {
     /// Names the first field that breaks its limit.
     pub fn check(&self) -> Result<(), Invalid> {
         self.policies.check()?;
+        if self.schedule.follows_runs() {
+            self.policies.check_of_wait()?;
+        }
         self.job.terms.check()?;
         let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed));
         if self.job.terms.unique.is_some() {
@@ -122,7 +127,29 @@ impl NewTimer {
             let allowed = "none, or the overlap `allow`: the jobs of this timer run one at a time as it is";
             return refuse("job.ordering_key", "an ordering key", allowed);
         }
+        if self.policies.overlap.at_once().is_some() && self.job.terms.limit.is_some() {
+            let allowed =
+                "none under the overlap `allow`, which keeps its number by a limit key of the timer";
+            return refuse("job.limit_key", "a limit key", allowed);
+        }
         Ok(())
+    }
+
+    /// Refuses a timer of which no slot is left: it would never fire. Whoever sets what is there already is not asked.
+    ///
+    /// # Errors
+    /// Names the schedule.
+    pub fn check_left(&self, now: Timestamp) -> Result<(), Invalid> {
+        if fire::first_slot(self, None, now).is_some() {
+            return Ok(());
+        }
+        let allowed = format_args!("one with a slot after {now}");
+        Err(Invalid::new("schedule", format_args!("`{}`, which is over", self.schedule), allowed))
+    }
+
+    /// When a slot of it is due: its instant, put off by the jitter.
+    fn due(&self, slot: Timestamp) -> Timestamp {
+        self.schedule.due(self.name.as_str(), slot)
     }
 
     /// The job for a slot.
@@ -132,12 +159,19 @@ impl NewTimer {
         let mut terms = Terms::clone(&job.terms);
         let key = Key::of_timer(&self.name);
         match self.policies.overlap.at_once() {
-            None => terms.ordering = Some(OrderingKey { key, head: Head::Block }),
-            most => _ = terms.limit.get_or_insert(LimitKey { key, most }),
+            None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
+            // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
+            // nothing but the limit holds them back.
+            None => {
+                terms.ordering = Some(OrderingKey { key: key.clone(), head: Head::Block });
+                terms.limit.get_or_insert(LimitKey { key, most: Some(1) });
+            }
+            most => terms.limit = Some(LimitKey { key, most }),
         }
         terms.slot = Some(slot.clone());
+        let of = if cfg!(feature = "mutant-slot-known-by-firing") { slot.fired } else { slot.at };
         NewJob {
-            id: JobId::of_slot(&slot.timer, slot.at, slot.origin),
+            id: JobId::of_slot(&slot.timer, of, slot.origin),
             kind: job.kind.clone(),
             queue: job.queue.clone(),
             args: job.args.clone(),
@@ -152,7 +186,7 @@ impl Timer {
     /// The timer that a store keeps when it accepts this one.
     #[must_use]
     pub fn accepted(new: NewTimer, now: Timestamp) -> Self {
-        let next = fire::first_slot(&new, now);
+        let next = fire::first_slot(&new, None, now);
         Self {
             agreed: Arc::new(new),
             version: 1,
@@ -162,6 +196,7 @@ impl Timer {
             decided: None,
             fired: None,
             runs: 0,
+            last_skip: None,
             open: Vec::new(),
             paused: None,
         }
@@ -179,18 +214,20 @@ impl Timer {
         if self.paused.is_some() {
             return None;
         }
-        self.next.map(|slot| self.due(slot))
-    }
-
-    /// When a slot of it is due: its instant, put off by the jitter.
-    fn due(&self, slot: Timestamp) -> Timestamp {
-        self.agreed.schedule.due(self.name().as_str(), slot)
+        self.next.map(|slot| self.agreed.due(slot))
     }
 
     /// Whether it has brought as many jobs as it may.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.agreed.schedule.bounds().most_runs.is_some_and(|most| self.runs >= most)
+    }
+
+    /// Slots begin anew behind the last that was decided, so that none comes twice. Only what was decided by a clock
+    /// that was far ahead is forgotten, for the timer would be silent until then; no slot of it gets a second job, since
+    /// records and jobs are told apart by their slots.
+    fn forget_what_was_ahead(&mut self, now: Timestamp) {
+        self.decided = self.decided.filter(|decided| decided.since(now) <= limits::CLOCK_AHEAD);
     }
 
     /// Takes note of a job that was enqueued for it.

@@ -11,13 +11,18 @@ pub(super) enum Room {
     Taken { by: JobId },
 }
 
+/// The first of the jobs that leave no room for one more.
+pub(super) fn taken(timer: &Timer) -> Option<JobId> {
+    let is_full = timer.open.len() >= timer.agreed.policies.overlap.room();
+    timer.open.first().copied().filter(|_| is_full)
+}
+
 /// Looks for room, and makes it if earlier jobs are to go.
 pub(super) fn make_room(timer: &mut Timer, cancel: &mut Vec<JobId>) -> Room {
-    let overlap = timer.agreed.policies.overlap;
-    if let Some(&first) = timer.open.first().filter(|_| timer.open.len() >= overlap.room()) {
-        return Room::Taken { by: first };
+    if let Some(by) = taken(timer) {
+        return Room::Taken { by };
     }
-    match overlap {
+    match timer.agreed.policies.overlap {
         Overlap::CancelPrevious => cancel.extend(&timer.open),
         Overlap::Skip | Overlap::QueueOne | Overlap::QueueAll | Overlap::Allow { .. } => {}
     }

@@ -42,7 +42,8 @@ pub enum Overlap {
     },
 }
 
-/// What becomes of slots that have passed without a decision when somebody changes the schedule.
+/// What becomes of slots that have passed without a decision when somebody changes the schedule. If only something
+/// else is changed, such as policies or arguments, they are decided by what was agreed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnEdit {
@@ -69,7 +70,8 @@ pub struct Policies {
     /// What becomes of passed slots when the schedule is changed.
     #[serde(skip_serializing_if = "is_default")]
     pub on_edit: OnEdit,
-    /// Whether a program that starts brings one more job, unless one was brought within the last minute.
+    /// Whether a program that starts brings one more job, unless one was brought within the last minute: by the
+    /// schedule, by another start, by a trigger or a backfill.
     #[serde(skip_serializing_if = "is_default")]
     pub run_on_start: bool,
 }
@@ -126,6 +128,22 @@ impl Policies {
             delay_of("max_lateness", late)?;
         }
         Ok(())
+    }
+}
+
+impl Policies {
+    /// Accepts what can be agreed about a timer that waits after each run: its slots cannot be missed or overlap.
+    pub(super) fn check_of_wait(&self) -> Result<(), Invalid> {
+        let given = Self::default();
+        let said = [
+            ("catch_up", self.catch_up != given.catch_up),
+            ("max_lateness", self.max_lateness != given.max_lateness),
+            ("overlap", self.overlap != given.overlap),
+            ("on_edit", self.on_edit != given.on_edit),
+        ];
+        let Some((field, _)) = said.into_iter().find(|(_, is_said)| *is_said) else { return Ok(()) };
+        let allowed = "none for a delay: its next slot is counted from the end of its last job";
+        Err(Invalid::new(field, "a policy", allowed))
     }
 }
 

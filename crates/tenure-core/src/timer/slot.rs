@@ -64,8 +64,11 @@ pub enum Fate {
         /// The job.
         job: JobId,
     },
-    /// The job of a later slot stands for it: of the next one that is not coalesced.
-    Coalesced,
+    /// The job of a later slot stands for it.
+    Coalesced {
+        /// The slot whose job does.
+        into: Timestamp,
+    },
     /// Nothing was done for it.
     Skipped {
         /// Why.
@@ -114,7 +117,7 @@ impl SlotRecord {
     pub fn job(&self) -> Option<JobId> {
         match self.fate {
             Fate::Ran { job } => Some(job),
-            Fate::Coalesced | Fate::Skipped { .. } => None,
+            Fate::Coalesced { .. } | Fate::Skipped { .. } => None,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What timers do, told in slots: when they are late, when jobs run long, when somebody changes them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::schedule::Jitter;
+use crate::schedule::{Bounds, Jitter};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -15,7 +16,7 @@ fn on(time: &str) -> Timestamp {
     at(&format!("2026-01-01T{time}Z"))
 }
 
-fn new(schedule: &str, policies: Policies) -> NewTimer {
+pub(super) fn new(schedule: &str, policies: Policies) -> NewTimer {
     NewTimer {
         name: Name::new("timer", "nightly").unwrap(),
         schedule: schedule.parse().unwrap(),
@@ -35,7 +36,7 @@ fn new(schedule: &str, policies: Policies) -> NewTimer {
 struct Rig {
     timer: Timer,
     unfinished: Vec<JobId>,
-    ended: Option<Timestamp>,
+    ended: BTreeMap<JobId, Timestamp>,
     records: Vec<SlotRecord>,
     cancelled: Vec<JobId>,
 }
@@ -43,15 +44,21 @@ struct Rig {
 impl Rig {
     fn with(schedule: &str, policies: Policies, now: Timestamp) -> Self {
         let timer = Timer::accepted(new(schedule, policies), now);
-        Self { timer, unfinished: Vec::new(), ended: None, records: Vec::new(), cancelled: Vec::new() }
+        let (unfinished, ended) = (Vec::new(), BTreeMap::new());
+        Self { timer, unfinished, ended, records: Vec::new(), cancelled: Vec::new() }
     }
 
     fn every_minute(policies: Policies) -> Self {
         Self::with("0 * * * * *", policies, on("00:00:00"))
     }
 
+    /// What a store tells: of the jobs that the row names, and of no others.
     fn open(&self) -> Open {
-        Open { unfinished: self.unfinished.clone(), ended: self.ended }
+        let named = || self.timer.open.iter();
+        Open {
+            unfinished: named().filter(|id| self.unfinished.contains(id)).copied().collect(),
+            ended: named().filter_map(|id| self.ended.get(id)).max().copied(),
+        }
     }
 
     /// Writes what was decided; answers how many jobs that brought.
@@ -69,9 +76,15 @@ impl Rig {
         self.take(fire(&self.timer, &self.open(), now))
     }
 
+    fn end_first(&mut self, now: Timestamp) {
+        let first = self.unfinished.remove(0);
+        self.ended.insert(first, now);
+    }
+
     fn end_all(&mut self, now: Timestamp) {
-        self.unfinished.clear();
-        self.ended = Some(now);
+        while !self.unfinished.is_empty() {
+            self.end_first(now);
+        }
     }
 
     /// The slots and what became of them, such as `00:01 ran`.
@@ -79,7 +92,10 @@ impl Rig {
         let time = |at: Timestamp| at.to_string()[11..19].to_owned();
         let fate = |record: &SlotRecord| match &record.fate {
             Fate::Ran { .. } => "ran".to_owned(),
-            Fate::Coalesced => "coalesced".to_owned(),
+            Fate::Coalesced { into } => {
+                assert!(self.records.iter().any(|other| other.first == *into && other.job().is_some()));
+                "coalesced".to_owned()
+            }
             Fate::Skipped { why: Skipped::Busy { .. } } => "busy".to_owned(),
             Fate::Skipped { why } => format!("{why:?}").to_lowercase(),
         };
@@ -115,6 +131,104 @@ fn a_clock_that_is_put_back_brings_no_slot_twice() {
     assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00 ran"]);
 }
 
+#[test]
+fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit() {
+    let ahead = at("2027-01-01T00:00:00Z");
+    let hourly = |schedule| {
+        let mut rig = Rig::with(schedule, Policies::default(), on("00:30:00"));
+        assert_eq!(rig.fire(ahead), 1);
+        rig.end_all(ahead);
+        rig
+    };
+    let mends: [fn(&mut Rig); 2] = [
+        |rig| {
+            rig.take(pause(&rig.timer, &rig.open(), "", on("00:40:00")));
+            rig.take(resume(&rig.timer, &rig.open(), on("00:41:00")));
+        },
+        |rig| {
+            let half_hourly = new("0 */30 * * * *", Policies::default());
+            let edited = edit(&rig.timer, &rig.open(), half_hourly, on("00:41:00"));
+            let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+            rig.take(*firing);
+        },
+    ];
+    let was_ahead = TimerReason::ClockWasAhead { decided: ahead };
+    for mend in mends {
+        let mut rig = hourly("0 0 * * * *");
+        assert_eq!(explain_timer(&rig.timer, on("00:40:00"))[0], was_ahead);
+        mend(&mut rig);
+        assert!(!explain_timer(&rig.timer, on("00:42:00")).contains(&was_ahead));
+        assert_eq!((rig.timer.next, rig.fire(on("01:00:00"))), (Some(on("01:00:00")), 1));
+    }
+    // A wait looks no further ahead than that, as soon as anybody looks.
+    let mut wait = hourly("delay 1h");
+    wait.take(start(&wait.timer, &wait.open(), on("00:40:00")));
+    assert_eq!((wait.timer.next, wait.fire(on("01:40:00"))), (Some(on("01:40:00")), 1));
+    assert_eq!(wait.records.last().map(|record| record.first), Some(on("01:40:00")));
+}
+
+#[test]
+fn a_wait_brings_no_slot_before_its_instant_though_the_clock_was_put_back() {
+    let mut rig = Rig::with("delay 5s", Policies::default(), on("00:02:00"));
+    assert_eq!(rig.fire(on("00:02:45")), 1);
+    rig.end_all(on("00:01:20"));
+    rig.take(start(&rig.timer, &rig.open(), on("00:01:30")));
+    let decided = rig.timer.decided.unwrap();
+    let mut now = on("00:01:30");
+    while rig.records.len() < 2 {
+        now = rig.timer.wake().unwrap();
+        rig.fire(now);
+    }
+    assert_eq!((now, rig.records[1].first), (decided.after(Duration::from_micros(1)), now));
+}
+
+#[test]
+fn a_start_brings_its_job_though_the_clock_was_put_back() {
+    let policies = Policies { run_on_start: true, ..Policies::default() };
+    let mut rig = Rig::with("0 0 * * * *", policies, on("05:30:00"));
+    rig.fire(on("06:00:00"));
+    rig.end_all(on("06:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"))), 1);
+}
+
+#[test]
+fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
+    let once = || new("at 2026-01-01T00:00:01Z", Policies::default());
+    let mut rig = Rig::with("at 2026-01-01T00:00:01Z", Policies::default(), on("00:00:01.01"));
+    assert_eq!(once().check_left(on("00:00:01.01")), Ok(()));
+    assert_eq!(rig.fire(on("00:00:01.02")), 1);
+    rig.end_all(on("00:00:02"));
+    let later = new("at 2026-01-01T00:00:01Z, 2026-01-01T00:00:05Z", Policies::default());
+    let edited = edit(&rig.timer, &rig.open(), later, on("00:00:06"));
+    let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+    rig.take(*firing);
+    assert_eq!((rig.timer.next, rig.fire(on("00:00:06.1"))), (Some(on("00:00:05")), 1));
+    assert_eq!(rig.timer.next, None);
+    // One that is over would be silent: whoever sets it is told.
+    let over = once().check_left(on("00:01:02")).unwrap_err();
+    assert_eq!(over.field, "schedule");
+    assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which is over"), "{over}");
+}
+
+/// However often somebody has asked for a job since.
+#[test]
+fn a_timer_keeps_why_its_last_slot_was_skipped_until_one_is_not() {
+    let mut rig = Rig::every_minute(Policies::default());
+    rig.fire(on("00:01:00"));
+    let job = rig.unfinished[0];
+    rig.fire(on("00:02:00"));
+    rig.end_all(on("00:02:01"));
+    let id = JobId::new(on("00:02:02"), 1);
+    rig.take(trigger(&rig.timer, &rig.open(), id, None, on("00:02:02")).unwrap());
+    let why = Skipped::Busy { job };
+    let reason = TimerReason::LastSkipped { slot: on("00:02:00"), why: why.clone() };
+    assert!(explain_timer(&rig.timer, on("00:02:03")).contains(&reason));
+    rig.end_all(on("00:02:04"));
+    rig.fire(on("00:03:00"));
+    assert!(!explain_timer(&rig.timer, on("00:03:01")).contains(&reason));
+    assert_eq!(rig.timer.last_skip, Some((on("00:02:00"), why)));
+}
+
 /// T056: nobody was there over ten slots.
 #[test]
 fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {
@@ -138,6 +252,18 @@ fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {
     assert_eq!(told(Policies { max_lateness, ..given(CatchUp::One) }), late);
 }
 
+/// No job stands for missed slots if there was no room for one.
+#[test]
+fn missed_slots_are_busy_together_while_the_job_before_has_not_ended() {
+    let mut rig = Rig::every_minute(Policies::default());
+    rig.fire(on("00:01:00"));
+    assert_eq!(rig.fire(on("00:10:30")), 0);
+    rig.end_all(on("00:10:40"));
+    assert_eq!(rig.fire(on("00:12:00")), 1);
+    let told = ["00:01:00 ran", "00:02:00-00:10:00 busy", "00:11:00 coalesced", "00:12:00 ran"];
+    assert_eq!(rig.told(), told);
+}
+
 /// T058: with a maximum lateness of ten minutes, as Kudu has it, a job comes at 9:59, at 10:00, and not at 10:01.
 #[test]
 fn a_slot_later_than_allowed_is_skipped() {
@@ -158,8 +284,7 @@ fn a_job_that_takes_longer_than_the_interval_meets_the_policy_of_overlap() {
             let now = on("00:00:00").after(Duration::from_secs(30 * half_minutes));
             // The first of the line ends when it has had three half minutes since its turn began.
             if half_minutes > 2 && (half_minutes - 2).is_multiple_of(3) && !rig.unfinished.is_empty() {
-                rig.unfinished.remove(0);
-                rig.ended = Some(now);
+                rig.end_first(now);
             }
             rig.fire(now);
         }
@@ -198,7 +323,13 @@ fn jobs_that_may_not_overlap_share_an_ordering_key_and_others_a_limit() {
         timer.job_for(&slot)
     };
     for overlap in [Overlap::Skip, Overlap::QueueOne, Overlap::QueueAll, Overlap::CancelPrevious] {
-        assert_eq!(job(overlap).terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
+        let terms = job(overlap).terms;
+        assert_eq!(terms.ordering.as_ref().unwrap().key.as_str(), "timer/nightly");
+        // Those of before an edit may have nothing but the limit in common with them.
+        assert_eq!(
+            terms.limit,
+            Some(LimitKey { key: Key::of_timer(&Name::new("timer", "nightly").unwrap()), most: Some(1) })
+        );
     }
     let beside = job(Overlap::Allow { most: 3 });
     assert_eq!(beside.terms.limit.as_ref().unwrap().most, Some(3));
@@ -250,17 +381,18 @@ fn an_older_version_of_a_program_does_not_change_what_a_newer_one_declared() {
 }
 
 #[test]
-fn other_arguments_take_effect_with_the_next_slot_and_no_slot_moves() {
-    let mut rig = Rig::every_minute(Policies::default());
-    let mut other = new("0 * * * * *", Policies::default());
+fn other_arguments_and_policies_take_effect_with_the_next_slot_and_no_slot_moves() {
+    let mut rig = Rig::every_minute(Policies { overlap: Overlap::QueueAll, ..Policies::default() });
+    let mut other = new("0 * * * * *", Policies { catch_up: CatchUp::Skip, ..rig.timer.agreed.policies });
     other.job.args = Args::new(*b"{\"a\":1}").unwrap();
-    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), other, on("00:01:20")) else { panic!() };
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), other, on("00:03:20")) else { panic!() };
+    assert_eq!(firing.jobs[0].args.as_bytes(), b"{}", "what was ripe is decided by what was agreed then");
     rig.take(*firing);
-    assert!(rig.records.is_empty());
-    let firing = fire(&rig.timer, &rig.open(), on("00:01:21"));
+    assert_eq!(rig.told(), ["00:01:00-00:02:00 coalesced", "00:03:00 ran"]);
+    let firing = fire(&rig.timer, &rig.open(), on("00:04:00"));
     assert_eq!(
         (firing.jobs[0].args.as_bytes(), firing.records[0].first),
-        (b"{\"a\":1}".as_slice(), on("00:01:00"))
+        (b"{\"a\":1}".as_slice(), on("00:04:00"))
     );
 }
 
@@ -288,6 +420,24 @@ fn a_start_brings_one_job_and_the_next_one_within_a_minute_none() {
     // What was missed comes first, and is enough.
     assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:00:05"))), 1);
     assert_eq!(rig.told(), ["00:10:00 ran", "00:20:00 ran", "01:00:00 ran"]);
+}
+
+#[test]
+fn a_start_before_the_beginning_of_a_schedule_or_after_its_end_brings_none() {
+    let mut timer = new("0 0 * * * *", Policies { run_on_start: true, ..Policies::default() });
+    let bounds =
+        Bounds { starts_at: Some(on("01:00:00")), ends_at: Some(on("02:00:00")), ..Bounds::default() };
+    timer.schedule = timer.schedule.within(bounds).unwrap();
+    let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:00:00"));
+    rig.timer = Timer::accepted(timer, on("00:00:00"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:30:00"))), 0);
+    assert_eq!(rig.fire(on("01:00:00")), 1);
+    rig.end_all(on("01:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:30:00"))), 1);
+    rig.end_all(on("01:30:01"));
+    assert_eq!(rig.fire(on("02:00:00")), 1);
+    rig.end_all(on("02:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("02:30:00"))), 0);
 }
 
 #[test]
@@ -322,6 +472,22 @@ fn slots_of_the_past_are_brought_once_in_bounded_steps() {
 }
 
 #[test]
+fn slots_that_come_during_a_backfill_neither_cancel_it_nor_are_skipped_for_it() {
+    for overlap in [Overlap::Skip, Overlap::CancelPrevious] {
+        let mut rig = Rig::every_minute(Policies { overlap, ..Policies::default() });
+        let range = (on("00:00:00").before(Duration::from_secs(600)), on("00:00:00"));
+        let brought = backfill(&rig.timer, &rig.open(), range, on("00:00:30")).firing;
+        assert_eq!((brought.jobs.len(), &brought.timer.open), (11, &Vec::new()));
+        rig.timer = brought.timer;
+        assert_eq!(rig.fire(on("00:01:00")), 1);
+        assert_eq!(rig.cancelled, []);
+    }
+    let wait = Rig::with("delay 10m", Policies::default(), on("01:00:00"));
+    let none = backfill(&wait.timer, &wait.open(), (on("00:00:00"), on("01:00:00")), on("01:00:00"));
+    assert_eq!((none.firing.jobs.len(), none.next), (0, None));
+}
+
+#[test]
 fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     let mut rig = Rig::every_minute(Policies { catch_up: CatchUp::All { most: 5 }, ..Policies::default() });
     let mut bounded =
@@ -333,7 +499,27 @@ fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     assert_eq!(rig.fire(on("00:02:00")), 2);
     assert_eq!(rig.fire(on("00:09:00")), 1);
     assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
-    assert_eq!(explain_timer(&rig.timer, None, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+    assert_eq!(explain_timer(&rig.timer, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+}
+
+#[test]
+fn a_timer_that_is_given_another_schedule_counts_its_jobs_anew() {
+    let mut rig = Rig::every_minute(Policies::default());
+    for time in ["00:01:00", "00:02:00", "00:03:00"] {
+        rig.fire(on(time));
+        rig.end_all(on(time));
+    }
+    let mut thrice = new("0 0 * * * *", Policies::default());
+    let bounds = Bounds { most_runs: Some(3), ..Bounds::default() };
+    thrice.schedule = thrice.schedule.within(bounds).unwrap();
+    let Edited::Changed(firing) = edit(&rig.timer, &rig.open(), thrice, on("00:10:00")) else { panic!() };
+    rig.take(*firing);
+    rig.end_all(on("00:10:01"));
+    for time in ["01:00:00", "02:00:00", "03:00:00"] {
+        assert_eq!((rig.timer.next, rig.fire(on(time))), (Some(on(time)), 1));
+        rig.end_all(on(time));
+    }
+    assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
 }
 
 #[test]
@@ -352,6 +538,87 @@ fn a_wait_is_counted_from_the_end_of_the_last_job() {
     assert_eq!(rig.told(), ["00:10:00 ran", "00:35:30 ran"]);
 }
 
+/// Whoever looks at the timer in between, for whatever reason, forgets nothing.
+#[test]
+fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwhile() {
+    let looks: [fn(&mut Rig); 4] = [
+        |rig| _ = rig.take(start(&rig.timer, &rig.open(), on("01:55:00"))),
+        |rig| {
+            rig.take(pause(&rig.timer, &rig.open(), "", on("01:55:00")));
+            rig.take(resume(&rig.timer, &rig.open(), on("01:56:00")));
+        },
+        |rig| {
+            let mut other = new("delay 1h", Policies::default());
+            other.revision = 1;
+            let edited = edit(&rig.timer, &rig.open(), other, on("01:55:00"));
+            let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+            rig.take(*firing);
+        },
+        // Its job was removed: it has ended, and nobody knows when.
+        |rig| {
+            rig.ended.clear();
+            rig.take(start(&rig.timer, &rig.open(), on("01:50:00")));
+        },
+    ];
+    for look in looks {
+        let mut rig = Rig::with("delay 1h", Policies::default(), on("00:00:00"));
+        assert_eq!(rig.fire(on("01:00:00")), 1);
+        rig.end_all(on("01:50:00"));
+        look(&mut rig);
+        assert_eq!(rig.fire(on("02:49:59")), 0);
+        assert_eq!((rig.timer.next, rig.fire(on("02:50:00"))), (Some(on("02:50:00")), 1));
+    }
+}
+
+#[test]
+fn a_job_that_blocks_for_ever_is_looked_at_less_and_less_often() {
+    let mut rig = Rig::with("delay 1s", Policies::default(), on("00:00:00"));
+    let (mut looks, mut now) = (0, on("00:00:01"));
+    while now < on("02:00:00") {
+        rig.fire(now);
+        (looks, now) = (looks + 1, rig.timer.wake().unwrap());
+    }
+    assert_eq!(rig.records.len(), 1);
+    assert!(looks < 500, "{looks}");
+}
+
+#[test]
+fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_from() {
+    let mut rig = Rig::with("delay 10m", Policies::default(), on("00:00:00"));
+    let told = |rig: &Rig, now| {
+        explain_timer(&rig.timer, on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&rig, "00:05:00"), ["its next slot is 2026-01-01T00:10:00.000000Z"]);
+    rig.fire(on("00:10:00"));
+    let job = rig.unfinished[0];
+    let counted = format!("its next slot is counted from the end of job {job}");
+    for (look, soon, late) in [("00:10:00", "00:10:01", "00:20:07"), ("00:20:10", "00:21:00", "00:21:17")] {
+        rig.fire(on(look));
+        assert_eq!(told(&rig, soon)[0], counted, "an instant at which it is looked for is no slot");
+        let overdue =
+            ", and nobody has looked for 7 s whether that has ended: no host that fires timers is at work";
+        assert_eq!(told(&rig, late)[0], format!("{counted}{overdue}"));
+    }
+    rig.end_all(on("00:25:30"));
+    rig.fire(on("00:26:10"));
+    assert_eq!(told(&rig, "00:26:10"), ["its next slot is 2026-01-01T00:35:30.000000Z"]);
+}
+
+#[test]
+fn a_wait_takes_no_policies_about_slots_that_it_does_not_have() {
+    let field = |policies| new("delay 10m", policies).check().map_err(|invalid| invalid.field);
+    let given = Policies::default();
+    let refused = |field: &str| Err(field.to_owned());
+    assert_eq!(field(Policies { run_on_start: true, ..given }), Ok(()));
+    assert_eq!(field(Policies { catch_up: CatchUp::Skip, ..given }), refused("catch_up"));
+    assert_eq!(field(Policies { overlap: Overlap::QueueOne, ..given }), refused("overlap"));
+    assert_eq!(
+        field(Policies { max_lateness: Some(Duration::from_secs(9)), ..given }),
+        refused("max_lateness")
+    );
+    assert_eq!(field(Policies { on_edit: OnEdit::Drop, ..given }), refused("on_edit"));
+}
+
 #[test]
 fn jitter_puts_off_what_is_due_and_loses_nothing() {
     let mut timer = new("0 * * * * *", Policies { overlap: Overlap::QueueAll, ..Policies::default() });
@@ -368,6 +635,53 @@ fn jitter_puts_off_what_is_due_and_loses_nothing() {
     let (first, last) = (rig.records[0].first, rig.timer.decided.unwrap());
     assert_eq!((first, slots), (on("00:01:00"), last.since(on("00:00:00")).as_secs() / 60));
     assert!(last >= on("04:59:00"), "{last}");
+}
+
+/// A timer of one o'clock with a jitter of an hour, and when its slot is due.
+fn put_off(policies: Policies) -> (Rig, Timestamp) {
+    let mut timer = new("0 0 1 * * *", policies);
+    timer.schedule = timer.schedule.with_jitter(Jitter::within(Duration::from_secs(3600)).unwrap());
+    let due = timer.due(on("01:00:00"));
+    assert!(due > on("01:01:00"));
+    let mut rig = Rig::with("0 0 1 * * *", policies, on("00:00:00"));
+    rig.timer = Timer::accepted(timer, on("00:00:00"));
+    (rig, due)
+}
+
+#[test]
+fn how_late_a_slot_is_counts_from_where_its_own_jitter_puts_it() {
+    let second = Duration::from_secs(1);
+    let late = Policies { max_lateness: Some(Duration::from_secs(60)), ..Policies::default() };
+    let missed = Policies { catch_up: CatchUp::Skip, ..Policies::default() };
+    for (policies, why) in [(late, Skipped::TooLate), (missed, Skipped::Missed)] {
+        let (mut rig, due) = put_off(policies);
+        assert_eq!(rig.fire(due.after(second * 60)), 1);
+        let (mut rig, due) = put_off(policies);
+        assert_eq!(rig.fire(due.after(second * 61)), 0);
+        assert_eq!(rig.timer.last_skip, Some((on("01:00:00"), why)));
+    }
+}
+
+#[test]
+fn a_slot_that_its_jitter_puts_off_behind_the_end_of_a_pause_is_not_skipped() {
+    let (mut rig, due) = put_off(Policies::default());
+    rig.take(pause(&rig.timer, &rig.open(), "", on("01:00:01")));
+    rig.take(resume(&rig.timer, &rig.open(), on("01:00:03")));
+    assert_eq!((rig.records.len(), rig.fire(due)), (0, 1));
+}
+
+#[test]
+fn a_slot_that_its_jitter_puts_off_behind_an_edit_keeps_its_time() {
+    for on_edit in [OnEdit::Keep, OnEdit::Drop] {
+        let (mut rig, due) = put_off(Policies { on_edit, ..Policies::default() });
+        let mut twice = new("0 0 1,13 * * *", Policies { on_edit, ..Policies::default() });
+        twice.schedule = twice.schedule.with_jitter(Jitter::within(Duration::from_secs(3600)).unwrap());
+        let edited = edit(&rig.timer, &rig.open(), twice, on("01:00:01"));
+        let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+        assert_eq!(rig.take(*firing), 0);
+        assert_eq!((rig.records.len(), rig.timer.wake(), rig.fire(due)), (0, Some(due), 1));
+        assert_eq!(rig.timer.next, Some(on("13:00:00")));
+    }
 }
 
 #[test]
@@ -395,4 +709,8 @@ fn the_jobs_of_a_timer_take_no_terms_that_its_slots_decide() {
     assert_eq!(field(ordered.clone(), Overlap::Skip), Err("job.ordering_key".to_owned()));
     assert_eq!(field(ordered, Overlap::Allow { most: 1 }), Ok(()));
     assert_eq!(field(Terms::default(), Overlap::QueueAll), Ok(()));
+    let limit = Some(LimitKey { key: Key::new("limit_key", "smtp").unwrap(), most: Some(50) });
+    let limited = Terms { limit, ..Terms::default() };
+    assert_eq!(field(limited.clone(), Overlap::Allow { most: 2 }), Err("job.limit_key".to_owned()));
+    assert_eq!(field(limited, Overlap::Skip), Ok(()));
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
 use super::overlap::{Room, make_room};
+use super::passed::Passed;
 use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
@@ -39,28 +40,45 @@ pub fn pause(timer: &Timer, open: &Open, reason: &str, now: Timestamp) -> Firing
     firing
 }
 
-/// It goes on. The slots of the meantime are skipped.
+/// It goes on. The slots that were due in the meantime are skipped.
 #[must_use]
 pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     if firing.timer.paused.take().is_none() {
         return firing;
     }
-    if let Some(first) = timer.next.filter(|next| *next <= now) {
-        firing.skip_until(first, now, &Skipped::Paused);
-        let after = firing.timer.decided.map_or(now, |decided| decided.max(now));
-        firing.timer.next = first_slot(&timer.agreed, after);
-    }
+    let agreed = &timer.agreed;
+    let ripe = timer.next.filter(|next| agreed.due(*next) <= now);
+    let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
+    let next = match ripe {
+        Some(first) if !agreed.schedule.follows_runs() && !cfg!(feature = "mutant-pause-unrecorded") => {
+            let passed = Passed::ripe(agreed, first, now);
+            firing.skip(&passed, &Skipped::Paused, now);
+            agreed.schedule.next_after(passed.last)
+        }
+        None if !was_ahead => return firing,
+        Some(_) | None => {
+            firing.timer.forget_what_was_ahead(now);
+            first_slot(agreed, firing.timer.decided, now)
+        }
+    };
+    firing.timer.next = next.filter(|_| !timer.is_spent());
     firing
 }
 
-/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough.
+/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
+/// beginning of its schedule and after the end nothing comes.
 #[must_use]
 pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let mut firing = fire(timer, open, now);
-    let is_fresh = firing.timer.fired.is_some_and(|fired| now.since(fired) < IN_TIME);
-    let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none() && !firing.timer.is_spent();
-    if is_wanted && !is_fresh {
+    let is_fresh = firing.timer.fired.is_some_and(|fired| {
+        // What was brought later than now was so before the clock was put back, and says nothing of this start.
+        fired.since(now) < AT_ONCE && now.since(fired) < IN_TIME
+    });
+    let has_begun = timer.agreed.schedule.bounds().starts_at.is_none_or(|begin| begin <= now);
+    let is_over = firing.timer.next.is_none();
+    let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none();
+    if is_wanted && has_begun && !is_over && !is_fresh {
         firing.bring_one(now, Origin::Start, false, now);
     }
     firing
@@ -78,7 +96,7 @@ pub fn trigger(
     args: Option<Args>,
     now: Timestamp,
 ) -> Result<Firing, Refused> {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
     if let Room::Taken { by } = make_room(&mut firing.timer, &mut firing.cancel) {
         return Err(Refused::Busy { job: by });
     }
@@ -102,7 +120,8 @@ fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
 }
 
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
-/// timer, one at a time or so many at once. Asking again brings no job twice.
+/// timer, one at a time or so many at once, and its schedule does not ask for them: no slot is skipped while they run.
+/// Asking again brings no job twice. What is counted from the end of jobs has no such slots.
 #[must_use]
 pub fn backfill(
     timer: &Timer,
@@ -110,7 +129,11 @@ pub fn backfill(
     (from, to): (Timestamp, Timestamp),
     now: Timestamp,
 ) -> Backfilled {
-    let mut firing = Firing::of(timer, open);
+    let mut firing = Firing::of(timer, open, now);
+    if timer.agreed.schedule.follows_runs() {
+        // What is counted from the end of its jobs has no slots that nobody decided.
+        return Backfilled { firing, next: None };
+    }
     let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
     let to = to.min(now);
     while let Some(at) = slot.filter(|at| *at <= to) {
@@ -125,7 +148,8 @@ pub fn backfill(
             past_due: true,
         };
         let job = timer.agreed.job_for(&of);
-        firing.timer.opened(job.id, now);
+        // The key that they share keeps their order. Slots that come meanwhile neither wait for them nor cancel them.
+        firing.timer.fired = Some(now);
         let fate = Fate::Ran { job: job.id };
         firing.records.push(SlotRecord::of_one(timer.name(), at, Origin::Backfill, fate, now));
         firing.jobs.push(job);

@@ -83,7 +83,7 @@ fn json_names_exactly_one_rule_and_what_bounds_it() {
         ),
         (r#"{"every": "1m", "color": "red"}"#, "unknown field `color`"),
         (r#"{"every": "1m", "zone": "Mars"}"#, "zone: there is no zone \"Mars\""),
-        (r#"{"every": "1m", "jitter": "2d"}"#, "jitter: more than 86400 seconds"),
+        (r#"{"every": "1m", "jitter": "2d"}"#, "jitter: 2d is too long"),
         (r#"{"every": "1m", "except": ["someday"]}"#, "except: \"someday\" is no day"),
         (r#"{"every": "1m", "most_runs": 0}"#, "most_runs: 0 runs are none"),
         (r#"{"every": 60}"#, "invalid type: integer `60`, expected a string"),

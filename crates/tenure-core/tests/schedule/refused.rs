@@ -1,6 +1,9 @@
 //! What is refused, and with which words.
 
-use tenure_core::schedule::{Bounds, Calendar, Schedule};
+use std::time::Duration;
+
+use tenure_core::schedule::{At, BadSchedule, Bounds, Calendar, Jitter, Schedule};
+use tenure_core::{Invalid, Timestamp};
 
 use crate::given::{at, parse, refusal};
 
@@ -115,7 +118,21 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
             "interval at column 7: `24:00:00` means 24 days to .NET, not 24 hours; write `1.00:00:00` for 24 hours, `24.00:00:00` for that many days",
         ),
         ("every 0s", "interval at column 7: an interval of 0s is too short; one second is the shortest"),
-        ("-00:10:00", "interval at column 1: `-00:10:00` is negative"),
+        ("-00:10:00", "interval at column 1: `-00:10:00` is negative; one second is the shortest"),
+        ("delay -1s", "delay at column 7: `-1s` is negative; one second is the shortest"),
+        (
+            "every 101y",
+            "interval at column 7: there is no unit `y`; they are w, d, h, m, s and ms, and a year is 365d",
+        ),
+        ("every 40000d", "interval at column 7: `40000d` is too long; a hundred years is the longest"),
+        (
+            "0 0 0 1 1 * 2026 8",
+            "cron at column 13: 8 fields, and there have to be 5 or 6; write [second] minute hour day month weekday",
+        ),
+        (
+            "DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;INTERVAL=0",
+            "INTERVAL at column 43: `0` is out of range; 1 to 100000",
+        ),
         ("daily 9:30, 24:00", "daily at column 13: \"24:00\" is no time of day; write 00:00 to 23:59:59"),
         (
             "weekly mon-fri 09:30; sam 10:00",
@@ -128,6 +145,16 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
     ] {
         assert_eq!(refusal(text), words, "{text}");
     }
+}
+
+/// To find its last slot before an instant would cost whoever fires it a third of a second.
+#[test]
+fn a_rule_within_days_that_comes_less_than_once_in_fifty_years_is_refused() {
+    let rule =
+        |unit: &str| format!("DTSTART:20260101T000000 RRULE:FREQ={unit};BYMONTH=2;BYMONTHDAY=29;BYHOUR=3");
+    assert!(refusal(&rule("MINUTELY;INTERVAL=97;BYMINUTE=7")).contains("never comes"));
+    assert!(Schedule::parse(&rule("MINUTELY;BYMINUTE=7")).is_ok());
+    assert!(Schedule::parse(&rule("HOURLY")).is_ok());
 }
 
 #[test]
@@ -181,4 +208,53 @@ fn bounds_and_calendars_that_leave_nothing_are_refused() {
     for wrong in ["2026-02-29", "13-01", "1-1", "someday", ""] {
         assert!(Calendar::of([wrong]).is_err(), "{wrong}");
     }
+}
+
+/// Whoever sets a timer is told the field, what was found there, and the limit.
+#[test]
+fn the_limit_that_was_broken_is_told() {
+    let told = |bad: BadSchedule| Invalid::from(bad).to_string();
+    let day = Duration::from_secs(86_400);
+    let jitter = told(Jitter::within(day * 2).unwrap_err());
+    assert_eq!(jitter, "schedule.jitter: 2d is too long; allowed: at most 1d");
+    let none = told(At::new([]).unwrap_err());
+    assert_eq!(none, "schedule.at: no instant; allowed: 1 to 1000 of them");
+    let many = (0..1_001).map(|n| Timestamp::EPOCH.after(day * n));
+    assert_eq!(
+        told(At::new(many).unwrap_err()),
+        "schedule.at: too many instants; allowed: 1 to 1000 of them"
+    );
+    let days = (0..10_001).map(|_| "sat");
+    let days = told(Calendar::of(days).unwrap_err());
+    assert_eq!(days, "schedule.except: too many days; allowed: at most 10000 of them");
+    let bounds = Bounds {
+        starts_at: Some(at("2026-01-02T00:00:00Z")),
+        ends_at: Some(at("2026-01-01T00:00:00Z")),
+        most_runs: None,
+    };
+    assert_eq!(
+        told(parse("0 12 * * *").within(bounds).unwrap_err()),
+        "schedule.ends_at: 2026-01-01T00:00:00.000000Z is before the start; allowed: 2026-01-02T00:00:00.000000Z or later"
+    );
+    let empty = told(Schedule::parse("").unwrap_err());
+    assert!(empty.starts_with("schedule: it is empty; allowed: write a cron expression"), "{empty}");
+    let soon = told(Schedule::parse("soon").unwrap_err());
+    assert!(
+        soon.starts_with("schedule: \"soon\" is no schedule; allowed: write a cron expression"),
+        "{soon}"
+    );
+}
+
+#[test]
+fn a_zone_that_does_nothing_is_warned_of_and_one_that_parts_days_is_described() {
+    for text in ["every 1d in Europe/Berlin", "delay 1h in Europe/Berlin"] {
+        let warnings = parse(text).warnings();
+        assert_eq!(warnings.len(), 1, "{text}");
+        assert!(warnings[0].starts_with("the zone Europe/Berlin changes nothing"), "{warnings:?}");
+        let without_saturdays = parse(text).except(Calendar::of(["sat"]).unwrap()).unwrap();
+        assert_eq!(without_saturdays.warnings(), Vec::<String>::new());
+        let words = without_saturdays.describe();
+        assert!(words.contains("Europe/Berlin, except on sat"), "{words}");
+    }
+    assert_eq!(parse("every 1d").warnings(), Vec::<String>::new());
 }

@@ -34,6 +34,30 @@ fn expressions_of_the_older_systems_fire_when_they_did() {
     }
 }
 
+/// T050: which of them name an interval and which points of the day shows where an hour comes twice: an interval fires
+/// in both. A list of two hours names points here, though it prints as a range.
+#[test]
+fn an_expression_with_a_star_a_range_or_a_step_is_an_interval_and_any_other_names_points() {
+    // On 1 November 2026 New York has the hour from 01:00 twice.
+    let zone = tenure_core::schedule::Zone::named("America/New_York").unwrap();
+    let (from, to) = ("2026-11-01T04:59:59Z".parse().unwrap(), "2026-11-01T06:59:59Z".parse().unwrap());
+    for (text, fired) in [
+        ("0 5/20 * * * *", 6),
+        ("* * * * *", 120),
+        ("0 1-59/5 * * * *", 24),
+        ("0 0 1-2 * * *", 2),
+        ("0 0 */1 * * *", 2),
+        ("0 0-1 1 * * *", 4),
+        ("0 0 1,2 * * *", 1),
+        ("0 0 1,3 * * *", 1),
+        ("0 0 1 1 * *", 1),
+        ("0 30 1 * Nov Sun", 1),
+    ] {
+        let schedule = parse(text).in_zone(zone.clone()).unwrap();
+        assert_eq!(schedule.between(from, to, 1_000).len(), fired, "{text}");
+    }
+}
+
 /// T050: a base between two seconds.
 #[test]
 fn a_part_of_a_second_before_a_slot_is_still_before_it() {

@@ -68,9 +68,7 @@ impl Told for Jobs {
     }
 
     fn unseen(&self) -> Vec<String> {
-        let wanted = self.setting.probes();
-        let unseen = wanted.into_iter().filter(|probe| !self.seen.has(*probe as usize));
-        unseen.map(|probe| format!("{probe:?}")).collect()
+        self.seen.missing(self.setting.probes(), |probe| *probe as usize)
     }
 }
 

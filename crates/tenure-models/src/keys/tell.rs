@@ -45,9 +45,7 @@ impl Told for Keys {
     }
 
     fn unseen(&self) -> Vec<String> {
-        let wanted = self.store.setting.probes();
-        let unseen = wanted.into_iter().filter(|probe| !self.seen.has(*probe as usize));
-        unseen.map(|probe| format!("{probe:?}")).collect()
+        self.seen.missing(self.store.setting.probes(), |probe| *probe as usize)
     }
 }
 

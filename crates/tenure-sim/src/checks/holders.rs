@@ -10,8 +10,8 @@ use super::Check;
 use crate::history::{Changing, Entry, Grant, Renewed, What, Who, Why};
 
 /// A job is granted again only after its holder settled it, was silent past its lease, or did not
-/// heed a wish to cancel. A holder is silent only if it is in trouble or a clock stepped. A handler
-/// believes that it holds its job only while nobody else was granted it.
+/// heed a wish to cancel. Once its lease has lapsed it is not renewed. A holder is silent only if it is in
+/// trouble or a clock stepped. A handler believes that it holds its job only while nobody else was granted it.
 #[derive(Default)]
 pub(super) struct Holders {
     owned: BTreeMap<(u64, Fence), Owned>,
@@ -56,6 +56,13 @@ impl Check for Holders {
         if let What::Renewed { seq, fence, answer: Renewed::Until(until) } = &entry.what
             && let Some(owned) = self.owned.get_mut(&(*seq, *fence))
         {
+            if owned.until <= entry.store_now {
+                let lapsed = owned.until;
+                return Err(format!(
+                    "#{seq} fence {fence} was renewed at {}, but had lapsed at {lapsed}",
+                    entry.store_now
+                ));
+            }
             (owned.until, owned.heard) = (*until, entry.at);
         }
         if let What::Settled { seq, fence, answer: Settled::Done(_), .. } = &entry.what
@@ -172,6 +179,14 @@ mod tests {
         assert!(
             says([at(1, H0, grant(1, 9)), at(2, H0, renewed), crash(), at(15, H1, grant(2, 25))]).is_err()
         );
+    }
+
+    #[test]
+    fn a_job_that_is_renewed_after_its_lease_has_lapsed_is_found() {
+        let renewed =
+            |until| What::Renewed { seq: 1, fence: fence(1), answer: Renewed::Until(second(until)) };
+        assert_eq!(says([at(1, H0, grant(1, 9)), at(8, H0, renewed(17)), at(16, H0, renewed(25))]), Ok(()));
+        assert!(says([at(1, H0, grant(1, 9)), at(9, H0, renewed(17))]).is_err());
     }
 
     #[test]

@@ -41,9 +41,14 @@ impl Check for Kept {
             self.deleted.insert(*id);
             self.made.retain(|_, made| made != id);
         }
-        if let What::Stored { ask, accepted: Accepted::New(id) | Accepted::Replaced { id, .. }, .. } =
-            &entry.what
+        if let What::Stored {
+            ask, terms, accepted: Accepted::New(id) | Accepted::Replaced { id, .. }, ..
+        } = &entry.what
         {
+            if terms.slot.is_some() {
+                // No ask but a timer made it: its slot tells whether it had to.
+                return Ok(());
+            }
             return self.stored(*ask, *id);
         }
         // Every id belongs to one ask, so whoever comes with an id that is there repeats itself.
@@ -88,7 +93,8 @@ impl Kept {
         if let Some(lost) = self.told.iter().find(|id| !ids.contains(id) && !may_be_gone(id)) {
             return Err(format!("job {lost} was acknowledged and is not there"));
         }
-        if let Some(row) = rows.iter().find(|row| !self.asked.contains_key(&row.ask)) {
+        if let Some(row) = rows.iter().find(|row| row.slot().is_none() && !self.asked.contains_key(&row.ask))
+        {
             return Err(format!("nobody asked for #{}", row.seq));
         }
         rows.iter().for_each(|row| self.note(row));

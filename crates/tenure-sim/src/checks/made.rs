@@ -65,6 +65,7 @@ pub(crate) fn row(seq: u64, state: State) -> Row {
         delivery: 1,
         expires: None,
         cause: None,
+        terms: Arc::default(),
     }
 }
 

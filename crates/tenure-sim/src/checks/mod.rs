@@ -31,6 +31,7 @@ mod settlements;
 mod shares;
 mod slots;
 mod stops;
+mod timers;
 mod unique;
 
 use std::fmt;
@@ -99,6 +100,12 @@ impl Checks {
                 Box::new(belief::Belief::default()),
                 Box::new(joined::Joined::default()),
                 Box::new(letters::Letters),
+                Box::new(timers::declared::Declared::default()),
+                Box::new(timers::timetable::Timetable::default()),
+                Box::new(timers::fates::Fates::default()),
+                Box::new(timers::occurrences::Occurrences::default()),
+                Box::new(timers::overlaps::Overlaps::default()),
+                Box::new(timers::ticking::Ticking::default()),
                 Box::new(progress::Progress::default()),
                 Box::new(liveness::Liveness),
             ],

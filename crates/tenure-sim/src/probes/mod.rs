@@ -3,6 +3,7 @@
 mod jobs;
 mod keys;
 mod leases;
+mod timers;
 
 use std::collections::BTreeMap;
 
@@ -62,11 +63,30 @@ pub enum Probe {
     WriterSucceeded,
     MessageTriedAgain,
     SingletonMoved,
+    SlotFired,
+    SlotFiredLate,
+    SlotAfterLongOutage,
+    SlotCoalesced,
+    SlotSkippedBusy,
+    SlotSkippedMissed,
+    SlotSkippedTooMany,
+    SlotSkippedTooLate,
+    SlotSkippedPaused,
+    SlotSkippedEdited,
+    FiredByAnother,
+    EditedWhileDue,
+    EditedBehindTheClock,
+    OutdatedTimer,
+    RanOnStart,
+    TimerTriggered,
+    TriggerRefused,
+    SlotBackfilled,
+    TimerRemoved,
 }
 
 impl Probe {
     /// All of them.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 69] = [
         Self::LateSettlementFenced,
         Self::SettlementRepeated,
         Self::SettlementOfRemovedJob,
@@ -117,6 +137,25 @@ impl Probe {
         Self::WriterSucceeded,
         Self::MessageTriedAgain,
         Self::SingletonMoved,
+        Self::SlotFired,
+        Self::SlotFiredLate,
+        Self::SlotAfterLongOutage,
+        Self::SlotCoalesced,
+        Self::SlotSkippedBusy,
+        Self::SlotSkippedMissed,
+        Self::SlotSkippedTooMany,
+        Self::SlotSkippedTooLate,
+        Self::SlotSkippedPaused,
+        Self::SlotSkippedEdited,
+        Self::FiredByAnother,
+        Self::EditedWhileDue,
+        Self::EditedBehindTheClock,
+        Self::OutdatedTimer,
+        Self::RanOnStart,
+        Self::TimerTriggered,
+        Self::TriggerRefused,
+        Self::SlotBackfilled,
+        Self::TimerRemoved,
     ];
 
     /// What happens.
@@ -173,6 +212,27 @@ impl Probe {
             Self::WriterSucceeded => "another host went on with the messages of the single writer",
             Self::MessageTriedAgain => "a message was tried again in its place",
             Self::SingletonMoved => "a singleton went on on another host",
+            Self::SlotFired => "a slot of a timer got its job",
+            Self::SlotFiredLate => "a slot was fired late, after an outage",
+            Self::SlotAfterLongOutage => "a slot was decided after an outage of minutes",
+            Self::SlotCoalesced => "slots were coalesced into a later one",
+            Self::SlotSkippedBusy => "a slot was skipped because an earlier job had not ended",
+            Self::SlotSkippedMissed => "slots were skipped because they had been missed",
+            Self::SlotSkippedTooMany => "slots were skipped because too many had been missed",
+            Self::SlotSkippedTooLate => "slots were skipped because they were too late",
+            Self::SlotSkippedPaused => "slots were skipped because their timer was paused",
+            Self::SlotSkippedEdited => "slots were skipped because their schedule was changed",
+            Self::FiredByAnother => "a host came for a slot that another host had just fired",
+            Self::EditedWhileDue => "a timer was given another schedule while a slot was due",
+            Self::EditedBehindTheClock => {
+                "a timer was given another schedule after its clock had been put back"
+            }
+            Self::OutdatedTimer => "an older version of the program declared a timer in vain",
+            Self::RanOnStart => "a timer fired because a program started",
+            Self::TimerTriggered => "a job of a timer was asked for beside its schedule",
+            Self::TriggerRefused => "a job of a timer was refused because others had not ended",
+            Self::SlotBackfilled => "a job of a slot that had passed was asked for",
+            Self::TimerRemoved => "a timer was removed while others fired",
         }
     }
 }
@@ -194,6 +254,7 @@ pub(crate) struct Probes {
     jobs: jobs::JobProbes,
     leases: leases::LeaseProbes,
     keys: keys::KeyProbes,
+    timers: timers::TimerProbes,
 }
 
 impl Probes {
@@ -206,5 +267,6 @@ impl Probes {
         self.jobs.see(entry, &mut self.hits);
         self.leases.see(entry, &mut self.hits);
         self.keys.see(entry, &mut self.hits);
+        self.timers.see(entry, &mut self.hits);
     }
 }

@@ -1,4 +1,4 @@
-//! Bugs that are planted on purpose: the simulation has to find each of them within fifty seeds.
+//! Bugs that are planted on purpose: the simulation has to find each of them within 150 seeds.
 
 mod broken;
 
@@ -8,7 +8,7 @@ use broken::{Broken, Bug};
 use tenure_sim::Setup;
 use tenure_store::Store;
 
-const SEEDS: u64 = 50;
+const SEEDS: u64 = 150;
 
 /// The first seed that finds the bug, and the rule that it breaks.
 fn found(plant: fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Option<(u64, &'static str)> {

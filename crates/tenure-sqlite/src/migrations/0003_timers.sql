@@ -15,7 +15,8 @@ CREATE TABLE timer (
 
 -- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
 -- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
--- ended when it was last looked at, one behind the other; NULL if there are none.
+-- ended when it was last looked at, one behind the other; NULL if there are none. `skipped`: the last slot that was, with
+-- `skip` as the `fate` of such a slot, and the job by which it was busy.
 CREATE TABLE timer_standing (
     name    TEXT PRIMARY KEY,
     wake    INTEGER,
@@ -24,17 +25,21 @@ CREATE TABLE timer_standing (
     fired   INTEGER,
     runs    INTEGER NOT NULL,
     open    BLOB,
+    skipped INTEGER,
+    skip    INTEGER,
+    skip_by BLOB,
     paused  INTEGER,
     reason  TEXT
 ) STRICT, WITHOUT ROWID;
 -- In the order in which they fire: the name comes with it.
 CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
 
--- What became of slots. It is only added to, and pruned by age. It tells names, not numbers: it outlives its timer,
+-- What became of slots. It is only added to, and pruned by age: of the slot and of the record. It tells names, not numbers: it outlives its timer,
 -- and records of one instant are listed by name.
 -- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
 -- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
 -- `fate`:   0 ran, 1 coalesced; skipped: 2 busy, 3 missed, 4 too many, 5 too late, 6 paused, 7 edited.
+-- `later`:  the slot whose job stands for these, if they are coalesced.
 -- `job`:    the job that ran, or by which it was busy; NULL if it is the one that is named after this slot.
 CREATE TABLE timer_slot (
     last   INTEGER NOT NULL,
@@ -44,7 +49,10 @@ CREATE TABLE timer_slot (
     count  INTEGER,
     fate   INTEGER NOT NULL,
     job    BLOB,
+    later  INTEGER,
     at     INTEGER NOT NULL,
     PRIMARY KEY (last, timer, origin)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX timer_slot_timer ON timer_slot (timer, last);
+-- In the order in which they are pruned: a record of a slot that was long past when it was made is kept as long as others.
+CREATE INDEX timer_slot_at ON timer_slot (at, last, timer, origin);

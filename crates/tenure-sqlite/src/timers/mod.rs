@@ -1,24 +1,27 @@
-//! Timers: what is asked of them, decided by the domain and written here in one go.
+//! Timers: what is asked of them. The domain decides, and what it decides is written in one go.
 
 mod agreed;
+mod aside;
+mod firing;
 mod row;
 mod slots;
 mod views;
 
-use std::time::Duration;
-
-use rusqlite::{Connection, Error, OptionalExtension, Result, params};
+use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, Firing, JobId, Name, NewJob, NewTimer, Open, Refused, Timer, Timestamp, backfill, edit, fire,
-    limits, pause, resume, start, trigger,
+    Edited, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, resume, start,
+    trigger,
 };
-use tenure_store::{Accepted, Change, Enqueued, Fired, Selection, TimerAct, TimerOutcome, TimerSet};
+use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, left_by};
 
-use crate::fault::{is_unreadable, of_timer, unreadable};
+use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
+use crate::value;
 use crate::writing::Writing;
-use crate::{code, value};
 
+pub(crate) use aside::Aside;
+#[cfg(test)]
+pub(crate) use firing::OPEN_JOB;
 #[cfg(test)]
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
 pub(crate) use slots::page as slots;
@@ -29,19 +32,28 @@ pub(crate) use views::PAGE;
 pub(crate) use views::{one, page};
 
 pub(crate) const RIPE: &str =
-    "SELECT name FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
-pub(crate) const FIRST_WAKE: &str =
-    "SELECT wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake LIMIT 1";
-pub(crate) const OPEN_JOB: &str = "SELECT s.state, s.ended FROM job j LEFT JOIN standing s ON s.seq = j.seq
-     WHERE j.id = ?1";
+    "SELECT name, wake FROM timer_standing WHERE wake <= ?1 ORDER BY wake, name LIMIT ?2 + 0";
+pub(crate) const FIRST_WAKES: &str =
+    "SELECT name, wake FROM timer_standing WHERE wake IS NOT NULL ORDER BY wake, name LIMIT ?1 + 0";
 pub(crate) const ASIDE: &str = "UPDATE timer_standing SET wake = ?2 WHERE name = ?1";
 
-/// How long a timer that this version cannot read is left alone.
-const SET_ASIDE: Duration = Duration::from_secs(60);
-
-/// When somebody has to look at a timer next; `None` if nothing comes by itself.
-pub(crate) fn first_wake(conn: &Connection) -> Result<Option<Timestamp>> {
-    conn.prepare_cached(FIRST_WAKE)?.query_row([], |row| value::instant(row, 0)).optional()
+/// When somebody has to look at a timer next; `None` if nothing comes by itself. For one that this program passes by
+/// that is when it looks again.
+pub(crate) fn first_wake(conn: &Connection, aside: &Aside, now: Timestamp) -> Result<Option<Timestamp>> {
+    let mut statement = conn.prepare_cached(FIRST_WAKES)?;
+    // One more than are passed by is enough to find one that is not.
+    let mut rows = statement.query([value::bound(aside.len() + 1)])?;
+    let mut first: Option<Timestamp> = None;
+    while let Some(row) = rows.next()? {
+        let wake = value::instant(row, 1)?;
+        let again = aside.until(row.get_ref(0)?.as_str()?, wake, now);
+        let look = again.unwrap_or(wake);
+        first = Some(first.map_or(look, |first| first.min(look)));
+        if again.is_none() {
+            break;
+        }
+    }
+    Ok(first)
 }
 
 impl Writing<'_> {
@@ -94,21 +106,38 @@ impl Writing<'_> {
     /// Decides the slots of timers that are ripe, the first ripe first.
     pub(crate) fn fire(&mut self, at_most: usize) -> Result<Fired> {
         let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
-        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
-        for name in &ripe {
+        let mut fired = Fired::default();
+        for (name, wake) in &ripe {
+            if fired.is_enough() {
+                break;
+            }
+            fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok(jobs) => fired.jobs += jobs,
-                Err(error) => self.set_timer_aside(name, &error)?,
+                Ok(jobs) => {
+                    fired.jobs += jobs;
+                    self.memory.timers_aside.forget(name);
+                }
+                Err(error) => self.set_timer_aside(name, *wake, &error)?,
             }
         }
-        fired.next = first_wake(self.conn)?;
+        fired.next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
         Ok(fired)
     }
 
-    fn ripe(&self, at_most: usize) -> Result<Vec<String>> {
+    /// The first timers that are ripe, but for those that this program passes by.
+    fn ripe(&self, at_most: usize) -> Result<Vec<(String, Timestamp)>> {
+        let aside = &self.memory.timers_aside;
         let mut statement = self.conn.prepare_cached(RIPE)?;
-        let names = statement.query_map([self.now.as_micros(), value::bound(at_most)], |row| row.get(0))?;
-        names.collect()
+        let looked_at = value::bound(at_most.saturating_add(aside.len()));
+        let mut rows = statement.query([self.now.as_micros(), looked_at])?;
+        let mut ripe = Vec::new();
+        while let Some(row) = rows.next()?.filter(|_| ripe.len() < at_most) {
+            let (name, wake): (String, _) = (row.get(0)?, value::instant(row, 1)?);
+            if aside.until(&name, wake, self.now).is_none() {
+                ripe.push((name, wake));
+            }
+        }
+        Ok(ripe)
     }
 
     fn fire_one(&mut self, name: &str) -> Result<usize> {
@@ -123,14 +152,15 @@ impl Writing<'_> {
     /// Does what somebody wants of a timer.
     pub(crate) fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
         if *act == TimerAct::Remove {
-            let is_gone = row::remove(self.conn, name)?;
-            return Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound });
+            // It need not be readable for that.
+            return self.remove_timer(name);
         }
         let Some(timer) = row::find(self.conn, name)? else { return Ok(TimerOutcome::NotFound) };
         let open = self.open_jobs(&timer)?;
         let firing = match act {
+            TimerAct::Remove => return self.remove_timer(name),
             TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
-            TimerAct::Resume | TimerAct::Remove => resume(&timer, &open, self.now),
+            TimerAct::Resume => resume(&timer, &open, self.now),
             TimerAct::Trigger { id, args } => {
                 if seq_of(self.conn, *id)?.is_some() {
                     return Ok(TimerOutcome::Triggered(*id));
@@ -151,62 +181,20 @@ impl Writing<'_> {
         Ok(TimerOutcome::Done)
     }
 
-    /// What is known of the jobs that a timer has open: only whether they have ended, so that a newer version may
-    /// write whatever it likes about them.
-    fn open_jobs(&self, timer: &Timer) -> Result<Open> {
-        let mut open = Open::default();
-        let mut job = self.conn.prepare_cached(OPEN_JOB)?;
-        for id in &timer.open {
-            let found = job
-                .query_row([id.as_bytes()], |row| {
-                    Ok((row.get::<_, Option<i64>>(0)?, value::maybe_instant(row, 1)?))
-                })
-                .optional()?;
-            match found {
-                Some((None | Some(code::WAITING | code::RUNNING), _)) => open.unfinished.push(*id),
-                Some((Some(code::SUCCEEDED | code::FAILED | code::CANCELLED), ended)) => {
-                    open.ended = open.ended.max(ended);
-                }
-                Some((Some(other), _)) => {
-                    return Err(of_timer(
-                        timer.name(),
-                        unreadable(format_args!("state {other} of job {id}")),
-                    ));
-                }
-                // It was removed after its end.
-                None => {}
-            }
+    /// Removes a timer and records what it leaves undecided. One that cannot be read can be removed as well: nobody
+    /// knows what it leaves.
+    fn remove_timer(&mut self, name: &Name) -> Result<TimerOutcome> {
+        if let Err(error) = self.apart(|this| this.record_left_by(name))? {
+            tracing::warn!(timer = %name, %error, "a timer that cannot be read is removed; what it leaves is not on record");
         }
-        Ok(open)
+        let is_gone = row::remove(self.conn, name)?;
+        Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
     }
 
-    /// Writes what was decided about a timer; answers how many jobs are new.
-    fn write_firing(&mut self, firing: Firing) -> Result<usize> {
-        let Firing { timer, records, jobs, cancel } = firing;
-        if !cancel.is_empty() {
-            self.cancel_for(timer.name(), cancel)?;
-        }
-        let mut new = 0;
-        for job in &jobs {
-            new += usize::from(self.bring(job)?);
-        }
-        slots::record_all(self.conn, &records)?;
-        row::stand(self.conn, &timer)?;
-        self.news.due |= new > 0;
-        Ok(new)
-    }
-
-    /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,
-    /// is the job of its slot.
-    fn bring(&mut self, job: &NewJob) -> Result<bool> {
-        let Enqueued::Stored(accepted) = self.enqueue(std::slice::from_ref(job))? else { return Ok(false) };
-        Ok(accepted.iter().any(|one| matches!(one, Accepted::New(_) | Accepted::Replaced { .. })))
-    }
-
-    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
-        let reason = format!("the next slot of timer {timer} has come");
-        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
-        self.change(&cancel, &Selection::Ids(jobs))?;
+    fn record_left_by(&mut self, name: &Name) -> Result<()> {
+        let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
+        let left = left_by(&timer, &self.open_jobs(&timer)?, self.now);
+        slots::record_all(self.conn, &left)?;
         Ok(())
     }
 
@@ -233,10 +221,15 @@ impl Writing<'_> {
     }
 
     /// Leaves a ripe timer to others, or to this program once it is updated, so that it does not stop those behind it.
-    fn set_timer_aside(&self, name: &str, error: &Error) -> Result<()> {
-        tracing::error!(timer = name, %error, "a timer cannot be read and is set aside for a minute; update this program");
-        let again = self.now.after(SET_ASIDE).as_micros();
-        self.conn.prepare_cached(ASIDE)?.execute(params![name, again])?;
+    fn set_timer_aside(&self, name: &str, wake: Timestamp, error: &Error) -> Result<()> {
+        let span = self.memory.timers_aside.put(name, wake, self.now);
+        let seconds = span.unwrap_or(aside::FIRST_SPAN).as_secs();
+        tracing::error!(timer = name, %error, seconds, "a timer cannot be read and is passed by; update this program");
+        if span.is_none() {
+            // There are more of them than are kept in mind. It is put off for all, but shortly.
+            let again = self.now.after(aside::FIRST_SPAN).as_micros();
+            self.conn.prepare_cached(ASIDE)?.execute(params![name, again])?;
+        }
         Ok(())
     }
 }

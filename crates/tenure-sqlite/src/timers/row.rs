@@ -3,26 +3,28 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tenure_core::{JobId, Name, Pause, Timer, Timestamp};
+use tenure_core::{JobId, Name, Pause, Skipped, Timer, Timestamp};
 
-use super::agreed;
+use super::{agreed, slots};
 use crate::fault::{of_timer, unreadable};
 use crate::value;
 
 pub(crate) const BY_NAME: &str =
     "SELECT t.name, t.version, t.revision, t.created, t.changed, t.agreed, t.args,
-         s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason
+         s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason,
+         s.skipped, s.skip, s.skip_by
      FROM timer t CROSS JOIN timer_standing s ON s.name = t.name WHERE t.name = ?1";
 pub(crate) const AGREE: &str = "INSERT INTO timer (name, version, revision, created, changed, agreed, args)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
      ON CONFLICT (name) DO UPDATE SET version = excluded.version, revision = excluded.revision,
          changed = excluded.changed, agreed = excluded.agreed, args = excluded.args";
 pub(crate) const STAND: &str =
-    "INSERT INTO timer_standing (name, wake, next, decided, fired, runs, open, paused, reason)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    "INSERT INTO timer_standing (name, wake, next, decided, fired, runs, open, paused, reason,
+         skipped, skip, skip_by)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
      ON CONFLICT (name) DO UPDATE SET wake = excluded.wake, next = excluded.next, decided = excluded.decided,
          fired = excluded.fired, runs = excluded.runs, open = excluded.open, paused = excluded.paused,
-         reason = excluded.reason";
+         reason = excluded.reason, skipped = excluded.skipped, skip = excluded.skip, skip_by = excluded.skip_by";
 pub(crate) const REVISION: &str = "SELECT revision FROM timer WHERE name = ?1";
 
 const ID_BYTES: usize = 16;
@@ -49,9 +51,16 @@ pub(super) fn read(row: &Row<'_>) -> Result<Timer> {
         decided: value::maybe_instant(row, 8)?,
         fired: value::maybe_instant(row, 9)?,
         runs: value::seq(row.get(10)?)?,
+        last_skip: last_skip(row)?,
         open: open(row.get_ref(11)?.as_blob_or_null()?.unwrap_or_default())?,
         paused: since.map(|since| Pause { since, reason: reason.unwrap_or_default() }),
     })
+}
+
+fn last_skip(row: &Row<'_>) -> Result<Option<(Timestamp, Skipped)>> {
+    let Some(slot) = value::maybe_instant(row, 14)? else { return Ok(None) };
+    let by = row.get::<_, Option<[u8; ID_BYTES]>>(16)?.map(JobId::from_bytes);
+    Ok(Some((slot, slots::skipped(row.get(15)?, by)?)))
 }
 
 fn open(bytes: &[u8]) -> Result<Vec<JobId>> {
@@ -81,6 +90,7 @@ pub(super) fn agree(conn: &Connection, timer: &Timer) -> Result<()> {
 pub(super) fn stand(conn: &Connection, timer: &Timer) -> Result<()> {
     let micros = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
     let open: Vec<u8> = timer.open.iter().flat_map(|id| *id.as_bytes()).collect();
+    let skip = timer.last_skip.as_ref().map(|(_, why)| slots::skip_code(why));
     conn.prepare_cached(STAND)?.execute(params![
         timer.name().as_str(),
         micros(timer.wake()),
@@ -91,6 +101,9 @@ pub(super) fn stand(conn: &Connection, timer: &Timer) -> Result<()> {
         (!open.is_empty()).then_some(open),
         timer.paused.as_ref().map(|pause| pause.since.as_micros()),
         timer.paused.as_ref().map(|pause| pause.reason.as_str()),
+        micros(timer.last_skip.as_ref().map(|(slot, _)| *slot)),
+        skip.map(|(code, _)| code),
+        skip.and_then(|(_, by)| by).map(|by| *by.as_bytes()),
     ])?;
     Ok(())
 }

@@ -11,36 +11,43 @@ use crate::value;
 use crate::writing::Writing;
 
 pub(crate) const RECORD: &str =
-    "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, at)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-pub(crate) const ALL_OLDEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "INSERT OR IGNORE INTO timer_slot (last, timer, origin, first, count, fate, job, later, at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+pub(crate) const ALL_OLDEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) > (?1, ?2, ?3) AND last < ?4 ORDER BY last, timer, origin LIMIT ?5 + 0";
-pub(crate) const ALL_NEWEST: &str = "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+pub(crate) const ALL_NEWEST: &str =
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE (last, timer, origin) < (?1, ?2, ?3) AND last >= ?4
      ORDER BY last DESC, timer DESC, origin DESC LIMIT ?5 + 0";
 pub(crate) const OF_ONE_OLDEST: &str =
-    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE timer = ?2 AND (last, origin) > (?1, ?3) AND last < ?4 ORDER BY last, origin LIMIT ?5 + 0";
 pub(crate) const OF_ONE_NEWEST: &str =
-    "SELECT last, timer, origin, first, count, fate, job, at FROM timer_slot
+    "SELECT last, timer, origin, first, count, fate, job, later, at FROM timer_slot
      WHERE timer = ?2 AND (last, origin) < (?1, ?3) AND last >= ?4
      ORDER BY last DESC, origin DESC LIMIT ?5 + 0";
 /// The first of the old ones that a step of pruning leaves, if it leaves any.
-pub(crate) const FIRST_KEPT: &str = "SELECT last, timer, origin FROM timer_slot WHERE last < ?1
-     ORDER BY last, timer, origin LIMIT 1 OFFSET ?2 + 0";
-pub(crate) const PRUNE: &str = "DELETE FROM timer_slot WHERE (last, timer, origin) < (?1, ?2, ?3)";
+///
+/// Hardly a record is older than its slot, so that few are passed by.
+pub(crate) const FIRST_KEPT: &str =
+    "SELECT at, last, timer, origin FROM timer_slot INDEXED BY timer_slot_at WHERE at < ?1 AND last < ?1
+     ORDER BY at, last, timer, origin LIMIT 1 OFFSET ?2 + 0";
+pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
+     WHERE (at, last, timer, origin) < (?1, ?2, ?3, ?4) AND last < ?5";
 
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
 
 /// Keeps what became of slots. A slot of which that is on record keeps its record.
-pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<()> {
+pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Vec<JobId>> {
+    let mut decided = Vec::new();
     for record in records {
         let is_one = record.first == record.last && record.count == Some(1);
         let (fate, job) = fate_code(&record.fate);
         let named = JobId::of_slot(&record.timer, record.last, record.origin);
-        conn.prepare_cached(RECORD)?.execute(params![
+        let kept = conn.prepare_cached(RECORD)?.execute(params![
             record.last.as_micros(),
             record.timer.as_str(),
             origin_code(record.origin),
@@ -48,25 +55,31 @@ pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<()
             record.count.filter(|_| !is_one).map(value::signed),
             fate,
             job.filter(|job| *job != named).map(|job| *job.as_bytes()),
+            later(&record.fate).map(Timestamp::as_micros),
             record.at.as_micros(),
         ])?;
+        // A trigger is a wish of its own, whatever else there is of its instant.
+        if kept == 0 && record.origin != Origin::Trigger {
+            decided.extend(job);
+        }
     }
-    Ok(())
+    Ok(decided)
 }
 
 impl Writing<'_> {
-    /// Removes old records, the oldest first.
+    /// Removes old records, the first made first.
     pub(crate) fn prune_slots(&self, before: Timestamp) -> Result<Pruned> {
-        let place =
-            |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
-        let first_kept = self
+        let place = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let first_kept: Option<(i64, i64, String, i64)> = self
             .conn
             .prepare_cached(FIRST_KEPT)?
             .query_row([before.as_micros(), value::bound(limits::PRUNE_SLOTS)], place)
             .optional()?;
         let more = first_kept.is_some();
-        let (last, timer, origin) = first_kept.unwrap_or((before.as_micros(), String::new(), NO_ORIGIN));
-        let removed = self.conn.prepare_cached(PRUNE)?.execute(params![last, timer, origin])?;
+        let end = (before.as_micros(), i64::MIN, String::new(), NO_ORIGIN);
+        let (at, last, timer, origin) = first_kept.unwrap_or(end);
+        let before = before.as_micros();
+        let removed = self.conn.prepare_cached(PRUNE)?.execute(params![at, last, timer, origin, before])?;
         Ok(Pruned { removed, more })
     }
 }
@@ -139,8 +152,8 @@ fn read(row: &Row<'_>) -> Result<SlotRecord> {
     };
     let named = row.get::<_, Option<[u8; 16]>>(6)?.map(JobId::from_bytes);
     let job = named.unwrap_or_else(|| JobId::of_slot(&timer, last, origin));
-    let fate = fate(row.get(5)?, job)?;
-    let at = value::instant(row, 7)?;
+    let fate = fate(row.get(5)?, job, value::maybe_instant(row, 7)?)?;
+    let at = value::instant(row, 8)?;
     Ok(SlotRecord { timer, first: first.unwrap_or(last), last, count, origin, fate, at })
 }
 
@@ -166,31 +179,53 @@ fn origin(code: i64) -> Result<Origin> {
 fn fate_code(fate: &Fate) -> (i64, Option<JobId>) {
     match fate {
         Fate::Ran { job } => (0, Some(*job)),
-        Fate::Coalesced => (1, None),
-        Fate::Skipped { why } => match why {
-            Skipped::Busy { job } => (2, Some(*job)),
-            Skipped::Missed => (3, None),
-            Skipped::TooMany => (4, None),
-            Skipped::TooLate => (5, None),
-            Skipped::Paused => (6, None),
-            Skipped::Edited => (7, None),
-        },
+        Fate::Coalesced { .. } => (1, None),
+        Fate::Skipped { why } => skip_code(why),
     }
 }
 
-fn fate(code: i64, job: JobId) -> Result<Fate> {
-    let why = match code {
-        0 => return Ok(Fate::Ran { job }),
-        1 => return Ok(Fate::Coalesced),
-        2 => Skipped::Busy { job },
-        3 => Skipped::Missed,
-        4 => Skipped::TooMany,
-        5 => Skipped::TooLate,
-        6 => Skipped::Paused,
-        7 => Skipped::Edited,
-        other => return Err(no_such("fate", other)),
-    };
-    Ok(Fate::Skipped { why })
+/// Why a slot was skipped, and because of which job.
+pub(super) fn skip_code(why: &Skipped) -> (i64, Option<JobId>) {
+    match why {
+        Skipped::Busy { job } => (2, Some(*job)),
+        Skipped::Missed => (3, None),
+        Skipped::TooMany => (4, None),
+        Skipped::TooLate => (5, None),
+        Skipped::Paused => (6, None),
+        Skipped::Edited => (7, None),
+    }
+}
+
+/// The slot whose job stands for others.
+fn later(fate: &Fate) -> Option<Timestamp> {
+    match fate {
+        Fate::Coalesced { into } => Some(*into),
+        Fate::Ran { .. } | Fate::Skipped { .. } => None,
+    }
+}
+
+fn fate(code: i64, job: JobId, later: Option<Timestamp>) -> Result<Fate> {
+    match code {
+        0 => Ok(Fate::Ran { job }),
+        1 => {
+            let into = later.ok_or_else(|| unreadable("the slot into which others are coalesced"))?;
+            Ok(Fate::Coalesced { into })
+        }
+        code => Ok(Fate::Skipped { why: skipped(code, Some(job))? }),
+    }
+}
+
+/// Reads why a slot was skipped.
+pub(super) fn skipped(code: i64, by: Option<JobId>) -> Result<Skipped> {
+    match code {
+        2 => Ok(Skipped::Busy { job: by.ok_or_else(|| unreadable("the job by which a slot was busy"))? }),
+        3 => Ok(Skipped::Missed),
+        4 => Ok(Skipped::TooMany),
+        5 => Ok(Skipped::TooLate),
+        6 => Ok(Skipped::Paused),
+        7 => Ok(Skipped::Edited),
+        other => Err(no_such("fate", other)),
+    }
 }
 
 fn no_such(what: &str, code: i64) -> Error {

@@ -10,7 +10,8 @@ use crate::prefix::{end_of, first_of};
 use crate::value;
 
 pub(crate) const PAGE: &str = "SELECT t.name, t.version, t.revision, t.created, t.changed, t.agreed, t.args,
-         s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason
+         s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason,
+         s.skipped, s.skip, s.skip_by
      FROM timer t CROSS JOIN timer_standing s ON s.name = t.name
      WHERE t.name >= ?1 AND t.name < ?2 ORDER BY t.name LIMIT ?3 + 0";
 

@@ -1,17 +1,18 @@
 //! Timers and the records of their slots.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use tenure_core::{
-    Edited, Firing, JobId, Name, NewTimer, Open, Refused, SlotRecord, State, Timer, Timestamp, backfill,
-    edit, fire, limits, pause, resume, start, trigger,
+    Edited, Firing, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer, Timestamp, Why,
+    backfill, edit, fire, limits, pause, resume, start, trigger,
 };
 
 use super::rows::Rows;
 use crate::{
     Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk,
+    TimerPage, TimerSet, TimersAsk, left_by,
 };
 
 /// All that is known of timers.
@@ -38,6 +39,21 @@ impl TimerRows {
     fn remove(&mut self, name: &Name) {
         let wake = self.rows.remove(name).and_then(|timer| timer.wake());
         wake.map(|wake| self.wakes.remove(&(wake, name.clone())));
+    }
+
+    /// Keeps records, one a slot. Answers the jobs of slots that were on record before: somebody removed a timer and
+    /// set it again while the clock was put back, or asks again for slots of the past. What was decided stays, even if
+    /// the job has long been removed. A trigger is a wish of its own, whatever else there is of its instant.
+    fn record(&mut self, records: Vec<SlotRecord>) -> BTreeSet<JobId> {
+        let mut decided = BTreeSet::new();
+        for record in records {
+            match self.records.entry(SlotCursor::of(&record)) {
+                Entry::Vacant(place) => _ = place.insert(record),
+                Entry::Occupied(_) if record.origin == Origin::Trigger => {}
+                Entry::Occupied(_) => decided.extend(record.job()),
+            }
+        }
+        decided
     }
 
     /// When the next timer is ripe.
@@ -90,10 +106,14 @@ impl TimerRows {
 
     /// Removes old records.
     pub fn prune(&mut self, before: Timestamp) -> Pruned {
-        let old = self.records.keys().take_while(|cursor| cursor.slot < before);
-        let old: Vec<SlotCursor> = old.take(limits::PRUNE_SLOTS).cloned().collect();
-        old.iter().for_each(|cursor| _ = self.records.remove(cursor));
-        let more = self.records.first_key_value().is_some_and(|(cursor, _)| cursor.slot < before);
+        let old = self.records.iter().take_while(|(cursor, _)| cursor.slot < before);
+        let old = old.filter(|(_, record)| record.at < before);
+        let mut old: Vec<(Timestamp, SlotCursor)> =
+            old.map(|(cursor, record)| (record.at, cursor.clone())).collect();
+        old.sort();
+        let more = old.len() > limits::PRUNE_SLOTS;
+        old.truncate(limits::PRUNE_SLOTS);
+        old.iter().for_each(|(_, cursor)| _ = self.records.remove(cursor));
         Pruned { removed: old.len(), more }
     }
 }
@@ -131,10 +151,14 @@ impl Rows {
     /// Decides what is ripe.
     pub fn fire(&mut self, at_most: usize, now: Timestamp) -> Fired {
         let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
-        let mut fired = Fired { timers: ripe.len(), ..Fired::default() };
+        let mut fired = Fired::default();
         for name in ripe {
+            if fired.is_enough() {
+                break;
+            }
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
+            fired.timers += 1;
             fired.jobs += self.write_firing(firing, now);
         }
         fired.next = self.timers.next();
@@ -164,6 +188,7 @@ impl Rows {
                 return TimerOutcome::Backfilled { jobs, next: step.next };
             }
             TimerAct::Remove => {
+                self.timers.record(left_by(&timer, &open, now));
                 self.timers.remove(name);
                 return TimerOutcome::Done;
             }
@@ -179,6 +204,8 @@ impl Rows {
         for id in &timer.open {
             match self.find(*id).map(|row| &row.job.state) {
                 Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
+                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(feature = "mutant-retry-makes-room") => {
+                }
                 Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
                     open.unfinished.push(*id);
                 }
@@ -196,12 +223,10 @@ impl Rows {
             self.cancel_for(timer.name(), cancel, now);
         }
         let before = self.last_seq;
-        for job in &jobs {
+        let decided = self.timers.record(records);
+        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
             // One that is there already, as it is now or as it was agreed then, is the job of its slot.
             self.enqueue(std::slice::from_ref(job), now);
-        }
-        for record in records {
-            self.timers.records.entry(SlotCursor::of(&record)).or_insert(record);
         }
         self.timers.keep(timer);
         usize::try_from(self.last_seq - before).unwrap_or(usize::MAX)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_core::schedule::{ClockChange, Slot};
-use tenure_core::{Invalid, Name, SlotRecord, Timer, Timestamp};
+use tenure_core::schedule::{Change, ClockChange, Slot, Zone};
+use tenure_core::{Invalid, Name, Origin, SlotRecord, Timer, Timestamp};
 use tenure_store::{Order, SlotCursor, SlotsAsk, TimersAsk};
 
 use super::coming::{Coming, coming_between};
@@ -16,6 +16,12 @@ const TIMERS: usize = 100;
 const COUNTED: usize = 20_000;
 /// Timers whose records on one page are compared with their schedules.
 const COMPARED: usize = 100;
+/// Records behind the range among which the one is sought that reaches beyond it: those that somebody asked for lie
+/// before it.
+const SOUGHT: usize = 1_000;
+/// Changes of the clocks of one zone.
+const CHANGES: usize = 100;
+const TICK: Duration = Duration::from_micros(1);
 
 /// Which part of the calendar is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +47,14 @@ pub struct Calendar {
     pub now: Timestamp,
     /// What will come of each timer, by name.
     pub coming: Vec<Coming>,
-    /// What became of slots, the oldest first.
+    /// What became of slots, the oldest first. A record of many slots stands where its last one is, and may begin before
+    /// the range.
     pub past: Vec<Past>,
+    /// Of the timers of this page: records of many slots that reach beyond the range, such as a pause that began in it or
+    /// before it and ended after it.
+    pub beyond: Vec<Past>,
+    /// The changes of the clocks in the range, in the zones of the timers of this page.
+    pub changes: Vec<ZoneChange>,
     /// Behind which timer it goes on; `None` at the end.
     pub next_timer: Option<Name>,
     /// Behind which record it goes on; `None` at the end.
@@ -58,6 +70,15 @@ pub struct Past {
     pub change: Option<ClockChange>,
 }
 
+/// The clocks of a zone change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneChange {
+    /// The name of the zone.
+    pub zone: String,
+    /// When, and by how much.
+    pub change: Change,
+}
+
 impl CalendarAsk {
     /// The first page between two instants.
     #[must_use]
@@ -71,36 +92,83 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     if ask.to <= ask.from {
         return Err(Invalid::new("to", ask.to, format_args!("later than {}", ask.from)).into());
     }
-    let now = tenure.now();
-    let timers = TimersAsk {
-        prefix: ask.prefix.clone(),
-        behind: ask.behind_timer.clone(),
-        at_most: ask.at_most.0.clamp(1, TIMERS),
-    };
-    let page = tenure.store().timers(timers).await?;
-    let coming = coming_of(&page.timers, (ask.from, ask.to));
-    let records = SlotsAsk {
+    let (now, range) = (tenure.now(), (ask.from, ask.to));
+    let page = tenure.store().timers(timers_of(&ask)).await?;
+    let records = tenure.store().slots(records_of(&ask)).await?;
+    let beyond = records_beyond(tenure, &page.timers, ask.to).await?;
+    let (coming, changes) = (coming_of(&page.timers, range), changes_of(&page.timers, range));
+    let wanted = records.slots.into_iter().filter(|record| record.timer.as_str().starts_with(&ask.prefix));
+    let wanted: Vec<SlotRecord> = wanted.collect();
+    let known = timers_told_of(tenure, page.timers, &wanted).await?;
+    let told = |record: SlotRecord| Past { change: change_at(&known, &record), record };
+    Ok(Calendar {
+        now,
+        coming,
+        past: wanted.into_iter().map(told).collect(),
+        beyond: beyond.into_iter().map(told).collect(),
+        changes,
+        next_timer: page.next,
+        next_record: records.next,
+    })
+}
+
+fn timers_of(ask: &CalendarAsk) -> TimersAsk {
+    let at_most = ask.at_most.0.clamp(1, TIMERS);
+    TimersAsk { prefix: ask.prefix.clone(), behind: ask.behind_timer.clone(), at_most }
+}
+
+fn records_of(ask: &CalendarAsk) -> SlotsAsk {
+    SlotsAsk {
         timer: None,
         from: Some(ask.from),
         before: Some(ask.to),
         order: Order::OldestFirst,
-        behind: ask.behind_record,
+        behind: ask.behind_record.clone(),
         at_most: ask.at_most.1,
-    };
-    let records = tenure.store().slots(records).await?;
+    }
+}
+
+/// Of each timer the record, if there is one, of slots on both sides of an instant.
+async fn records_beyond(tenure: &Tenure, timers: &[Timer], to: Timestamp) -> Result<Vec<SlotRecord>, Error> {
+    let mut beyond = Vec::new();
+    // Of most there is none: nothing of their schedules was decided so late.
+    for timer in timers.iter().filter(|timer| timer.decided >= Some(to)) {
+        let ask = SlotsAsk {
+            timer: Some(timer.name().clone()),
+            from: Some(to),
+            order: Order::OldestFirst,
+            at_most: SOUGHT,
+            ..SlotsAsk::default()
+        };
+        let behind = tenure.store().slots(ask).await?.slots.into_iter();
+        let first = behind.filter(|record| record.origin == Origin::Schedule).take(1);
+        beyond.extend(first.filter(|record| record.first < to));
+    }
+    Ok(beyond)
+}
+
+/// The timers with whose schedules records are compared, as far as they are there: those of the page, and some more.
+async fn timers_told_of(
+    tenure: &Tenure,
+    page: Vec<Timer>,
+    records: &[SlotRecord],
+) -> Result<BTreeMap<Name, Option<Timer>>, Error> {
     let mut known: BTreeMap<Name, Option<Timer>> =
-        page.timers.into_iter().map(|timer| (timer.name().clone(), Some(timer))).collect();
-    let (mut past, mut compared) = (Vec::new(), 0);
-    for record in records.slots.into_iter().filter(|record| record.timer.as_str().starts_with(&ask.prefix)) {
-        if !known.contains_key(&record.timer) && compared < COMPARED {
-            compared += 1;
+        page.into_iter().map(|timer| (timer.name().clone(), Some(timer))).collect();
+    let most = known.len() + COMPARED;
+    for record in records {
+        if known.len() < most && !known.contains_key(&record.timer) {
             known.insert(record.timer.clone(), tenure.store().timer(&record.timer).await?);
         }
-        let timer = known.get(&record.timer).and_then(Option::as_ref);
-        let change = timer.and_then(|timer| slot_at(timer, record.last)).and_then(|slot| slot.change);
-        past.push(Past { record, change });
     }
-    Ok(Calendar { now, coming, past, next_timer: page.next, next_record: records.next })
+    Ok(known)
+}
+
+/// What a change of the clocks did to the last slot of a record, if the timer's schedule has one there.
+fn change_at(known: &BTreeMap<Name, Option<Timer>>, record: &SlotRecord) -> Option<ClockChange> {
+    let schedule = &known.get(&record.timer)?.as_ref()?.agreed.schedule;
+    let slot = |at: Timestamp| schedule.next(at.before(TICK)).filter(|slot: &Slot| slot.at == at);
+    (!schedule.follows_runs()).then(|| slot(record.last))??.change
 }
 
 /// What will come of each of these. What one of them does not use of its share is left for the others.
@@ -115,9 +183,13 @@ fn coming_of(timers: &[Timer], range: (Timestamp, Timestamp)) -> Vec<Coming> {
     all
 }
 
-/// The slot at an instant, if the timer's schedule has one there.
-fn slot_at(timer: &Timer, at: Timestamp) -> Option<Slot> {
-    let before = at.before(Duration::from_micros(1));
-    let schedule = &timer.agreed.schedule;
-    (!schedule.follows_runs()).then(|| schedule.next(before))?.filter(|slot| slot.at == at)
+/// The changes of the clocks in the zones of these, zone by zone.
+fn changes_of(timers: &[Timer], (from, to): (Timestamp, Timestamp)) -> Vec<ZoneChange> {
+    let zones: BTreeMap<&str, &Zone> =
+        timers.iter().map(|timer| timer.agreed.schedule.zone()).map(|zone| (zone.name(), zone)).collect();
+    let changes = |(name, zone): (&str, &Zone)| -> Vec<ZoneChange> {
+        let changes = zone.changes(from.before(TICK), to.before(TICK), CHANGES).into_iter();
+        changes.map(|change| ZoneChange { zone: name.to_owned(), change }).collect()
+    };
+    zones.into_iter().flat_map(changes).collect()
 }

@@ -34,9 +34,17 @@ impl<'a> Timers<'a> {
     /// answer says so.
     ///
     /// # Errors
-    /// A declaration that breaks a limit, by its field, or a fault.
+    /// A declaration that breaks a limit, by its field; a new schedule of which no slot is left, which would never
+    /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         let timer = timer.finish(self.tenure)?;
+        if let Err(over) = timer.check_left(self.tenure.now()) {
+            // Whoever sets the same again need not know that it is over by now.
+            let there = self.tenure.store().timer(&timer.name).await?;
+            if there.is_none_or(|there| there.agreed.schedule != timer.schedule) {
+                return Err(over.into());
+            }
+        }
         Ok(self.insist_on_setting(timer).await?)
     }
 
@@ -134,17 +142,8 @@ impl<'a> Timers<'a> {
     /// A bad name, [`Error::NoTimer`], or a fault.
     pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
         let timer = self.get(name).await?;
-        let last = self.last_record(timer.name()).await?;
         let hosts = self.tenure.hosts().await?;
-        Ok(explain_with(&timer, last.as_ref(), &hosts, self.tenure.now()))
-    }
-
-    /// What became of the last slots of its schedule.
-    async fn last_record(&self, name: &Name) -> Result<Option<SlotRecord>, Error> {
-        // Those that somebody asked for stand between, but seldom.
-        let ask = SlotsAsk { timer: Some(name.clone()), at_most: 20, ..SlotsAsk::default() };
-        let page = self.tenure.store().slots(ask).await?;
-        Ok(page.slots.into_iter().find(|record| record.origin == tenure_core::Origin::Schedule))
+        Ok(explain_with(&timer, &hosts, self.tenure.now()))
     }
 
     /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.
@@ -154,11 +153,11 @@ impl<'a> Timers<'a> {
     pub async fn next(&self, name: &str, most: usize) -> Result<Vec<Slot>, Error> {
         let timer = self.get(name).await?;
         if timer.paused.is_none() {
-            return Ok(coming(&timer, (Timestamp::EPOCH, Timestamp::LAST), most));
+            return Ok(coming(&timer, most));
         }
         let now = self.tenure.now();
         let next = timer.next.map(|next| next.max(now));
-        Ok(coming(&Timer { next, ..timer }, (now, Timestamp::LAST), most))
+        Ok(coming(&Timer { next, ..timer }, most))
     }
 
     /// A page of records of slots: which ran, which did not and why. Of one timer or all of them.
@@ -201,7 +200,7 @@ impl<'a> Timers<'a> {
         self.tenure
     }
 
-    pub(super) async fn change(&self, name: &str, act: TimerAct) -> Result<TimerOutcome, Error> {
+    pub(super) async fn change(&self, name: &str, mut act: TimerAct) -> Result<TimerOutcome, Error> {
         let name = name_of(name)?;
         let mut repeats = REPEATS;
         loop {
@@ -209,6 +208,11 @@ impl<'a> Timers<'a> {
                 Ok(outcome) => return Ok(outcome),
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault.into()),
+            }
+            if let (TimerAct::Trigger { id, .. }, true) =
+                (&mut act, cfg!(feature = "mutant-trigger-drawn-again"))
+            {
+                *id = self.tenure.new_id();
             }
         }
     }

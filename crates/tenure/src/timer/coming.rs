@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::schedule::{ClockChange, Slot};
+use tenure_core::schedule::{ClockChange, Schedule, Slot};
 use tenure_core::{Name, Timer, Timestamp, limits};
 
 const TICK: Duration = Duration::from_micros(1);
@@ -49,65 +49,134 @@ pub struct Group {
     pub change: Option<ClockChange>,
 }
 
-/// Its slots from an instant until another, both included, as far as it may still enqueue jobs.
-pub(super) fn coming(timer: &Timer, (from, until): (Timestamp, Timestamp), most: usize) -> Vec<Slot> {
-    let schedule = &timer.agreed.schedule;
-    let Some(next) = timer.next else { return Vec::new() };
-    if schedule.follows_runs() {
-        // While its job runs, nobody knows.
-        let is_known = timer.open.is_empty() && (from..=until).contains(&next);
-        return if is_known && most > 0 { vec![Slot { at: next, change: None }] } else { Vec::new() };
+/// Its next slots, as far as it may still enqueue jobs.
+pub(super) fn coming(timer: &Timer, most: usize) -> Vec<Slot> {
+    let most = most.min(limits::SLOTS_ASKED);
+    match Walk::of(timer) {
+        Some(mut walk) => std::iter::from_fn(|| walk.step(Timestamp::LAST)).take(most).collect(),
+        None => known_of_runs(timer).into_iter().take(most).collect(),
     }
-    let Some(runs) = schedule.bounds().most_runs else {
-        return schedule.between(next.max(from).before(TICK), until, most);
-    };
-    // What comes before the range uses up what it may enqueue.
-    let left = usize::try_from(runs.saturating_sub(timer.runs)).unwrap_or(usize::MAX);
-    let all = schedule.between(next.before(TICK), until, left);
-    all.into_iter().filter(|slot| slot.at >= from).take(most).collect()
 }
 
-/// The same for a page of the calendar, which looks at so many slots at most.
+/// The one slot that is known of a timer that follows its runs. While its job runs, nobody knows.
+fn known_of_runs(timer: &Timer) -> Option<Slot> {
+    let is_known = timer.agreed.schedule.follows_runs() && timer.open.is_empty();
+    timer.next.filter(|_| is_known).map(|at| Slot { at, change: None })
+}
+
+/// What will come of it from an instant until before another, for a page of the calendar, which looks at so many slots
+/// at most.
 pub(super) fn coming_between(timer: &Timer, (from, to): (Timestamp, Timestamp), left: &mut usize) -> Coming {
-    let (paused, schedule) =
-        (timer.paused.as_ref().map(|pause| pause.since), timer.agreed.schedule.to_string());
-    let told = |slots| Coming { timer: timer.name().clone(), schedule, paused, slots };
-    if paused.is_some() {
-        return told(Slots::Each(Vec::new()));
+    let paused = timer.paused.as_ref().map(|pause| pause.since);
+    let slots = match Walk::of(timer).filter(|_| paused.is_none()) {
+        Some(walk) => slots_between(walk, (from, to), left),
+        None => {
+            let known = known_of_runs(timer).filter(|slot| paused.is_none() && (from..to).contains(&slot.at));
+            Slots::Each(known.into_iter().collect())
+        }
+    };
+    let schedule = timer.agreed.schedule.to_string();
+    Coming { timer: timer.name().clone(), schedule, paused, slots }
+}
+
+fn slots_between(mut walk: Walk<'_>, (from, to): (Timestamp, Timestamp), left: &mut usize) -> Slots {
+    if !walk.go_to(from, left) {
+        // Perhaps it has brought enough by then, perhaps not.
+        return Slots::Groups(vec![Group { from, to, count: None, change: None }]);
     }
-    let slots = coming(timer, (from, to.before(TICK)), EACH + 1);
+    let start = walk;
+    let slots: Vec<Slot> = std::iter::from_fn(|| walk.step(to)).take(EACH + 1).collect();
     *left = left.saturating_sub(slots.len());
     match slots.first() {
-        Some(first) if slots.len() > EACH => told(Slots::Groups(groups(timer, (first.at, to), left))),
-        Some(_) | None => told(Slots::Each(slots)),
+        Some(first) if slots.len() > EACH => Slots::Groups(groups(start, (first.at, to), left)),
+        Some(_) | None => Slots::Each(slots),
     }
 }
 
 /// The slots from one of them until before an instant, in groups.
-fn groups(timer: &Timer, (first, to): (Timestamp, Timestamp), left: &mut usize) -> Vec<Group> {
+fn groups(mut walk: Walk<'_>, (first, to): (Timestamp, Timestamp), left: &mut usize) -> Vec<Group> {
     let span = u64::try_from(to.since(first).as_micros()).unwrap_or(u64::MAX);
     let length = LENGTHS.into_iter().find(|length| span / length < GROUPS).unwrap_or(span / GROUPS + 1);
     let mut groups = Vec::new();
-    let mut slot = Some(first);
-    while let Some(at) = slot.filter(|at| *at < to) {
+    while let Some(Slot { at, .. }) = walk.peek(to) {
         let into = at.since(Timestamp::EPOCH).as_micros() % u128::from(length);
-        let from = at.before(Duration::from_micros(u64::try_from(into).unwrap_or(0)));
-        let end = from.after(Duration::from_micros(length)).min(to);
+        let start = at.before(Duration::from_micros(u64::try_from(into).unwrap_or(0)));
+        let end = start.after(Duration::from_micros(length)).min(to);
         if end <= at {
             break;
         }
-        let most = usize::try_from(limits::SLOTS_COUNTED).unwrap_or(usize::MAX).min(*left);
-        let slots = coming(timer, (at, end.before(TICK)), most.saturating_add(1));
-        *left = left.saturating_sub(slots.len());
-        if slots.is_empty() {
-            break;
-        }
-        let count = (slots.len() <= most).then_some(slots.len() as u64);
-        let change = slots.iter().find_map(|slot| slot.change);
-        groups.push(Group { from: from.max(first), to: end, count, change });
-        slot = coming(timer, (end, to), 1).first().map(|slot| slot.at);
+        let from = start.max(first);
+        let Some((count, change)) = walk.count(end, left) else {
+            if walk.runs.is_some() {
+                // It is not known how many it may bring behind this.
+                groups.push(Group { from, to, count: None, change: None });
+                break;
+            }
+            groups.push(Group { from, to: end, count: None, change: None });
+            walk.go_to(end, left);
+            continue;
+        };
+        groups.push(Group { from, to: end, count: Some(count), change });
     }
     groups
+}
+
+/// A walk along the slots of a timer, which counts what it may still bring.
+#[derive(Debug, Clone, Copy)]
+struct Walk<'a> {
+    schedule: &'a Schedule,
+    /// Behind which instant it goes on.
+    after: Timestamp,
+    /// How many jobs it may bring behind that; `None` if there is no end.
+    runs: Option<u64>,
+}
+
+impl<'a> Walk<'a> {
+    /// From its next slot on; `None` if there is none, or if its slots depend on its runs.
+    fn of(timer: &'a Timer) -> Option<Self> {
+        let schedule = &timer.agreed.schedule;
+        let next = timer.next.filter(|_| !schedule.follows_runs())?;
+        let runs = schedule.bounds().most_runs.map(|most| most.saturating_sub(timer.runs));
+        Some(Self { schedule, after: next.before(TICK), runs })
+    }
+
+    /// The next slot, if it is before an instant.
+    fn step(&mut self, to: Timestamp) -> Option<Slot> {
+        if self.runs == Some(0) {
+            return None;
+        }
+        let slot = self.schedule.next(self.after).filter(|slot| slot.at < to)?;
+        self.after = slot.at;
+        self.runs = self.runs.map(|runs| runs - 1);
+        Some(slot)
+    }
+
+    /// The next slot, if it is before an instant, without going there.
+    fn peek(mut self, to: Timestamp) -> Option<Slot> {
+        self.step(to)
+    }
+
+    /// Goes on from an instant. What comes before it uses up what the timer may bring; answers whether all of that
+    /// could be visited.
+    fn go_to(&mut self, from: Timestamp, left: &mut usize) -> bool {
+        let is_there = self.runs.is_none() || self.count(from, left).is_some();
+        self.after = self.after.max(from.before(TICK));
+        is_there
+    }
+
+    /// Visits the slots before an instant: how many they are, and what a change of the clocks did to one of them.
+    /// `None` if they are too many.
+    fn count(&mut self, to: Timestamp, left: &mut usize) -> Option<(u64, Option<ClockChange>)> {
+        let (mut count, mut change) = (0, None);
+        let most = if self.runs.is_some() { u64::MAX } else { limits::SLOTS_COUNTED };
+        while *left > 0 && count <= most {
+            let Some(slot) = self.step(to) else { return Some((count, change)) };
+            *left -= 1;
+            count += 1;
+            change = change.or(slot.change);
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -130,23 +199,48 @@ mod tests {
         Timer::accepted(new, Timestamp::EPOCH)
     }
 
-    const ALL: (Timestamp, Timestamp) = (Timestamp::EPOCH, Timestamp::LAST);
+    fn second(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(seconds))
+    }
 
     #[test]
     fn of_a_timer_that_follows_its_runs_one_slot_is_known_and_none_while_it_runs() {
         let mut timer = timer(when::delay(Duration::from_secs(60)));
-        let next = Timestamp::EPOCH.after(Duration::from_secs(60));
-        assert_eq!(coming(&timer, ALL, 10), [Slot { at: next, change: None }]);
-        timer.open.push(tenure_core::JobId::new(next, 1));
-        assert_eq!(coming(&timer, ALL, 10), []);
+        let known = [Slot { at: second(60), change: None }];
+        assert_eq!(coming(&timer, 10), known);
+        let between = |timer: &Timer, from, to| coming_between(timer, (from, to), &mut 10).slots;
+        assert_eq!(between(&timer, second(60), second(61)), Slots::Each(known.to_vec()));
+        assert_eq!(between(&timer, second(61), second(90)), Slots::Each(vec![]));
+        timer.open.push(tenure_core::JobId::new(second(60), 1));
+        assert_eq!(coming(&timer, 10), []);
     }
 
     #[test]
     fn what_comes_before_a_range_uses_up_what_a_timer_may_enqueue() {
         let timer = timer(when::every(Duration::from_secs(60)).times(5));
-        let range = (Timestamp::EPOCH.after(Duration::from_secs(181)), Timestamp::LAST);
-        assert_eq!(coming(&timer, range, 10).len(), 2);
-        assert_eq!(coming(&timer, ALL, 10).len(), 5);
+        let Slots::Each(slots) = coming_between(&timer, (second(181), Timestamp::LAST), &mut 100).slots
+        else {
+            panic!()
+        };
+        assert_eq!(slots.len(), 2);
+        assert_eq!(coming(&timer, 10).len(), 5);
+        assert_eq!(coming(&timer, 3).len(), 3);
+    }
+
+    /// The range begins behind more slots than one question about a schedule answers.
+    #[test]
+    fn a_timer_that_fires_very_often_is_told_right_or_said_to_be_unknown() {
+        let timer = timer(when::every(Duration::from_secs(1)).times(15_000));
+        let range = (second(14_401), second(21_601));
+        let mut left = 20_000;
+        let Slots::Groups(groups) = coming_between(&timer, range, &mut left).slots else { panic!() };
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [Some(600)]);
+        // The way there was visited once, and the range twice: to see whether they are few, and in groups.
+        assert_eq!(left, 20_000 - 14_400 - 101 - 600);
+        for mut too_few in [0, 5_000, 14_399, 14_800] {
+            let Slots::Groups(groups) = coming_between(&timer, range, &mut too_few).slots else { panic!() };
+            assert_eq!((groups.len(), groups[0].count, too_few), (1, None, 0), "{groups:?}");
+        }
     }
 
     #[test]

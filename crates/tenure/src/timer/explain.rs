@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tenure_core::{Kind, QueueName, SlotRecord, Timer, TimerReason, Timestamp, explain_timer};
+use tenure_core::{Kind, QueueName, Timer, TimerReason, Timestamp, explain_timer};
 use tenure_store::Host;
 
 /// One reason why a timer does not fire, or why nothing comes of it.
@@ -23,17 +23,12 @@ pub enum TimerWhy {
 }
 
 /// All that is to be said of a timer, the weightiest first.
-pub(super) fn explain_with(
-    timer: &Timer,
-    last: Option<&SlotRecord>,
-    hosts: &[Host],
-    now: Timestamp,
-) -> Vec<TimerWhy> {
+pub(super) fn explain_with(timer: &Timer, hosts: &[Host], now: Timestamp) -> Vec<TimerWhy> {
     let mut reasons = Vec::new();
     if hosts.is_empty() {
         reasons.push(TimerWhy::NoWorker);
     }
-    reasons.extend(explain_timer(timer, last, now).into_iter().map(TimerWhy::Timer));
+    reasons.extend(explain_timer(timer, now).into_iter().map(TimerWhy::Timer));
     let job = &timer.agreed.job;
     if !hosts.is_empty() && !hosts.iter().any(|host| takes(host, &job.queue, &job.kind)) {
         reasons.push(TimerWhy::Unserved { queue: job.queue.clone(), kind: job.kind.clone() });

@@ -14,7 +14,7 @@ pub mod webjobs;
 pub mod when;
 
 pub use backfill::{Backfill, BackfillStep};
-pub use calendar::{Calendar, CalendarAsk, Past};
+pub use calendar::{Calendar, CalendarAsk, Past, ZoneChange};
 pub use client::Timers;
 pub use coming::{Coming, Group, Slots};
 pub(crate) use declared::declared;
@@ -23,5 +23,5 @@ pub(crate) use draft::check_revision;
 pub use explain::TimerWhy;
 pub(crate) use heartbeat::Heart;
 pub use heartbeat::Heartbeat;
-pub(crate) use ticker::Ticker;
+pub(crate) use ticker::{Setting as TickerSetting, Ticker};
 pub use trigger::Trigger;

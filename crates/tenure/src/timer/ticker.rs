@@ -4,7 +4,8 @@
 //! find it decided. It looks when the next timer is ripe, when somebody calls, and every few seconds by a clock that
 //! runs through suspend, so that neither a clock that was set nor a call that was lost hides a slot for long.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{NewTimer, Timestamp, limits};
@@ -12,7 +13,7 @@ use tenure_store::{Fault, Fired, TimerSet};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::worker::Backoff;
+use crate::worker::{Backoff, Body, catching, let_go, words_of};
 use crate::{Error, Tenure};
 
 /// It is looked at least so often, whatever the store said about the next slot.
@@ -26,6 +27,20 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(30);
 /// So many declared timers are set at once.
 const SET_AT_ONCE: usize = 100;
 
+impl Setting {
+    /// The next timers are asked for. Answers since when they may have been set, if they were asked for before.
+    fn ask(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *asked;
+        asked.get_or_insert(now);
+        before
+    }
+
+    fn answered(&self) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 /// Fires timers while a worker runs.
 pub(crate) struct Ticker {
     pub(crate) tenure: Tenure,
@@ -34,31 +49,42 @@ pub(crate) struct Ticker {
     /// Somebody calls out that something may be due.
     pub(crate) calls: Arc<Notify>,
     pub(crate) stop: CancellationToken,
+    pub(crate) set: Setting,
+}
+
+/// How far a ticker has come with setting what is declared.
+#[derive(Debug, Default)]
+pub(crate) struct Setting {
+    /// So many timers are set.
+    done: AtomicUsize,
+    /// Since when those that come next may have been set without an answer.
+    asked: Mutex<Option<Timestamp>>,
 }
 
 impl Ticker {
     /// Goes on until told to stop, or until the store is closed.
     pub(crate) async fn tick(self) -> Result<(), Error> {
+        let ticker = Arc::new(self);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Ok(()),
-            ended = self.go_on() => ended,
+            () = ticker.stop.cancelled() => Ok(()),
+            ended = ticker.go_on() => ended,
         }
     }
 
-    async fn go_on(&self) -> Result<(), Error> {
+    async fn go_on(self: &Arc<Self>) -> Result<(), Error> {
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-        let (mut set, mut pace) = (0, Pace::default());
-        self.tenure.heart().begins();
+        let mut pace = Pace::default();
+        let _beating = self.tenure.heart().begins();
         loop {
-            match self.look(&mut set).await {
-                Ok(fired) => {
+            match self.look_safely().await {
+                Ok((fired, now)) => {
                     faults.reset();
-                    let now = self.tenure.now();
                     self.tenure.heart().beats(now);
                     self.rest(pace.pause(fired, now)).await;
                 }
                 Err(fault @ Fault::Closed) => return Err(fault.into()),
+                Err(_) if cfg!(feature = "mutant-ticker-gives-up") => return Ok(()),
                 // One that does not pass may be mended by a person while this program runs, and its jobs go on.
                 Err(fault) => {
                     self.tenure.heart().misses(&fault);
@@ -69,15 +95,60 @@ impl Ticker {
         }
     }
 
-    /// Sets what is declared and not set yet, then fires what is ripe.
-    async fn look(&self, set: &mut usize) -> Result<Fired, Fault> {
-        while let Some(some) = self.declared.get(*set..).filter(|rest| !rest.is_empty()) {
-            let some = &some[..some.len().min(SET_AT_ONCE)];
-            let outcomes = self.bounded(self.tenure.store().set_timers(some.to_vec(), true)).await?;
-            some.iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome));
-            *set += some.len();
+    /// One look. If it panics that is a fault as any other, and the next one begins anew: what it had written is there,
+    /// and what it had not is ripe as before.
+    async fn look_safely(self: &Arc<Self>) -> Result<(Fired, Timestamp), Fault> {
+        let mut look: Body<_> = Box::pin(Arc::clone(self).look());
+        match catching(&mut look).await {
+            Ok(looked) => looked,
+            Err(panic) => {
+                let_go(look, "firing timers");
+                Err(Fault::Broken(format!("firing timers panicked: {}", words_of(&*panic))))
+            }
         }
-        self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await
+    }
+
+    /// Sets what is declared and not set yet, then fires what is ripe. Answers also when that was.
+    async fn look(self: Arc<Self>) -> Result<(Fired, Timestamp), Fault> {
+        let done = || self.set.done.load(Ordering::Relaxed);
+        while let Some(some) = self.declared.get(done()..).filter(|rest| !rest.is_empty()) {
+            let some = &some[..some.len().min(SET_AT_ONCE)];
+            self.set_some(some).await?;
+            self.set.done.fetch_add(some.len(), Ordering::Relaxed);
+        }
+        let fired = self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await?;
+        Ok((fired, self.tenure.now()))
+    }
+
+    /// Sets some of what is declared. If that was asked before and there was no answer, it may have been done: a timer
+    /// that has brought a job since then brings none for the same start again.
+    async fn set_some(&self, some: &[NewTimer]) -> Result<(), Fault> {
+        let now = self.tenure.now();
+        let before = self.set.ask(now);
+        let (mut fresh, mut begun) = (Vec::new(), Vec::new());
+        for timer in some {
+            let has_begun = match before.filter(|_| timer.policies.run_on_start) {
+                Some(asked) => self.has_fired_since(asked, timer).await,
+                None => false,
+            };
+            if has_begun { begun.push(timer) } else { fresh.push(timer) }
+        }
+        for (timers, starts) in [(fresh, true), (begun, false)] {
+            if timers.is_empty() {
+                continue;
+            }
+            let asked = timers.iter().copied().cloned().collect();
+            let outcomes = self.bounded(self.tenure.store().set_timers(asked, starts)).await?;
+            timers.into_iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
+        }
+        self.set.answered();
+        Ok(())
+    }
+
+    async fn has_fired_since(&self, asked: Timestamp, timer: &NewTimer) -> bool {
+        // One that cannot be read says nothing, and whoever sets it is told.
+        let there = self.bounded(self.tenure.store().timer(&timer.name)).await;
+        there.is_ok_and(|there| there.is_some_and(|there| there.fired >= Some(asked)))
     }
 
     /// Waits for the next look, or until somebody calls.
@@ -112,8 +183,12 @@ impl Ticker {
     }
 }
 
-fn tell(timer: &NewTimer, outcome: TimerSet) {
+fn tell(timer: &NewTimer, outcome: TimerSet, now: Timestamp) {
     let name = &timer.name;
+    let is_news = matches!(outcome, TimerSet::New | TimerSet::Changed);
+    if let Some(over) = timer.check_left(now).err().filter(|_| is_news) {
+        tracing::warn!(timer = %name, %over, "a timer is over and will not fire");
+    }
     match outcome {
         TimerSet::New => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer is there now"),
         TimerSet::Changed => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer has changed"),
@@ -141,12 +216,19 @@ impl Pace {
             0 => Duration::ZERO,
             vain => FIRST_VAIN_WAIT.saturating_mul(1 << (vain - 1).min(16)),
         };
-        until.max(apart).min(LOOK_EVERY)
+        let longest = if cfg!(feature = "mutant-ticker-trusts-clock") { Duration::MAX } else { LOOK_EVERY };
+        until.max(apart).min(longest)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::schedule::Schedule;
+    use tenure_core::{Args, Kind, Name, Origin, Overlap, Policies, Priority, QueueName, TimerJob};
+    use tenure_store::{
+        Chance, Clock, Faults, FaultyStore, ManualClock, MemoryStore, Moment, Sleep, SlotsAsk, Store,
+    };
+
     use super::*;
 
     fn second(secs: u64) -> Timestamp {
@@ -183,5 +265,120 @@ mod tests {
             asked += 1;
         }
         assert!(asked < 30, "{asked} times in a minute");
+    }
+
+    /// A host's clock that panics so many times when it is asked for the time of day.
+    #[derive(Debug)]
+    struct Panicking {
+        clock: ManualClock,
+        times: AtomicUsize,
+    }
+
+    impl Clock for Panicking {
+        fn now(&self) -> Timestamp {
+            let less = |times: usize| times.checked_sub(1);
+            let panics = self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            assert!(panics.is_err(), "the clock has a bug");
+            self.clock.now()
+        }
+
+        fn moment(&self) -> Moment {
+            self.clock.moment()
+        }
+
+        fn sleep(&self, span: Duration) -> Sleep {
+            self.clock.sleep(span)
+        }
+    }
+
+    /// T063: what panics while timers are fired is told by the heartbeat, and scheduling resumes.
+    #[tokio::test]
+    async fn a_look_that_panics_is_a_fault_and_firing_goes_on() {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let bad = Panicking { clock: clock.clone(), times: AtomicUsize::new(3) };
+        let host = FaultyStore::new(Arc::clone(&store), Faults::none(1)).with_clock(Arc::new(bad));
+        let tenure = Tenure::on(Arc::new(host), Chance::seeded(1));
+        let declared = vec![each_second()];
+        let (ticking, stop) = start(&tenure, declared);
+        pass(&clock, 1).await;
+        let during = tenure.timers().heartbeat();
+        assert!(during.fault.is_some_and(|fault| fault.contains("the clock has a bug")));
+        assert_eq!((during.faults, during.last), (1, None));
+        pass(&clock, 100).await;
+        let after = tenure.timers().heartbeat();
+        assert!(after.last.is_some());
+        assert_eq!((after.faults, after.fault), (0, None));
+        let counted: Option<u64> =
+            store.slots(SlotsAsk::default()).await.unwrap().slots.iter().map(|record| record.count).sum();
+        assert!((4..=6).contains(&counted.unwrap()), "{counted:?}");
+        stop.cancel();
+        ticking.await.unwrap().unwrap();
+    }
+
+    /// A reply that is lost before a long outage: the start was, and is not once more.
+    #[tokio::test]
+    async fn a_start_whose_reply_is_lost_brings_one_job_however_late_it_is_asked_again() {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let lossy = Faults { drop_reply: 1.0, ..Faults::none(1) };
+        let way = Arc::new(FaultyStore::new(Arc::clone(&store), lossy));
+        let tenure = Tenure::on(Arc::clone(&way) as Arc<dyn Store>, Chance::seeded(1));
+        let run_on_start = |overlap| Policies { run_on_start: true, overlap, ..Policies::default() };
+        let schedule: Schedule = "every 1h".parse().unwrap();
+        let starting = NewTimer { schedule, policies: run_on_start(Overlap::QueueAll), ..each_second() };
+        let (ticking, stop) = start(&tenure, vec![starting]);
+        pass(&clock, 1).await;
+        way.down(true);
+        pass(&clock, 100 * 20).await;
+        way.heal();
+        way.down(false);
+        pass(&clock, 10 * 20).await;
+        assert!(tenure.timers().heartbeat().last.is_some(), "it is at work again");
+        let records = store.slots(SlotsAsk::default()).await.unwrap().slots;
+        assert_eq!(records.iter().map(|record| record.origin).collect::<Vec<_>>(), [Origin::Start]);
+        stop.cancel();
+        ticking.await.unwrap().unwrap();
+    }
+
+    fn start(
+        tenure: &Tenure,
+        declared: Vec<NewTimer>,
+    ) -> (tokio::task::JoinHandle<Result<(), Error>>, CancellationToken) {
+        let stop = CancellationToken::new();
+        let ticker = Ticker {
+            tenure: tenure.clone(),
+            declared,
+            calls: Arc::default(),
+            stop: stop.clone(),
+            set: Setting::default(),
+        };
+        (tokio::spawn(ticker.tick()), stop)
+    }
+
+    /// Lets so many twentieths of a second pass.
+    async fn pass(clock: &ManualClock, steps: usize) {
+        for _ in 0..steps {
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Duration::from_millis(50));
+        }
+    }
+
+    fn each_second() -> NewTimer {
+        NewTimer {
+            name: Name::new("timer", "each-second").unwrap(),
+            schedule: "every 1s".parse().unwrap(),
+            job: TimerJob {
+                kind: Kind::new("report").unwrap(),
+                queue: QueueName::default(),
+                args: Args::new(*b"{}").unwrap(),
+                priority: Priority::default(),
+                terms: Arc::default(),
+            },
+            policies: Policies::default(),
+            revision: 0,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 use std::pin::Pin;
 
-use tenure_core::{Args, JobId};
+use tenure_core::{Args, Invalid, JobId, Timer};
 use tenure_store::{TimerAct, TimerOutcome};
 
 use super::client::{Timers, args_of};
@@ -16,22 +16,26 @@ pub struct Trigger<'a> {
     timers: Timers<'a>,
     name: String,
     id: Option<JobId>,
+    /// Of which kind its jobs have to be, so that they understand the args.
+    kind: Option<&'static str>,
     args: Result<Option<Args>, Error>,
 }
 
 impl<'a> Trigger<'a> {
     pub(super) fn new(timers: Timers<'a>, name: &str) -> Self {
-        Self { timers, name: name.to_owned(), id: None, args: Ok(None) }
+        Self { timers, name: name.to_owned(), id: None, kind: None, args: Ok(None) }
     }
 
-    /// With other args than the timer's.
+    /// With other args than the timer's, for a job of the same kind: it is refused if the timer's jobs are of another.
     pub fn args<J: Job>(mut self, job: &J) -> Self {
+        self.kind = Some(J::KIND);
         self.args = args_of(job).map(Some);
         self
     }
 
     /// With other args than the timer's, whatever its kind.
     pub fn raw_args(mut self, args: &serde_json::Value) -> Self {
+        self.kind = None;
         self.args = Args::new(args.to_string().into_bytes()).map(Some).map_err(Error::from);
         self
     }
@@ -43,10 +47,22 @@ impl<'a> Trigger<'a> {
     }
 
     async fn ask(self) -> Result<TimerOutcome, Error> {
+        if let Some(kind) = self.kind {
+            match self.timers.get(&self.name).await {
+                Err(Error::NoTimer(_)) => return Ok(TimerOutcome::NotFound),
+                timer => check_kind(&timer?, kind)?,
+            }
+        }
         // It is drawn once: what is repeated because its outcome was unknown is the same request.
         let id = self.id.unwrap_or_else(|| self.timers.tenure().new_id());
         self.timers.change(&self.name, TimerAct::Trigger { id, args: self.args? }).await
     }
+}
+
+fn check_kind(timer: &Timer, kind: &str) -> Result<(), Invalid> {
+    let own = &timer.agreed.job.kind;
+    let found = format_args!("args of a job of kind {kind}");
+    if own.as_str() == kind { Ok(()) } else { Err(Invalid::new("args", found, format_args!("kind {own}"))) }
 }
 
 impl<'a> IntoFuture for Trigger<'a> {

@@ -147,6 +147,46 @@ mod tests {
         assert_eq!(ScheduleStatus::from_json(&none.to_json()).unwrap(), none);
     }
 
+    /// T065: a timer of ours as it would stand there, before its first slot and after it.
+    #[test]
+    fn a_timer_is_written_as_the_status_that_it_would_have_there() {
+        let timer = |decided: Option<&str>, next: &str| Timer {
+            decided: decided.map(at),
+            next: Some(at(next)),
+            ..hourly_since("2024-04-03T19:30:00Z")
+        };
+        let new = ScheduleStatus::of(&timer(None, "2024-04-03T20:00:00Z"));
+        assert_eq!(
+            new.to_json(),
+            r#"{"Last":"0001-01-01T00:00:00+00:00","Next":"2024-04-03T20:00:00+00:00","LastUpdated":"2024-04-03T19:30:00+00:00"}"#
+        );
+        let fired = ScheduleStatus::of(&timer(Some("2024-04-03T20:00:00Z"), "2024-04-03T21:00:00Z"));
+        for status in [new, fired] {
+            // The SDK goes on with it as it is.
+            let now = at("2024-04-03T19:45:00Z");
+            assert_eq!(status.at_start(&schedule("0 0 * * * *"), now), status);
+        }
+        assert_eq!((fired.last, fired.last_updated), (fired.last_updated, Some(at("2024-04-03T20:00:00Z"))));
+    }
+
+    fn hourly_since(created: &str) -> Timer {
+        let job = tenure_core::TimerJob {
+            kind: tenure_core::Kind::new("report").unwrap(),
+            queue: tenure_core::QueueName::default(),
+            args: tenure_core::Args::new(*b"{}").unwrap(),
+            priority: tenure_core::Priority::default(),
+            terms: std::sync::Arc::default(),
+        };
+        let new = tenure_core::NewTimer {
+            name: tenure_core::Name::new("timer", "hourly").unwrap(),
+            schedule: schedule("0 0 * * * *"),
+            job,
+            policies: tenure_core::Policies::default(),
+            revision: 0,
+        };
+        Timer::accepted(new, at(created))
+    }
+
     #[test]
     fn a_time_without_an_offset_is_refused_by_name() {
         let json = r#"{"Last":"0001-01-01T00:00:00","Next":"2024-04-04T01:00:00","LastUpdated":"0001-01-01T00:00:00"}"#;
@@ -173,6 +213,8 @@ mod tests {
         assert_eq!(of_old.past_due(&hourly, on("10:00:01")), None);
         let daily = stored(nine, nine).at_start(&schedule("0 0 0 * * *"), on("09:35:00"));
         assert_eq!((daily.last, daily.next), (None, Some(at("2017-01-02T00:00:00Z"))));
+        let changed = |text: &str| stored(nine, nine).past_due(&schedule(text), on("09:35:00"));
+        assert_eq!([changed("0 0 0 * * *"), changed("0 */30 * * * *")], [None, None]);
         let half_hourly = stored(nine, nine).at_start(&schedule("0 */30 * * * *"), on("09:35:00"));
         let expected =
             ScheduleStatus { last: None, next: Some(on("10:00:00")), last_updated: Some(on("09:35:00")) };

@@ -110,7 +110,8 @@ impl Besides {
 mod tests {
     use super::*;
 
-    /// T063: what fires timers, listens or writes does not go silent: if it panics, the worker ends with an error.
+    /// T063: what listens, writes or goes on firing timers does not go silent: if it panics, the worker ends with an
+    /// error.
     #[tokio::test]
     async fn what_panics_beside_the_queues_is_told() {
         let lives: Body<Result<(), Error>> = Box::pin(std::future::pending());

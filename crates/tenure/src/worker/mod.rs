@@ -42,7 +42,7 @@ pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
 
 use crate::singleton::SingletonOptions;
-use crate::timer::{Ticker, declared};
+use crate::timer::{Ticker, TickerSetting, declared};
 use crate::{Error, Failed, Job, Run, Tenure, TimerDraft};
 
 /// A worker: serves queues with handlers until told to stop, and fires the timers of its store, whoever has set them.
@@ -231,8 +231,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
             beside.push(each.prepare(&ground)?);
         }
         let calls = Arc::new(Notify::new());
-        let ticker =
-            Ticker { tenure: self.tenure.clone(), declared, calls: Arc::clone(&calls), stop: stop.clone() };
+        let ticker = Ticker {
+            tenure: self.tenure.clone(),
+            declared,
+            calls: Arc::clone(&calls),
+            stop: stop.clone(),
+            set: TickerSetting::default(),
+        };
         beside.push(Box::pin(ticker.tick()));
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);

@@ -86,6 +86,30 @@ async fn a_trigger_brings_a_job_with_its_own_args_beside_the_schedule() {
     let told: Vec<(u64, Origin)> = seen.told().iter().map(|told| (told.number, told.origin)).collect();
     assert_eq!(told, [(6, Origin::Trigger), (8, Origin::Trigger), (5, Origin::Schedule)]);
     assert_eq!(timers.trigger("unknown").await.unwrap(), TimerOutcome::NotFound);
+    let unknown = timers.trigger("unknown").args(&Report { number: 6 }).await.unwrap();
+    assert_eq!(unknown, TimerOutcome::NotFound);
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Other {}
+
+impl tenure::Job for Other {
+    const KIND: &'static str = "other";
+    type Output = ();
+}
+
+#[tokio::test]
+async fn a_trigger_with_the_args_of_another_kind_is_refused() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(hourly()).await.unwrap();
+        let refused = timers.trigger("hourly").args(&Other {}).await.unwrap_err().to_string();
+        assert_eq!(refused, "args: args of a job of kind other; allowed: kind report");
+        assert_eq!(timers.last_slots("hourly", 10).await.unwrap(), []);
+        // Whoever knows better says so.
+        let raw = timers.trigger("hourly").args(&Other {}).raw_args(&serde_json::json!({"number": 8}));
+        assert!(matches!(raw.await.unwrap(), TimerOutcome::Triggered(_)));
+    }
 }
 
 /// The reply is lost, and the caller does not hear of it: the repeated wish is the same one.

@@ -71,6 +71,78 @@ async fn a_change_of_the_clocks_is_marked_before_and_after() {
 }
 
 #[tokio::test]
+async fn the_changes_of_the_clocks_are_told_whether_a_slot_meets_them_or_not() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("a-noon", cron("0 0 12 * * *").zone("Europe/Berlin"))).await.unwrap();
+        timers.set(timer("b-midnight", cron("0 0 0 * * *").zone("Europe/Berlin"))).await.unwrap();
+        timers.set(timer("c-hourly", every(HOUR))).await.unwrap();
+        let year = CalendarAsk::between(begin(), at("2027-01-01T00:00:00Z"));
+        let changes = timers.calendar(year).await.unwrap().changes;
+        let told: Vec<(&str, Timestamp, i64)> = changes
+            .iter()
+            .map(|told| (told.zone.as_str(), told.change.at, told.change.after - told.change.before))
+            .collect();
+        let (march, october) = (at("2026-03-29T01:00:00Z"), at("2026-10-25T01:00:00Z"));
+        assert_eq!(told, [("Europe/Berlin", march, 3_600), ("Europe/Berlin", october, -3_600)]);
+        let before = timers.calendar(CalendarAsk::between(begin(), march)).await.unwrap();
+        assert_eq!(before.changes, [], "the end is not in the range");
+        let after = timers.calendar(CalendarAsk::between(march, october)).await.unwrap();
+        assert_eq!(after.changes.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_year_long_pause_is_seen_in_each_month_of_it() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("hourly", every(HOUR))).await.unwrap();
+        timers.set(timer("other", every(HOUR))).await.unwrap();
+        timers.pause("hourly", "").await.unwrap();
+        // What somebody asks for meanwhile does not hide it.
+        for _ in 0..12 {
+            rig.clock.advance(DAY * 30);
+            timers.trigger("hourly").await.unwrap();
+        }
+        timers.resume("hourly").await.unwrap();
+        let month = |number: u32| {
+            CalendarAsk::between(begin().after(DAY * 30 * number), begin().after(DAY * 30 * (number + 1)))
+        };
+        for number in 0..11 {
+            let told = timers.calendar(month(number)).await.unwrap().beyond;
+            assert_eq!(told.len(), 1, "in month {number}");
+            let record = &told[0].record;
+            assert_eq!((record.timer.as_str(), record.first, record.count), ("hourly", second(3_600), None));
+            assert_eq!(record.last, begin().after(DAY * 360));
+        }
+        let last =
+            timers.calendar(CalendarAsk { to: rig.clock_now().after(SECOND), ..month(11) }).await.unwrap();
+        assert_eq!(last.beyond, []);
+        assert!(last.past.iter().any(|past| past.record.first == second(3_600)));
+    }
+}
+
+#[tokio::test]
+async fn a_range_far_ahead_of_a_timer_with_many_runs_to_come_is_told_and_not_left_empty() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("seconds", every(SECOND).times(15_000))).await.unwrap();
+        let hours = |from: u64, to: u64| CalendarAsk::between(second(from * 3_600), second(to * 3_600));
+        let Slots::Groups(groups) = &timers.calendar(hours(4, 6)).await.unwrap().coming[0].slots else {
+            panic!()
+        };
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [Some(601)]);
+        // More than one page looks at: it is not known, and that is said.
+        timers.set(timer("seconds", every(SECOND).times(100_000))).await.unwrap();
+        let Slots::Groups(groups) = &timers.calendar(hours(24, 25)).await.unwrap().coming[0].slots else {
+            panic!()
+        };
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [None]);
+        assert_eq!(timers.next("seconds", usize::MAX).await.unwrap().len(), 10_000);
+    }
+}
+
+#[tokio::test]
 async fn dense_schedules_are_told_in_groups_and_cost_a_bounded_walk() {
     for rig in stores() {
         let timers = rig.tenure.timers();

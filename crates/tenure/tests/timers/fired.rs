@@ -73,6 +73,37 @@ async fn a_host_that_dies_at_any_point_loses_and_doubles_no_slot() {
     }
 }
 
+/// T053: the host dies between the end of a run and its settlement, and right after that. In the first case the work is
+/// done again, as the next attempt of the same job; in the second it is not.
+#[tokio::test]
+async fn a_host_that_dies_before_it_tells_of_the_end_of_a_run_leaves_one_job_with_one_more_attempt() {
+    for (is_told, attempts) in [(false, 2), (true, 1)] {
+        let (fleet, seen) = (fleet(), Seen::taking(SECOND * 10));
+        let tenure = fleet.handle(9).await.0;
+        let timer = || {
+            let timer = TimerDraft::new("hourly", cron("0 0 * * * *"), &Report::default());
+            timer.overlap(Overlap::QueueAll).job(|job| job.attempts(2))
+        };
+        let first = start(&fleet, 1, &seen, timer()).await;
+        fleet.pass(SECOND).await;
+        fleet.clock.advance(HOUR - SECOND * 3);
+        fleet.pass(SECOND * 7).await;
+        // The run ends by itself; whether anybody hears of it depends on the way to the store.
+        first.way.down(!is_told);
+        fleet.pass(SECOND * 6).await;
+        first.kill();
+        let second = start(&fleet, 2, &seen, timer()).await;
+        fleet.pass(LEASE + SECOND * 15).await;
+        let runs: Vec<_> = seen.told().iter().map(|told| (told.slot, told.attempt)).collect();
+        assert_eq!(runs, (1..=attempts).map(|attempt| (3_600, attempt)).collect::<Vec<_>>());
+        assert_eq!(records(&tenure).await, [(3_600, 3_600, "ran")]);
+        second.stop().await.1.unwrap();
+        let counts = tenure.counts().await.unwrap();
+        let of: Vec<_> = counts.iter().map(|count| (count.state, count.jobs)).collect();
+        assert_eq!(of, [(StateName::Succeeded, 1)]);
+    }
+}
+
 /// T054: a slot whose job kills its host ends as failed after its attempts, and later slots go on.
 #[tokio::test]
 async fn a_job_that_kills_every_host_ends_and_later_slots_go_on() {
@@ -134,7 +165,11 @@ async fn waits_of_many_days_end_at_their_slots() {
         settle_down().await;
     }
     assert_eq!(seen.slots(), [25, 65, 125].map(|days| days * 86_400));
-    assert!(seen.told().iter().all(|told| told.late < SECOND * 20 && !told.past_due), "{:?}", seen.told());
+    assert!(
+        seen.told().iter().all(|told| told.fired_late < SECOND * 20 && !told.past_due),
+        "{:?}",
+        seen.told()
+    );
     host.stop().await.1.unwrap();
 }
 

@@ -85,15 +85,32 @@ async fn a_run_that_is_longer_than_the_interval_meets_what_was_agreed() {
         fleet.pass(MINUTE * 7 + SECOND).await;
         let all = records(&host.tenure).await;
         host.kill();
-        (seen.slots(), all)
+        let told = seen.told();
+        // Each slot got its job in time, however long that waited for its turn: of that its handler is told as well.
+        assert!(told.iter().all(|told| !told.past_due && told.fired_late < SECOND), "{told:?}");
+        assert!(told.iter().all(|told| told.late.as_secs() == told.began - told.slot), "{told:?}");
+        (told.iter().map(|told| (told.slot, told.began)).collect::<Vec<_>>(), all)
     };
-    let (slots, all) = run(Overlap::Skip).await;
-    assert_eq!(slots, [60, 180, 300, 420]);
+    let (runs, all) = run(Overlap::Skip).await;
+    assert_eq!(runs, [60, 180, 300, 420].map(|slot| (slot, slot)));
     assert_eq!(all[..3], [(60, 60, "ran"), (120, 120, "busy"), (180, 180, "ran")]);
-    // The next one waits for the end of the one that runs: the runs begin at 1:00, 2:30, 4:00, 5:30 and 7:00.
-    let (slots, all) = run(Overlap::QueueOne).await;
-    assert_eq!(slots[..4], [60, 120, 180, 300]);
+    // The next one waits for the end of the one that runs: the runs begin at 1:00, 2:30, 4:00 and 5:30.
+    let (runs, all) = run(Overlap::QueueOne).await;
+    assert_eq!(runs[..4], [(60, 60), (120, 150), (180, 240), (300, 330)]);
     assert!(all.contains(&(240, 240, "busy")), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_had_to_wait_for_its_turn_is_told_how_late_it_is() {
+    let (fleet, seen) = (fleet(), Seen::taking(SECOND * 150));
+    let timer = minutely().overlap(Overlap::QueueOne);
+    let host = fleet.start(1, seen.clone(), |worker| reporting(worker).timer_with(timer)).await;
+    fleet.pass(MINUTE * 4 + SECOND).await;
+    host.kill();
+    let told: Vec<_> =
+        seen.told().iter().map(|told| (told.slot, told.late.as_secs(), told.run_past_due)).collect();
+    assert_eq!(told, [(60, 0, false), (120, 90, true)]);
+    assert!(seen.told().iter().all(|told| !told.past_due && told.fired_late < SECOND), "they came in time");
 }
 
 /// T064: the job of the slot before still runs on another host.

@@ -9,6 +9,7 @@ mod asked;
 mod calendar;
 mod declared;
 mod fired;
+mod killed;
 mod late;
 mod once;
 mod seen;

@@ -164,6 +164,25 @@ async fn a_one_time_timer_brings_its_jobs_and_is_over() {
     host.stop().await.1.unwrap();
 }
 
+#[tokio::test]
+async fn a_timer_that_would_never_fire_is_refused_and_one_that_is_over_may_be_set_again() {
+    let rig = memory();
+    let timers = rig.tenure.timers();
+    rig.clock.advance(MINUTE * 5);
+    let soon = || TimerDraft::new("soon", at([second(330)]), &Report::default());
+    timers.set(soon()).await.unwrap();
+    rig.clock.advance(MINUTE * 5);
+    rig.store.fire(10).await.unwrap();
+    assert_eq!(timers.set(soon()).await.unwrap(), tenure::TimerSet::Same);
+    for past in [
+        TimerDraft::new("past", at([second(330)]), &Report::default()),
+        TimerDraft::new("soon", every(MINUTE).until(second(330)), &Report::default()),
+    ] {
+        let refused = timers.set(past).await.unwrap_err();
+        assert!(refused.to_string().starts_with("schedule: "), "{refused}");
+    }
+}
+
 /// T103 for timers: one whose jobs always fail, and one whose queue nobody serves, hold up no other.
 #[tokio::test]
 async fn a_timer_that_fails_holds_up_no_other() {

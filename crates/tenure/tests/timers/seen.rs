@@ -32,7 +32,13 @@ pub struct Told {
     pub slot: u64,
     pub origin: Origin,
     pub attempt: u32,
+    /// When the handler began.
+    pub began: u64,
+    /// How late that was, and how late the job was enqueued.
     pub late: Duration,
+    pub fired_late: Duration,
+    /// Whether the run is past due, and whether the job was when it was enqueued.
+    pub run_past_due: bool,
     pub past_due: bool,
     pub number: u64,
     pub host: &'static str,
@@ -72,7 +78,10 @@ pub async fn report(run: Run<Seen>, job: Report) -> Result<(), Failed> {
         slot: seconds_of(slot.at),
         origin: slot.origin,
         attempt: run.attempt(),
-        late: slot.lateness(),
+        began: seconds_of(run.tenure().now()),
+        late: run.lateness().expect("a job of a timer"),
+        fired_late: slot.lateness(),
+        run_past_due: run.is_past_due(),
         past_due: slot.past_due,
         number: job.number,
         host: run.app().host,
@@ -122,7 +131,7 @@ pub async fn records(tenure: &Tenure) -> Vec<(u64, u64, &'static str)> {
 fn word(record: &SlotRecord) -> &'static str {
     match &record.fate {
         Fate::Ran { .. } => "ran",
-        Fate::Coalesced => "coalesced",
+        Fate::Coalesced { .. } => "coalesced",
         Fate::Skipped { why } => match why {
             Skipped::Busy { .. } => "busy",
             Skipped::Missed => "missed",

@@ -110,14 +110,16 @@ fn first_time(second: Values, minute: Values, hour: Values) -> TimeOfDay {
     time_of(lowest(hour), lowest(minute), lowest(second)).unwrap_or(TimeOfDay::MIDNIGHT)
 }
 
+const FIELDS: &str = "write [second] minute hour day month weekday";
+
 fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
     let wrong = BadSchedule::new("cron", format_args!("{number} fields, and there have to be 5 or 6"));
     match tokens.get(6) {
         Some((offset, _)) if number == 7 => {
             wrong.at(*offset).instead("a year is not supported: give the schedule a start and an end")
         }
-        Some((offset, _)) => wrong.at(*offset),
-        None => wrong.instead("write [second] minute hour day month weekday"),
+        Some((offset, _)) => wrong.at(*offset).instead(FIELDS),
+        None => wrong.instead(FIELDS),
     }
 }
 

@@ -38,7 +38,7 @@ impl Schedule {
                 all => format!("{} times: {}", all.len(), shortened(all)),
             },
         }];
-        if self.speaks_of_local_time() {
+        if self.speaks_of_local_time() || !self.except.is_empty() {
             parts.push(self.zone.to_string());
         }
         self.describe_bounds(&mut parts);
@@ -48,10 +48,23 @@ impl Schedule {
     /// What is allowed and may not be meant, each as a sentence.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
+        let idle = self.zone_is_idle().then(|| {
+            format!(
+                "the zone {} changes nothing: such a schedule counts time and asks no clock on a wall",
+                self.zone
+            )
+        });
         match &self.rule {
             Rule::Cron(cron) => cron.warnings(),
-            Rule::Times(_) | Rule::Rrule(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => Vec::new(),
+            Rule::Times(_) | Rule::Rrule(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => {
+                idle.into_iter().collect()
+            }
         }
+    }
+
+    /// Whether it has a zone and neither the rule nor the days that are left out ask for one.
+    fn zone_is_idle(&self) -> bool {
+        !self.speaks_of_local_time() && self.except.is_empty() && self.zone != super::Zone::utc()
     }
 
     fn speaks_of_local_time(&self) -> bool {

@@ -47,7 +47,9 @@ impl Part<'_> {
     pub(super) fn number(&self, most: u32) -> Result<u32, BadSchedule> {
         match digits(self.value) {
             Some(number) if (1..=most).contains(&number) => Ok(number),
-            _ => Err(self.refuse(format_args!("`{}` is not one of 1 to {most}", self.value))),
+            _ => Err(self
+                .refuse(format_args!("`{}` is out of range", self.value))
+                .instead(format_args!("1 to {most}"))),
         }
     }
 }

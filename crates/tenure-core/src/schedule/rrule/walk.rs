@@ -51,7 +51,7 @@ impl Rrule {
         let begin = self.start.0.div_euclid(unit) * unit;
         let step = unit * self.interval;
         let mut at = from.0.div_euclid(unit) * unit;
-        for _ in 0..limits::RRULE_STEPS {
+        for _ in 0..limits::RRULE_STEPS_IN_DAYS {
             // On the grid of the interval, at the target or after it.
             let begins = Wall(begin + (at - begin + step - 1).div_euclid(step).max(0) * step);
             let date = begins.date();

@@ -59,6 +59,7 @@ impl Generator {
     }
 
     fn new_timer(&self, now: Timestamp) -> NewTimer {
+        let policies = self.policies();
         NewTimer {
             name: self.timer_name(),
             schedule: self.schedule(now),
@@ -67,9 +68,9 @@ impl Generator {
                 queue: self.queue(),
                 args: Args::new(format!("{{\"to\":{}}}", self.below(3)).into_bytes()).unwrap(),
                 priority: priority(self.of(&[-5, 0, 0, 0, 5])),
-                terms: Arc::new(self.terms_of_timer()),
+                terms: Arc::new(self.terms_of_timer(policies.overlap)),
             },
-            policies: self.policies(),
+            policies,
             revision: self.of(&[0, 0, 1, u64::MAX]) / (1 + self.below(2) as u64),
         }
     }
@@ -89,9 +90,12 @@ impl Generator {
         }
     }
 
-    fn terms_of_timer(&self) -> Terms {
-        // A unique key and jobs to wait for are refused before a store sees them; so is an ordering key, but for some.
-        Terms { unique: None, after: None, ordering: None, ..self.terms() }
+    fn terms_of_timer(&self, overlap: Overlap) -> Terms {
+        // A unique key and jobs to wait for are refused before a store sees them; so is an ordering key or a limit key,
+        // but for some.
+        let terms = Terms { unique: None, after: None, ordering: None, ..self.terms() };
+        let limit = terms.limit.clone().filter(|_| overlap.at_once().is_none());
+        Terms { limit, ..terms }
     }
 
     fn policies(&self) -> Policies {

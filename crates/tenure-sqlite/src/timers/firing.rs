@@ -1,0 +1,74 @@
+//! Between a store and what was decided about a timer: what is known of its jobs, and how the decision is written.
+
+use rusqlite::{OptionalExtension, Result};
+use tenure_core::{Firing, JobId, Name, NewJob, Open, Timer, limits};
+use tenure_store::{Accepted, Change, Enqueued, Selection};
+
+use super::{row, slots};
+use crate::fault::{of_timer, unreadable};
+use crate::writing::Writing;
+use crate::{code, value};
+
+pub(crate) const OPEN_JOB: &str = "SELECT s.state, s.ended FROM job j LEFT JOIN standing s ON s.seq = j.seq
+     WHERE j.id = ?1";
+
+impl Writing<'_> {
+    /// What is known of the jobs that a timer has open: only whether they have ended, so that a newer version may
+    /// write whatever it likes about them.
+    pub(super) fn open_jobs(&self, timer: &Timer) -> Result<Open> {
+        let mut open = Open::default();
+        let mut job = self.conn.prepare_cached(OPEN_JOB)?;
+        for id in &timer.open {
+            let found = job
+                .query_row([id.as_bytes()], |row| {
+                    Ok((row.get::<_, Option<i64>>(0)?, value::maybe_instant(row, 1)?))
+                })
+                .optional()?;
+            match found {
+                Some((None | Some(code::WAITING | code::RUNNING), _)) => open.unfinished.push(*id),
+                Some((Some(code::SUCCEEDED | code::FAILED | code::CANCELLED), ended)) => {
+                    open.ended = open.ended.max(ended);
+                }
+                Some((Some(other), _)) => {
+                    return Err(of_timer(
+                        timer.name(),
+                        unreadable(format_args!("state {other} of job {id}")),
+                    ));
+                }
+                // It was removed after its end.
+                None => {}
+            }
+        }
+        Ok(open)
+    }
+
+    /// Writes what was decided about a timer; answers how many jobs are new.
+    pub(super) fn write_firing(&mut self, firing: Firing) -> Result<usize> {
+        let Firing { timer, records, jobs, cancel } = firing;
+        if !cancel.is_empty() {
+            self.cancel_for(timer.name(), cancel)?;
+        }
+        let mut new = 0;
+        let decided = slots::record_all(self.conn, &records)?;
+        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
+            new += usize::from(self.bring(job)?);
+        }
+        row::stand(self.conn, &timer)?;
+        self.news.due |= new > 0;
+        Ok(new)
+    }
+
+    /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,
+    /// is the job of its slot.
+    fn bring(&mut self, job: &NewJob) -> Result<bool> {
+        let Enqueued::Stored(accepted) = self.enqueue(std::slice::from_ref(job))? else { return Ok(false) };
+        Ok(accepted.iter().any(|one| matches!(one, Accepted::New(_) | Accepted::Replaced { .. })))
+    }
+
+    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
+        let reason = format!("the next slot of timer {timer} has come");
+        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
+        self.change(&cancel, &Selection::Ids(jobs))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! What people want of timers: that they pause, go on or end, and jobs beside the schedule.
+
+use tenure_core::{Args, Origin, Overlap, Policies};
+
+use super::super::given::{Given, ids, minutes, seconds};
+use super::super::{Test, test};
+use super::{name, overlapping, timer};
+use crate::{Fired, TimerAct, TimerOutcome, TimerSet};
+
+pub(super) fn tests() -> Vec<Test> {
+    vec![
+        test(a_paused_timer_brings_nothing_until_it_goes_on),
+        test(a_trigger_brings_one_job_however_often_it_is_repeated),
+        test(of_triggers_at_one_instant_each_has_its_record),
+        test(a_trigger_is_refused_while_a_job_runs),
+        test(slots_of_the_past_are_brought_once),
+        test(a_removed_timer_is_gone_and_its_records_stay),
+        test(what_a_removed_timer_leaves_is_on_record_as_skipped),
+        test(what_is_wanted_of_no_timer_is_answered_so),
+    ]
+}
+
+async fn a_paused_timer_brings_nothing_until_it_goes_on(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let reason = "the mail server moves ø 'x' %".to_owned();
+    assert_eq!(given.act("a", TimerAct::Pause { reason: reason.clone() }).await, TimerOutcome::Done);
+    let pause = given.the_timer("a").await.paused.unwrap();
+    assert_eq!((pause.since, pause.reason), (given.now(), reason));
+    given.pass(seconds(150));
+    assert_eq!(given.fire().await, Fired::default());
+    assert_eq!(given.act("a", TimerAct::Resume).await, TimerOutcome::Done);
+    assert_eq!(given.fire().await.next, Some(since.after(minutes(3))));
+    given.pass(minutes(1));
+    given.fire().await;
+    assert_eq!(given.told(since).await, [(1, 2, "paused"), (3, 3, "ran")]);
+}
+
+async fn a_trigger_brings_one_job_however_often_it_is_repeated(given: Given) {
+    given.each_minute(Policies::default()).await;
+    let (id, args) = (given.id(), Args::new(*b"[8]").unwrap());
+    for _ in 0..3 {
+        let act = TimerAct::Trigger { id, args: Some(args.clone()) };
+        assert_eq!(given.act("a", act).await, TimerOutcome::Triggered(id));
+    }
+    let job = given.all().await.remove(0);
+    assert_eq!((job.id, &job.args, given.all().await.len()), (id, &args, 1));
+    assert_eq!(job.terms.slot.as_ref().unwrap().origin, Origin::Trigger);
+    assert_eq!(given.records().await.len(), 1);
+    assert_eq!(given.the_timer("a").await.runs, 0);
+}
+
+async fn of_triggers_at_one_instant_each_has_its_record(given: Given) {
+    given.each_minute(overlapping(Overlap::QueueAll)).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    let wanted = [given.id(), given.id(), given.id()];
+    for id in wanted {
+        given.act("a", TimerAct::Trigger { id, args: None }).await;
+    }
+    let records = given.records().await;
+    let brought: Vec<_> = records.iter().filter(|record| record.origin == Origin::Trigger).collect();
+    assert_eq!(brought.iter().filter_map(|record| record.job()).collect::<Vec<_>>(), wanted);
+    assert!(brought.iter().all(|record| record.at == given.now()));
+}
+
+/// T075
+async fn a_trigger_is_refused_while_a_job_runs(given: Given) {
+    given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    let running = given.all().await[0].id;
+    let before = given.the_timer("a").await;
+    let act = TimerAct::Trigger { id: given.id(), args: None };
+    assert_eq!(given.act("a", act).await, TimerOutcome::Busy(running));
+    assert_eq!((given.the_timer("a").await, given.all().await.len()), (before, 1));
+}
+
+async fn slots_of_the_past_are_brought_once(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let act = || TimerAct::Backfill { from: since.before(minutes(4)), to: since.after(minutes(9)) };
+    let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
+    assert_eq!(given.act("a", act()).await, brought(5), "until now and no further");
+    assert_eq!(given.act("a", act()).await, brought(0));
+    let records = given.records().await;
+    assert!(records.iter().all(|record| record.origin == Origin::Backfill && record.at == given.now()));
+    assert_eq!((records.len(), records[0].first), (5, since.before(minutes(4))));
+    let mut reserved = given.reserve("mail", 9).await;
+    assert_eq!(ids(&reserved), [records[0].job().unwrap()], "one at a time, the oldest first");
+    given.succeed(reserved.remove(0)).await;
+}
+
+async fn a_removed_timer_is_gone_and_its_records_stay(given: Given) {
+    given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.pass(minutes(5));
+    assert_eq!(given.fire().await, Fired::default());
+    assert_eq!(given.store.timer(&name("a")).await, Ok(None));
+    assert_eq!((given.records().await.len(), given.all().await.len()), (1, 1));
+    assert_eq!(given.set(timer("a", "0 * * * * *", Policies::default())).await, TimerSet::New);
+}
+
+async fn what_a_removed_timer_leaves_is_on_record_as_skipped(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    given.pass(seconds(150));
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 3, "edited")]);
+    assert_eq!(given.records().await[1].count, Some(2));
+    assert_eq!(given.all().await.len(), 1);
+    // One that is paused says so.
+    given.set(timer("b", "0 * * * * *", Policies::default())).await;
+    given.act("b", TimerAct::Pause { reason: String::new() }).await;
+    given.pass(minutes(2));
+    assert_eq!(given.act("b", TimerAct::Remove).await, TimerOutcome::Done);
+    assert_eq!(given.told(since).await[2], (4, 5, "paused"));
+}
+
+async fn what_is_wanted_of_no_timer_is_answered_so(given: Given) {
+    let now = given.now();
+    let acts = [
+        TimerAct::Pause { reason: String::new() },
+        TimerAct::Resume,
+        TimerAct::Trigger { id: given.id(), args: None },
+        TimerAct::Backfill { from: now, to: now },
+        TimerAct::Remove,
+    ];
+    for act in acts {
+        assert_eq!(given.act("nobody", act).await, TimerOutcome::NotFound);
+    }
+}
