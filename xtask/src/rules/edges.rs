@@ -8,6 +8,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-core", &[]),
     ("tenure-store", &["tenure-core"]),
     ("tenure-sqlite", &["tenure-store", "tenure-core"]),
+    ("tenure-postgres", &["tenure-store", "tenure-core"]),
     ("tenure", &["tenure-sqlite", "tenure-store", "tenure-core"]),
     ("tenure-sim", &["tenure", "tenure-store", "tenure-core"]),
     ("tenure-models", &["tenure-core"]),
@@ -17,11 +18,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What every crate may use in its tests: the conformance suite and the memory store.
-const IN_TESTS: &str = "tenure-store";
+/// What every crate may use in its tests: the conformance suite and the memory store, and a server of its own.
+const IN_TESTS: &[&str] = &["tenure-store", "own-postgres"];
 
 /// Database drivers, and the crates that may use them. The program measures the bare driver as a floor.
-const DRIVERS: &[(&str, &[&str])] = &[("rusqlite", &["tenure-sqlite", "tenure-cli"])];
+const DRIVERS: &[(&str, &[&str])] =
+    &[("rusqlite", &["tenure-sqlite", "tenure-cli"]), ("tokio-postgres", &["tenure-postgres"])];
 
 /// What must not even be in reach of the domain: runtimes, async plumbing, chance.
 const NOT_IN_CORE: &[&str] =
@@ -96,7 +98,7 @@ fn judge(edge: &Edge<'_>, crates: &[&str]) -> Option<String> {
         return None;
     }
     let listed = EDGES.iter().any(|(name, uses)| *name == from && uses.contains(&to));
-    let allowed = listed || (in_tests && (to == IN_TESTS || to == from));
+    let allowed = listed || (in_tests && (IN_TESTS.contains(&to) || to == from));
     (!allowed).then(|| format!("{from} → {to}: this edge is not allowed, see ARCHITECTURE.md"))
 }
 

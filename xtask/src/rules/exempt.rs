@@ -7,6 +7,7 @@ const EXEMPT: &[&str] = &[
     "crates/tenure-store/src/clock.rs",
     "crates/tenure-store/src/chance.rs",
     "crates/tenure-sqlite/src/pause.rs",
+    "crates/tenure-postgres/src/patience.rs",
     "crates/tenure-cli/src/bench/",
     "crates/tenure-core/examples/next.rs",
     "bench/",

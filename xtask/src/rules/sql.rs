@@ -4,7 +4,8 @@ use crate::files::is_crate_source;
 use crate::source::Source;
 
 /// Where statements may stand: the stores, and the program's measurement of the bare driver.
-const HOMES: &[&str] = &["crates/tenure-sqlite/src/", "crates/tenure-cli/src/bench/floor.rs"];
+const HOMES: &[&str] =
+    &["crates/tenure-sqlite/src/", "crates/tenure-postgres/src/", "crates/tenure-cli/src/bench/floor.rs"];
 
 /// How a statement begins. The words are looked for in capitals, as statements are written here: prose about
 /// selecting or updating is not SQL.

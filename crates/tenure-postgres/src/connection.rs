@@ -1,0 +1,141 @@
+//! A connection: its prepared statements, and what is sent on it together.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::{StreamExt, TryStreamExt};
+use tenure_store::Fault;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Statement};
+
+use crate::connector::Raw;
+use crate::fault::{Effect, fault_of, passing, spoils, too_late};
+use crate::patience::within;
+use crate::query::{Answered, Query};
+
+/// A connection to the server. One that is not [`sound`](Self::is_sound) is to be given up.
+pub(crate) struct Connection {
+    raw: Raw,
+    patience: Duration,
+    prepared: BTreeMap<&'static str, Statement>,
+    /// Whether a transaction is open.
+    pub in_transaction: bool,
+    spoilt: bool,
+}
+
+/// What became of statements that were sent together.
+pub(crate) enum Sent {
+    /// All of them were done.
+    Done(Vec<Answered>),
+    /// One of them was refused, and nothing that was sent behind it in the same transaction was done.
+    Refused(Error),
+    /// The connection was lost, or time was up.
+    Lost(Fault),
+}
+
+impl Connection {
+    pub(crate) fn new(raw: Raw, patience: Duration) -> Self {
+        Self { raw, patience, prepared: BTreeMap::new(), in_transaction: false, spoilt: false }
+    }
+
+    /// Whether it can be used for something new.
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.spoilt && !self.in_transaction && !self.raw.client.is_closed()
+    }
+
+    /// Sends statements together and answers what each of them did.
+    pub(crate) async fn run(&mut self, queries: &[Query], effect: Effect) -> Result<Vec<Answered>, Fault> {
+        match self.send(queries, effect).await {
+            Sent::Done(answered) => Ok(answered),
+            Sent::Refused(error) => Err(fault_of(&error, effect)),
+            Sent::Lost(fault) => Err(fault),
+        }
+    }
+
+    /// Sends one statement that reads.
+    pub(crate) async fn read(&mut self, query: Query) -> Result<Vec<tokio_postgres::Row>, Fault> {
+        let answered = self.run(&[query], Effect::None).await?;
+        Ok(answered.into_iter().next().map(|answered| answered.rows).unwrap_or_default())
+    }
+
+    /// Sends statements together, for whoever looks at the error itself.
+    pub(crate) async fn send(&mut self, queries: &[Query], effect: Effect) -> Sent {
+        self.raw.warned.store(false, Ordering::Release);
+        let patience = self.patience;
+        let sent = match within(patience, self.prepare_and_send(queries, effect)).await {
+            None => Sent::Lost(too_late(effect)),
+            // The commit has happened here, and perhaps nowhere else.
+            Some(Sent::Done(_)) if effect == Effect::Commits && self.raw.warned.load(Ordering::Acquire) => {
+                Sent::Lost(passing(effect, "the server has warned that the commit may not last"))
+            }
+            Some(sent) => sent,
+        };
+        self.spoilt |= match &sent {
+            Sent::Done(_) => false,
+            Sent::Refused(error) => spoils(error),
+            Sent::Lost(_) => true,
+        };
+        sent
+    }
+
+    async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect) -> Sent {
+        if let Err(error) = self.prepare(queries).await {
+            return refused_or_lost(error, Effect::None);
+        }
+        let sending = queries.iter().map(|query| self.one(query));
+        // All are sent when they are first looked at, in this order; the server answers in the same order.
+        let mut done = Vec::with_capacity(queries.len());
+        for answered in join_all(sending).await {
+            match answered {
+                Ok(answered) => done.push(answered),
+                Err(error) => return refused_or_lost(error, effect),
+            }
+        }
+        Sent::Done(done)
+    }
+
+    /// Prepares those statements that are not yet, together.
+    async fn prepare(&mut self, queries: &[Query]) -> Result<(), Error> {
+        let mut missing: Vec<&'static str> =
+            queries.iter().map(|query| query.sql).filter(|sql| !self.prepared.contains_key(sql)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        let preparing = missing.iter().map(|sql| self.raw.client.prepare(sql));
+        let statements = join_all(preparing).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.prepared.extend(missing.into_iter().zip(statements));
+        Ok(())
+    }
+
+    async fn one(&self, query: &Query) -> Result<Answered, Error> {
+        // It was prepared just now; a statement that is not has no answer that anybody could wait for.
+        let Some(statement) = self.prepared.get(query.sql) else {
+            return Ok(Answered { rows: Vec::new(), changed: 0 });
+        };
+        let values = query.values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync));
+        let mut stream = pin!(self.raw.client.query_raw(statement, values).await?);
+        let rows = stream.by_ref().try_collect().await?;
+        Ok(Answered { rows, changed: stream.rows_affected().unwrap_or(0) })
+    }
+
+    /// Runs statements that take no values, as they stand in a text.
+    pub(crate) async fn execute_text(&mut self, sql: &str) -> Result<(), Fault> {
+        let done = within(self.patience, self.raw.client.batch_execute(sql)).await;
+        let done = done.map(|done| done.map_err(|error| fault_of(&error, Effect::None)));
+        let done = done.unwrap_or_else(|| Err(too_late(Effect::None)));
+        self.spoilt |= done.is_err();
+        done
+    }
+}
+
+fn refused_or_lost(error: Error, effect: Effect) -> Sent {
+    if error.as_db_error().is_some() {
+        return Sent::Refused(error);
+    }
+    Sent::Lost(fault_of(&error, effect))
+}

@@ -1,0 +1,73 @@
+//! From a URL to an open connection. This is where TLS comes in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use tenure_store::Fault;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Notification};
+
+use crate::fault::{Effect, passing};
+
+/// What hears the notifications of a connection.
+pub(crate) type Ear = Box<dyn Fn(Notification) + Send>;
+
+/// An open connection before anything was said on it.
+pub(crate) struct Raw {
+    pub client: Client,
+    /// Set when the server has warned of something: after a commit, that it may not last.
+    pub warned: Arc<AtomicBool>,
+}
+
+/// Connects. What the server says by itself goes to the ear.
+pub(crate) async fn connect(config: &Config, ear: Option<Ear>) -> Result<Raw, Fault> {
+    let (client, connection) = config.connect(NoTls).await.map_err(|error| no_connection(&error))?;
+    let warned = Arc::new(AtomicBool::new(false));
+    tokio::spawn(drive(connection, Arc::clone(&warned), ear));
+    Ok(Raw { client, warned })
+}
+
+/// Moves what is said between the client and the server until one of them has gone.
+async fn drive<S, T>(mut connection: Connection<S, T>, warned: Arc<AtomicBool>, ear: Option<Ear>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let message = std::future::poll_fn(|context| match connection.poll_message(context) {
+            Poll::Ready(message) => Poll::Ready(message),
+            Poll::Pending => Poll::Pending,
+        });
+        match message.await {
+            Some(Ok(AsyncMessage::Notice(notice))) => {
+                if notice.severity() == "WARNING" {
+                    tracing::warn!(message = notice.message(), "the server warns");
+                    warned.store(true, Ordering::Release);
+                }
+            }
+            Some(Ok(AsyncMessage::Notification(notification))) => {
+                if let Some(ear) = &ear {
+                    ear(notification);
+                }
+            }
+            Some(Ok(_)) => {}
+            // Whoever waits for an answer on it hears of it.
+            Some(Err(_)) | None => return,
+        }
+    }
+}
+
+fn no_connection(error: &tokio_postgres::Error) -> Fault {
+    use std::error::Error;
+    let Some(said) = error.as_db_error() else {
+        let why = error.source().map_or_else(String::new, |source| format!(": {source}"));
+        return passing(Effect::None, format!("no connection to the server ({error}{why})"));
+    };
+    let text = format!("the server took no connection: {} ({})", said.message(), said.code().code());
+    // A wrong password or a database that is not there is for a person to see to.
+    if said.code().code().starts_with("28") || said.code().code().starts_with("3D") {
+        return Fault::Broken(text);
+    }
+    Fault::Unavailable(text)
+}

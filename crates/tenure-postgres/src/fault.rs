@@ -1,0 +1,80 @@
+//! What an error of PostgreSQL means to a caller.
+
+use std::fmt::Display;
+
+use tenure_store::Fault;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// What has been done when something goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing, or nothing that stays without a commit.
+    None,
+    /// What was sent last commits.
+    Commits,
+}
+
+/// Says that a stored value cannot be read: only another program can have written it. One row is no reason to give
+/// up the database: all else in it can go on.
+pub(crate) fn unreadable(what: impl Display) -> Fault {
+    Fault::Unavailable(format!(
+        "a newer version seems to have written what this one cannot read; update this program ({what})"
+    ))
+}
+
+/// What to say when the server did not answer in time.
+pub(crate) fn too_late(effect: Effect) -> Fault {
+    passing(effect, "the server did not answer in time")
+}
+
+/// What to say when a server that was there is not any more.
+pub(crate) fn passing(effect: Effect, text: impl Into<String>) -> Fault {
+    match effect {
+        Effect::None => Fault::Unavailable(text.into()),
+        Effect::Commits => Fault::Unknown(text.into()),
+    }
+}
+
+/// What to do next about an error.
+pub(crate) fn fault_of(error: &Error, effect: Effect) -> Fault {
+    let Some(said) = error.as_db_error() else {
+        return passing(effect, format!("the connection to the server was lost ({error})"));
+    };
+    let text = format!("{} ({})", said.message(), said.code().code());
+    match said.code() {
+        // The server goes down in the midst of it; what it was doing may have been done.
+        &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => passing(effect, text),
+        code if is_passing(code) => Fault::Unavailable(text),
+        _ => Fault::Broken(format!("the server refused a statement: {text}")),
+    }
+}
+
+/// What the server refused as a whole, for a reason that passes.
+fn is_passing(code: &SqlState) -> bool {
+    const CLASSES: &[&str] = &[
+        "08", // the connection
+        "25", // the state of the transaction: a server that became a replica takes no writes
+        "26", // a prepared statement that is not there: another server answers now
+        "40", // a serialisation failure or a deadlock
+        "53", // the server is short of something
+        "55", // a lock was not had in time
+        "57", // somebody intervened: a cancelled statement, a server that starts or stops
+        "58", // the server's disk
+    ];
+    // A statement whose plan does not fit its tables any more: the connection prepares it anew.
+    CLASSES.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::FEATURE_NOT_SUPPORTED
+}
+
+/// Whether a connection on which this happened is of no use any more. Whatever is in doubt is no use.
+pub(crate) fn spoils(error: &Error) -> bool {
+    error.as_db_error().is_none_or(|said| {
+        const SOUND: &[&str] = &["22", "23", "40", "53", "55"];
+        !SOUND.iter().any(|class| said.code().code().starts_with(class))
+    })
+}
+
+/// Whether a row that shall be there once is there already.
+pub(crate) fn is_double(error: &Error) -> bool {
+    error.code() == Some(&SqlState::UNIQUE_VIOLATION)
+}

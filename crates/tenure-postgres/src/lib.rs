@@ -1,0 +1,30 @@
+//! Tenure on PostgreSQL: any number of hosts, a few connections each, everything in batches.
+//!
+//! A [`PostgresStore`] has a thread of its own for its connections, so that whatever blocks the program's runtime
+//! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
+//! one of them goes to the server together. Other programs may use the same database at the same time.
+//!
+//! **It is being built**: leases, timers and jobs with keys answer a fault for now.
+
+#![allow(dead_code, reason = "it is being built: some of it is not used yet")]
+
+mod command;
+mod connection;
+mod connector;
+mod database;
+mod fault;
+mod inbox;
+mod leases;
+mod link;
+mod options;
+mod patience;
+mod query;
+mod schema;
+mod store;
+mod tasks;
+mod time;
+mod timers;
+mod transaction;
+
+pub use options::Options;
+pub use store::PostgresStore;

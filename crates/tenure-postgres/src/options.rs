@@ -1,0 +1,29 @@
+//! What can be chosen.
+
+use std::time::Duration;
+
+/// How a store uses its database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The schema that its tables are in. It is created if it is not there.
+    pub schema: String,
+    /// For how long a call waits for the server. After that its connection is given up and the call faults.
+    pub patience: Duration,
+    /// For how long connecting may take.
+    pub connecting: Duration,
+    /// Connections that only read.
+    pub readers: usize,
+}
+
+impl Default for Options {
+    /// The schema `tenure`, ten seconds for a call and five for connecting, two readers.
+    fn default() -> Self {
+        Self {
+            schema: "tenure".to_owned(),
+            patience: Duration::from_secs(10),
+            connecting: Duration::from_secs(5),
+            readers: 2,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Timers.
+
+use tenure_core::{Name, NewTimer, Timer, Timestamp};
+use tenure_store::{
+    Answer, Fault, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
+    TimersAsk,
+};
+
+use crate::store::PostgresStore;
+
+fn not_there_yet() -> Fault {
+    Fault::Broken("timers are not there yet".to_owned())
+}
+
+impl Timers for PostgresStore {
+    fn set_timers(&self, _: Vec<NewTimer>, _: bool) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn fire(&self, _: usize) -> Answer<'_, Fired> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn change_timer(&self, _: &Name, _: TimerAct) -> Answer<'_, TimerOutcome> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn timer(&self, _: &Name) -> Answer<'_, Option<Timer>> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn timers(&self, _: TimersAsk) -> Answer<'_, TimerPage> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn slots(&self, _: SlotsAsk) -> Answer<'_, SlotPage> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn prune_slots(&self, _: Timestamp) -> Answer<'_, Pruned> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+}
