@@ -4,10 +4,11 @@
 //! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
 //! one of them goes to the server together. Other programs may use the same database at the same time.
 //!
-//! **It is being built**: leases, timers and jobs with keys answer a fault for now.
+//! **It is being built**: timers and jobs with keys answer a fault for now.
 
 #![allow(dead_code, reason = "it is being built: some of it is not used yet")]
 
+mod apps;
 mod command;
 mod connection;
 mod connector;
@@ -15,6 +16,7 @@ mod database;
 mod fault;
 mod inbox;
 mod leases;
+mod ledger;
 mod link;
 mod options;
 mod patience;

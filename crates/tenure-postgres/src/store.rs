@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, HostId, Job, JobId, Key, Limit, LogLine, NewJob, QueueName, Serves, Settlement,
-    Standing,
+    Standing, limits,
 };
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
@@ -17,6 +17,7 @@ use tenure_store::{
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::Options;
+use crate::apps;
 use crate::command::{Doing, Errand, errand};
 use crate::database::Database;
 use crate::link::Link;
@@ -52,7 +53,7 @@ impl PostgresStore {
         let time = clock.map_or_else(|| Time::Server(Arc::new(ServerClock::default())), Time::Given);
         let database = Arc::new(Database::new(url, options, time)?);
         let bulletin = Arc::new(Bulletin::default());
-        let (tasks, ending) = tasks::start(Arc::clone(&database)).await?;
+        let (tasks, ending) = tasks::start(Arc::clone(&database), Arc::clone(&bulletin)).await?;
         let ending = Mutex::new(Some(ending));
         Ok(Arc::new(Self { database, bulletin, tasks, closed: AtomicBool::new(false), ending }))
     }
@@ -114,7 +115,11 @@ impl Jobs for PostgresStore {
     }
 
     fn tend(&self) -> Answer<'_, Tended> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(async {
+            let noticed = self.tend_leases().await?;
+            let more = noticed.more || noticed.gone >= limits::SWEEP_ROWS;
+            Ok(Tended { more, ..Tended::default() })
+        })
     }
 }
 
@@ -127,12 +132,15 @@ impl Hosts for PostgresStore {
         Box::pin(async { Err(not_there_yet()) })
     }
 
-    fn claim_app(&self, _: &AppId, _: &str, _: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+        let (app, program) = (app.clone(), program.to_owned());
+        Box::pin(
+            self.ask(&self.tasks.others, move |link| Box::pin(apps::claim(link, app, program, host))),
+        )
     }
 
     fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(apps::all(link))))
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_store::Fault;
+use tenure_store::{Bulletin, Fault};
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::command::Errand;
 use crate::database::Database;
 use crate::inbox::Inbox;
+use crate::leases::{self, Keeper};
 use crate::link::Link;
 use crate::schema;
 
@@ -22,7 +23,7 @@ pub(crate) struct Tasks {
     /// Whatever has no task of its own.
     pub others: mpsc::Sender<Errand>,
     /// Leases, which wait for nothing else.
-    pub leases: mpsc::Sender<Errand>,
+    pub leases: mpsc::Sender<leases::Command>,
     /// Looking.
     pub reads: mpsc::Sender<Errand>,
 }
@@ -36,7 +37,10 @@ pub(crate) struct Ending {
 }
 
 /// Brings the schema up to date and starts the tasks, on a thread of their own.
-pub(crate) async fn start(database: Arc<Database>) -> Result<(Tasks, Ending), Fault> {
+pub(crate) async fn start(
+    database: Arc<Database>,
+    bulletin: Arc<Bulletin>,
+) -> Result<(Tasks, Ending), Fault> {
     let (opened, answer) = oneshot::channel();
     let (alive, ended) = mpsc::channel::<()>(1);
     let (closed, closing) = watch::channel(false);
@@ -53,7 +57,7 @@ pub(crate) async fn start(database: Arc<Database>) -> Result<(Tasks, Ending), Fa
                 let _ = opened.send(Err(fault));
                 return;
             }
-            let (tasks, mut running) = spawn(&database, link, &closing);
+            let (tasks, mut running) = spawn(&database, bulletin, link, &closing);
             if opened.send(Ok(tasks)).is_ok() {
                 while running.join_next().await.is_some() {}
             }
@@ -67,12 +71,18 @@ pub(crate) async fn start(database: Arc<Database>) -> Result<(Tasks, Ending), Fa
 }
 
 /// Starts the tasks; the one for others goes on with the connection that there is.
-fn spawn(database: &Arc<Database>, link: Link, closing: &watch::Receiver<bool>) -> (Tasks, JoinSet<()>) {
+fn spawn(
+    database: &Arc<Database>,
+    bulletin: Arc<Bulletin>,
+    link: Link,
+    closing: &watch::Receiver<bool>,
+) -> (Tasks, JoinSet<()>) {
     let mut running = JoinSet::new();
     let (others, inbox) = mpsc::channel(WAITING);
     running.spawn(one_by_one(link, Inbox::new(inbox, closing.clone())));
     let (leases, inbox) = mpsc::channel(WAITING);
-    running.spawn(one_by_one(Link::new(Arc::clone(database)), Inbox::new(inbox, closing.clone())));
+    let keeper = Keeper::new(Link::new(Arc::clone(database)), bulletin);
+    running.spawn(keeper.run(Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);
     let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
     for _ in 0..database.options.readers.max(1) {

@@ -18,7 +18,8 @@ const SLEWED: u32 = 1_000;
 /// at the clock before each call about leases, and shows each lease that it reads to [`Steps::steady`].
 #[derive(Debug, Default)]
 pub struct Steps {
-    last: Option<(Timestamp, Moment)>,
+    /// What it showed, when, and how long that took to read.
+    last: Option<(Timestamp, Moment, Duration)>,
     ahead: Option<Ahead>,
     blind: bool,
 }
@@ -42,12 +43,20 @@ impl Steps {
     /// Reads the clock; answers what it shows.
     pub fn look(&mut self, clock: &dyn Clock) -> Timestamp {
         let (before, now, moment) = (clock.moment(), clock.now(), clock.moment());
+        self.compare(before, now, moment);
+        now
+    }
+
+    /// Compares what a clock has shown between two moments. Somebody else's may take a while to answer: the longer
+    /// it took, the greater a step has to be to be seen.
+    pub fn compare(&mut self, before: Moment, now: Timestamp, moment: Moment) {
         if self.blind {
-            return now;
+            return;
         }
-        let Some((last, last_moment)) = self.last.replace((now, moment)) else { return now };
+        let took = moment.since(before);
+        let Some((last, last_moment, last_took)) = self.last.replace((now, moment, took)) else { return };
         let passed = moment.since(last_moment);
-        let margin = LEAST + moment.since(before) + passed / SLEWED;
+        let margin = LEAST + took + last_took + passed / SLEWED;
         let expected = last.after(passed);
         let (ahead, back) = (now.since(expected), expected.since(now));
         if ahead > margin {
@@ -60,7 +69,6 @@ impl Steps {
                 ..step
             });
         }
-        now
     }
 
     /// The lease, as it would stand if the clock had not stepped ahead since it was renewed last.

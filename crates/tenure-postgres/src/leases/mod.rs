@@ -1,34 +1,88 @@
-//! Leases.
+//! Leases: what is asked of them, decided by the domain and swapped here.
+//!
+//! One task with a connection of its own changes them. Whatever waits for it is one transaction: a round trip that
+//! locks and reads the rows in the order of their names, a decision in memory, and a round trip that writes all of
+//! it and commits. If something is granted that others had, there is one more in between, see [`read::TAKE`].
+
+mod keeper;
+mod line;
+mod notice;
+mod read;
+mod row;
+mod turn;
+mod views;
+mod write;
 
 use tenure_core::{LeaseName, LeaseOutcome, Timestamp};
 use tenure_store::{
     Answer, Fault, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned,
+    check_wishes,
 };
 
+use crate::command::Reply;
+use crate::ledger;
 use crate::store::PostgresStore;
 
-fn not_there_yet() -> Fault {
-    Fault::Broken("leases are not there yet".to_owned())
+pub(crate) use keeper::{Command, Keeper};
+pub(crate) use notice::Noticed;
+pub(crate) use row::{fence, holder, host, instant, meta, signed};
+
+impl PostgresStore {
+    async fn ask_keeper<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
+        self.check_open()?;
+        let (reply, answer) = Reply::new();
+        if self.tasks.leases.send(command(reply)).await.is_err() {
+            return Err(self.without_task(Fault::Unavailable));
+        }
+        answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
+    }
+
+    /// A bounded step of upkeep of leases.
+    pub(crate) async fn tend_leases(&self) -> Result<Noticed, Fault> {
+        self.ask_keeper(Command::Tend).await
+    }
 }
 
 impl Leases for PostgresStore {
-    fn lease(&self, _: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        Box::pin(async {
+            check_wishes(&wishes)?;
+            self.ask_keeper(|reply| Command::Take(wishes, reply)).await
+        })
     }
 
-    fn lease_info(&self, _: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+        let name = name.clone();
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::info(link, &name).await })),
+        )
     }
 
-    fn leases(&self, _: LeasesAsk) -> Answer<'_, LeasePage> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::page(link, &ask).await })),
+        )
     }
 
-    fn ledger(&self, _: LedgerAsk) -> Answer<'_, LedgerPage> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| {
+            Box::pin(async move { ledger::page(link.connection().await?, &ask).await })
+        }))
     }
 
-    fn prune_ledger(&self, _: Timestamp) -> Answer<'_, Pruned> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move { ledger::prune(link.connection().await?, before).await })
+        }))
+    }
+}
+
+/// The fault, with the lease that it is about.
+fn of_lease(name: &LeaseName, fault: Fault) -> Fault {
+    match fault {
+        Fault::Unavailable(text) => Fault::Unavailable(format!("lease {name}: {text}")),
+        Fault::Unknown(text) => Fault::Unknown(format!("lease {name}: {text}")),
+        Fault::Broken(text) => Fault::Broken(format!("lease {name}: {text}")),
+        Fault::Closed => Fault::Closed,
     }
 }

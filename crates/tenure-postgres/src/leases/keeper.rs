@@ -1,0 +1,224 @@
+//! The task that changes leases: all that waits for it is one transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{Epoch, LeaseOutcome, Timestamp, limits};
+use tenure_store::{Bulletin, Clock, Fault, LeaseWish, Moment, Steps};
+use tokio_postgres::Row;
+
+use super::notice::{self, Noticed};
+use super::read::{self, Subject};
+use super::row::instant;
+use super::turn::{Now, Turn};
+use super::write;
+use crate::command::Reply;
+use crate::fault::unreadable;
+use crate::inbox::Inbox;
+use crate::link::Link;
+use crate::query::Query;
+use crate::time::Time;
+use crate::transaction::{Gate, Transaction};
+
+/// The instant, the epoch and the bar, as they are when everything is locked.
+const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM meta WHERE name = 'epoch'),
+         (SELECT value FROM meta WHERE name = 'bar')";
+
+/// If reading the server's clock took longer, because of locks that were waited for, it is read again: how it runs
+/// beside this machine's can only be told by a prompt answer.
+const PROMPT: Duration = Duration::from_millis(25);
+
+/// What the task is asked to do.
+pub(crate) enum Command {
+    /// Take these wishes.
+    Take(Vec<LeaseWish>, Reply<Vec<LeaseOutcome>>),
+    /// Do a bounded step of upkeep.
+    Tend(Reply<Noticed>),
+}
+
+impl Command {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Take(wishes, _) => wishes.len().max(1),
+            Self::Tend(_) => 1,
+        }
+    }
+}
+
+/// What the wishes of one call came to.
+type Taken = Result<Vec<LeaseOutcome>, Fault>;
+
+/// The task that changes leases.
+pub(crate) struct Keeper {
+    link: Link,
+    bulletin: Arc<Bulletin>,
+    steps: Steps,
+}
+
+impl Keeper {
+    pub(crate) fn new(link: Link, bulletin: Arc<Bulletin>) -> Self {
+        Self { link, bulletin, steps: Steps::default() }
+    }
+
+    /// Does what it is asked until nobody can ask any more.
+    pub(crate) async fn run(mut self, mut inbox: Inbox<Command>) {
+        while let Some(commands) = inbox.gather(limits::LEASE_STEPS, Command::weight).await {
+            let (mut calls, mut replies, mut tending) = (Vec::new(), Vec::new(), Vec::new());
+            for command in commands {
+                match command {
+                    Command::Take(wishes, reply) => {
+                        calls.push(wishes);
+                        replies.push(reply);
+                    }
+                    Command::Tend(reply) => tending.push(reply),
+                }
+            }
+            let taken = self.take(&calls).await;
+            replies.into_iter().zip(taken).for_each(|(reply, taken)| reply.send(taken));
+            if !tending.is_empty() {
+                let noticed = self.tend().await;
+                tending.into_iter().for_each(|reply| reply.send(noticed.clone()));
+            }
+        }
+    }
+
+    /// Takes the wishes of several calls together. If the server refuses something in them, each is asked for by
+    /// itself: a call that is wrong fails nobody else's.
+    async fn take(&mut self, calls: &[Vec<LeaseWish>]) -> Vec<Taken> {
+        match self.turn(calls).await {
+            Ok(taken) => taken,
+            Err(Fault::Broken(_)) if calls.len() > 1 => {
+                let mut taken = Vec::with_capacity(calls.len());
+                for call in calls {
+                    taken.push(self.turn(std::slice::from_ref(call)).await.and_then(only));
+                }
+                taken
+            }
+            Err(fault) => calls.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn turn(&mut self, calls: &[Vec<LeaseWish>]) -> Result<Vec<Taken>, Fault> {
+        let subject = Subject::of(calls.iter().flatten());
+        if calls.iter().all(Vec::is_empty) {
+            return Ok(calls.iter().map(|_| Ok(Vec::new())).collect());
+        }
+        let time = self.link.database.time.clone();
+        let connection = self.link.connection().await?;
+        let sent = time.clock().moment();
+        let mut queries = subject.queries();
+        queries.push(clock(&time));
+        let (mut transaction, mut answers) =
+            Transaction::begin(connection, Gate::Open, &time, queries).await?;
+        let shown = answers.pop().unwrap_or_default();
+        let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
+        let read = subject.read(answers)?;
+        let mut turn = Turn { now, rows: read.rows, told: read.told, notes: Vec::new(), frees: false };
+        let untouched = subject.is_wanted().then(|| turn.clone());
+        let mut taken: Vec<Taken> = calls.iter().map(|wishes| turn.call(wishes)).collect();
+        if let Some(mut again) = untouched {
+            let checked_in = checked_in(&turn, &mut transaction).await?;
+            if !checked_in.is_empty() {
+                for known in again.rows.values_mut() {
+                    known.checked_in = checked_in.contains(&known.number);
+                }
+                turn = again;
+                taken = calls.iter().map(|wishes| turn.call(wishes)).collect();
+            }
+        }
+        finish(&turn, transaction, &self.bulletin).await?;
+        Ok(taken)
+    }
+
+    /// Notes lapses, and removes places in line whose time is over.
+    async fn tend(&mut self) -> Result<Noticed, Fault> {
+        let time = self.link.database.time.clone();
+        let connection = self.link.connection().await?;
+        let sent = time.clock().moment();
+        let queries = vec![notice::lapsed(&time), clock(&time)];
+        let (mut transaction, mut answers) =
+            Transaction::begin(connection, Gate::Open, &time, queries).await?;
+        let shown = answers.pop().unwrap_or_default();
+        let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
+        let at = now.at;
+        let rows = read::rows(&answers.pop().unwrap_or_default())?;
+        let mut turn = Turn { now, rows, told: Default::default(), notes: Vec::new(), frees: false };
+        let (moves, more) = notice::notice(&mut turn);
+        let mut queries: Vec<Query> = moves.into_iter().collect();
+        queries.push(notice::clear(at));
+        let cleared = transaction.run(queries).await?;
+        let gone = cleared.last().map_or(0, |cleared| usize::try_from(cleared.changed).unwrap_or(0));
+        write::queries(&turn).into_iter().for_each(|query| transaction.write(query));
+        transaction.commit().await?;
+        Ok(Noticed { gone, more })
+    }
+}
+
+fn only(taken: Vec<Taken>) -> Taken {
+    taken.into_iter().next().unwrap_or_else(|| Ok(Vec::new()))
+}
+
+fn clock(time: &Time) -> Query {
+    Query::new(CLOCK).with(time.told())
+}
+
+/// The instant, now that everything is locked that was to be read.
+async fn look<'s>(
+    steps: &'s mut Steps,
+    time: &Time,
+    transaction: &mut Transaction<'_>,
+    shown: Vec<Row>,
+    mut sent: Moment,
+) -> Result<Now<'s>, Fault> {
+    let read = |rows: Vec<Row>| -> Result<(Timestamp, Epoch, Timestamp), Fault> {
+        let row = rows.first().ok_or_else(|| unreadable("no clock"))?;
+        let epoch = u16::try_from(row.get::<_, i64>(1)).map_err(unreadable)?;
+        Ok((instant(row.get(0))?, Epoch::new(epoch), instant(row.get(2))?))
+    };
+    let (mut at, epoch, bar) = read(shown)?;
+    match time {
+        Time::Given(clock) => at = steps.look(&**clock),
+        Time::Server(clock) => {
+            let mut answered = clock.moment();
+            if answered.since(sent) > PROMPT {
+                sent = clock.moment();
+                let again = transaction.read(vec![self::clock(time)]).await?.pop().unwrap_or_default();
+                at = read(again)?.0;
+                answered = clock.moment();
+            }
+            steps.compare(sent, at, answered);
+        }
+    }
+    Ok(Now { at, epoch, bar, steps })
+}
+
+/// Of the leases that would be granted: those under which somebody has checked in whose transaction has not ended.
+async fn checked_in(turn: &Turn<'_>, transaction: &mut Transaction<'_>) -> Result<Vec<i64>, Fault> {
+    let mut taken: Vec<i64> =
+        turn.rows.values().filter(|known| known.is_taken()).map(|known| known.number).collect();
+    if taken.is_empty() {
+        return Ok(taken);
+    }
+    let take = Query::new(read::TAKE).with(taken.clone());
+    let free = transaction.read(vec![take]).await?.pop().unwrap_or_default();
+    let free: std::collections::BTreeSet<i64> = free.iter().map(|row| row.get(0)).collect();
+    taken.retain(|number| !free.contains(number));
+    Ok(taken)
+}
+
+/// Writes what it has come to, and calls out what others may wait for.
+async fn finish(turn: &Turn<'_>, mut transaction: Transaction<'_>, bulletin: &Bulletin) -> Result<(), Fault> {
+    if turn.is_idle() {
+        return transaction.roll_back().await;
+    }
+    write::queries(turn).into_iter().for_each(|query| transaction.write(query));
+    let committed = transaction.commit().await;
+    // Also if nobody knows whether it was: whoever looks finds out.
+    if turn.frees {
+        bulletin.call_freed();
+    }
+    if turn.asks() {
+        bulletin.call_asked();
+    }
+    committed
+}

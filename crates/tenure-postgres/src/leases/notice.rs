@@ -1,0 +1,70 @@
+//! What time alone brings to leases, in bounded steps.
+
+use tenure_core::{LeaseName, Timestamp, limits};
+
+use super::read::LAPSED;
+use super::turn::{Known, Turn};
+use crate::query::Query;
+use crate::time::Time;
+
+/// Anybody may remove them, and nobody waits for anybody here.
+const CLEAR: &str = "DELETE FROM lease_line WHERE ctid = ANY (ARRAY(
+     SELECT ctid FROM lease_line WHERE until <= $1 ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
+const LOOK_LATER: &str = "UPDATE lease l SET look = u.look FROM unnest($1::bigint[], $2::bigint[]) u (number, look)
+     WHERE l.number = u.number AND l.look IS NOT NULL";
+
+/// How long a lease that cannot be read is not looked at again.
+const SET_ASIDE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// What a step of upkeep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Noticed {
+    /// Places in line that were removed.
+    pub gone: usize,
+    /// Whether there are more lapses to note.
+    pub more: bool,
+}
+
+/// What locks and reads the leases that may have lapsed: one more than a step takes, if there are so many.
+pub(super) fn lapsed(time: &Time) -> Query {
+    Query::new(LAPSED).with(time.told()).with(i64::try_from(limits::SWEEP_ROWS + 1).unwrap_or(i64::MAX))
+}
+
+/// What removes places in line whose time is over.
+pub(super) fn clear(now: Timestamp) -> Query {
+    let most = i64::try_from(limits::SWEEP_ROWS).unwrap_or(i64::MAX);
+    Query::new(CLEAR).with(now.as_micros()).with(most)
+}
+
+/// Notes lapses, the first first. Answers what puts off the next look at leases that were renewed since they were
+/// to be looked at, and whether there is more to do.
+pub(super) fn notice(turn: &mut Turn<'_>) -> (Option<Query>, bool) {
+    let now = turn.now.at;
+    let mut lapsed: Vec<(Timestamp, LeaseName)> = Vec::new();
+    let mut later: Vec<(i64, i64)> = Vec::new();
+    for (name, known) in &turn.rows {
+        match ends(known, turn) {
+            Some(at) if at <= now => lapsed.push((at, name.clone())),
+            Some(at) => later.push((known.number, at.as_micros())),
+            None => later.push((known.number, now.after(SET_ASIDE).as_micros())),
+        }
+    }
+    let more = turn.rows.len() > limits::SWEEP_ROWS;
+    lapsed.sort();
+    let noticed = lapsed.iter().take(limits::SWEEP_ROWS).filter(|(_, name)| turn.notice(name)).count();
+    let moves = (!later.is_empty()).then(|| {
+        Query::new(LOOK_LATER)
+            .with(later.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+            .with(later.iter().map(|(_, look)| *look).collect::<Vec<_>>())
+    });
+    // If nothing could be done about any of them, to call again would not help.
+    (moves, more && noticed + later.len() > 0)
+}
+
+/// When it lapses; `None` if it cannot be read.
+fn ends(known: &Known, turn: &Turn<'_>) -> Option<Timestamp> {
+    let lease = known.before.as_ref().inspect_err(|fault| {
+        tracing::error!(%fault, "a lease cannot be read; update this program");
+    });
+    turn.now.steps.steady(lease.ok()?.clone()?).until()
+}

@@ -1,0 +1,129 @@
+//! What a turn writes: a few statements, however many leases it is about.
+
+use tenure_core::{Fence, LeaseId, LedgerNote, Timestamp};
+use uuid::Uuid;
+
+use super::row::{code, host, meta, micros, signed};
+use super::turn::{Known, Turn};
+use crate::ledger;
+use crate::query::Query;
+
+/// Renewals: nothing but the end of an ownership.
+const PROLONG: &str = "UPDATE lease l SET until = u.until, look = least(l.look, u.until)
+     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u (number, fence, until)
+     WHERE l.number = u.number AND l.fence = u.fence";
+const CHANGE: &str = "UPDATE lease l SET fence = u.fence, forgotten = u.forgotten, freed = u.freed, phase = u.phase,
+         id = u.id, since = u.since, ttl = CASE WHEN u.phase IS NULL THEN l.ttl ELSE u.ttl END, until = u.until,
+         look = CASE WHEN u.phase = 0 AND u.until IS NOT NULL THEN least(l.look, u.until) END,
+         host = u.host, who = u.who, meta = u.meta
+     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::bigint[], $6::smallint[], $7::uuid[],
+         $8::bigint[], $9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::text[])
+         u (number, before, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta)
+     WHERE l.number = u.number AND l.fence = u.before";
+/// Names that were given a row in this very transaction, and were not granted.
+const UNUSED: &str = "DELETE FROM lease WHERE number = ANY ($1) AND fence = 0 AND phase IS NULL";
+const STAND_UP: &str = "DELETE FROM lease_line w USING unnest($1::bigint[], $2::uuid[]) u (lease, id)
+     WHERE w.lease = u.lease AND w.id = u.id";
+const SIT: &str = "INSERT INTO lease_line (lease, id, place, until)
+     SELECT u.lease, u.id, u.place, u.until
+     FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[]) u (lease, id, place, until)
+     ON CONFLICT (lease, id) DO UPDATE SET place = excluded.place, until = excluded.until";
+const PAST: &str = "UPDATE ledger e SET present = false FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
+     WHERE e.lease = u.lease AND e.fence = u.fence AND e.present";
+
+/// The statements that write what a turn has come to. What is added to the ledger comes last: its lock is held for
+/// nothing but the commit.
+pub(super) fn queries(turn: &Turn<'_>) -> Vec<Query> {
+    let changed = || turn.rows.values().filter(|known| known.after.is_some());
+    let prolonged: Vec<&Known> = changed().filter(|known| known.is_prolonged()).collect();
+    let others: Vec<&Known> = changed().filter(|known| !known.is_prolonged()).collect();
+    let is_unused = |known: &&Known| known.after.is_none() && matches!(known.before, Ok(None));
+    let unused: Vec<i64> = turn.rows.values().filter(is_unused).map(|known| known.number).collect();
+    let mut queries = Vec::new();
+    queries.extend((!prolonged.is_empty()).then(|| prolong(&prolonged)));
+    queries.extend((!others.is_empty()).then(|| change(&others)));
+    queries.extend((!unused.is_empty()).then(|| Query::new(UNUSED).with(unused)));
+    queries.extend(lines(turn));
+    queries.extend(past(&others));
+    queries.extend(ledger::add(&notes(turn)));
+    queries
+}
+
+fn prolong(rows: &[&Known]) -> Query {
+    let column = |value: fn(&Known) -> i64| rows.iter().map(|known| value(known)).collect::<Vec<i64>>();
+    Query::new(PROLONG)
+        .with(column(|known| known.number))
+        .with(column(|known| signed(known.fence_before().number())))
+        .with(column(|known| known.after.as_ref().and_then(|lease| lease.until()).map_or(0, Timestamp::as_micros)))
+}
+
+fn change(rows: &[&Known]) -> Query {
+    let leases = || rows.iter().filter_map(|known| known.after.as_ref());
+    let held = || leases().map(|lease| lease.held.as_ref());
+    Query::new(CHANGE)
+        .with(rows.iter().map(|known| known.number).collect::<Vec<_>>())
+        .with(rows.iter().map(|known| signed(known.fence_before().number())).collect::<Vec<_>>())
+        .with(leases().map(|lease| signed(lease.fence.number())).collect::<Vec<_>>())
+        .with(leases().map(|lease| lease.forgotten).collect::<Vec<_>>())
+        .with(leases().map(|lease| lease.freed.as_micros()).collect::<Vec<_>>())
+        .with(held().map(|held| held.map(|held| code(held.phase))).collect::<Vec<_>>())
+        .with(held().map(|held| held.map(|held| uuid(held.id))).collect::<Vec<_>>())
+        .with(held().map(|held| held.map(|held| held.since.as_micros())).collect::<Vec<_>>())
+        .with(held().map(|held| held.and_then(|held| micros(held.ttl))).collect::<Vec<_>>())
+        .with(leases().map(|lease| lease.until().map(Timestamp::as_micros)).collect::<Vec<_>>())
+        .with(held().map(|held| held.and_then(|held| held.by.host).map(host)).collect::<Vec<_>>())
+        .with(held().map(|held| held.map(|held| held.by.who.clone())).collect::<Vec<_>>())
+        .with(held().map(|held| held.and_then(|held| meta(&held.by))).collect::<Vec<_>>())
+}
+
+fn lines(turn: &Turn<'_>) -> Vec<Query> {
+    let rows = || turn.rows.values();
+    let gone: Vec<(i64, LeaseId)> =
+        rows().flat_map(|known| known.seats.gone().map(|id| (known.number, id))).collect();
+    let kept: Vec<_> =
+        rows().flat_map(|known| known.seats.kept().map(|(id, seat)| (known.number, id, seat))).collect();
+    let mut queries = Vec::new();
+    if !gone.is_empty() {
+        let stand_up = Query::new(STAND_UP)
+            .with(gone.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+            .with(gone.iter().map(|(_, id)| uuid(*id)).collect::<Vec<_>>());
+        queries.push(stand_up);
+    }
+    if !kept.is_empty() {
+        let sit = Query::new(SIT)
+            .with(kept.iter().map(|(number, ..)| *number).collect::<Vec<_>>())
+            .with(kept.iter().map(|(_, id, _)| uuid(*id)).collect::<Vec<_>>())
+            .with(kept.iter().map(|(.., seat)| seat.place).collect::<Vec<_>>())
+            .with(kept.iter().map(|(.., seat)| seat.until.as_micros()).collect::<Vec<_>>());
+        queries.push(sit);
+    }
+    queries
+}
+
+/// The ownerships that are over: the notes with which they began may be pruned when they are old.
+fn past(changed: &[&Known]) -> Option<Query> {
+    let is_over = |known: &Known| -> Option<(i64, Fence)> {
+        let before = known.before.as_ref().ok()?.as_ref().filter(|lease| lease.held.is_some())?;
+        let after = known.after.as_ref()?;
+        (after.held.is_none() || after.fence != before.fence).then_some((known.number, before.fence))
+    };
+    let over: Vec<(i64, Fence)> = changed.iter().filter_map(|known| is_over(known)).collect();
+    (!over.is_empty()).then(|| {
+        Query::new(PAST)
+            .with(over.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+            .with(over.iter().map(|(_, fence)| signed(fence.number())).collect::<Vec<_>>())
+    })
+}
+
+/// The notes, each with its lease and whether the ownership lasts that began with it.
+fn notes<'t>(turn: &'t Turn<'_>) -> Vec<(i64, &'t LedgerNote, bool)> {
+    let lasts = |note: &LedgerNote| {
+        let lease = turn.rows.get(&note.name).and_then(|known| known.after.as_ref());
+        lease.is_some_and(|lease| lease.held.is_some() && lease.fence == note.fence)
+    };
+    turn.notes.iter().map(|(number, note)| (*number, note, note.what.begins() && lasts(note))).collect()
+}
+
+pub(super) fn uuid(id: LeaseId) -> Uuid {
+    Uuid::from_bytes(*id.as_bytes())
+}

@@ -1,0 +1,70 @@
+-- Leases, who waits for them, and the ledger.
+
+-- bar: the instant before which nothing is granted, because this server may have forgotten who holds what.
+INSERT INTO meta (name, value) VALUES ('bar', 0);
+
+-- A name that was ever held. A row is never deleted: its fence outlives every ownership and the name itself.
+-- `freed`: since when it has been free, if it was released or broken.
+-- What follows is the last ownership, all of it but `ttl` NULL once it was given back.
+-- `phase`: 0 held, 1 being broken, 2 broken, 3 lapsed, as is on record. `until`: NULL if it has no end.
+-- `ttl`: for how long at a time; NULL if it has or had no end. `meta` is JSON, and NULL if it is empty.
+-- `look`: when to look whether it has lapsed; never after `until`. A renewal leaves it, and so touches no index.
+--
+-- Who changes a row locks it FOR NO KEY UPDATE. Who raises its fence locks it FOR UPDATE besides, which those keep
+-- off who have checked in: they lock it FOR KEY SHARE. Several rows are locked in the order of their names.
+CREATE TABLE lease (
+    number    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fence     bigint NOT NULL,
+    freed     bigint NOT NULL,
+    since     bigint,
+    ttl       bigint,
+    until     bigint,
+    look      bigint,
+    id        uuid,
+    host      uuid,
+    phase     smallint,
+    forgotten boolean NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    who       text,
+    meta      text
+) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX lease_name ON lease (name);
+-- Those that people see, so that a page does not pass by all that were ever forgotten.
+CREATE INDEX lease_shown ON lease (name) WHERE NOT forgotten;
+CREATE INDEX lease_look ON lease (look) WHERE look IS NOT NULL;
+
+-- Who waits for which lease. `place`: who came first has the smallest. Changed only by who has locked the lease,
+-- except that anybody may remove a place whose time is over.
+CREATE TABLE lease_line (
+    lease bigint NOT NULL,
+    place bigint NOT NULL,
+    until bigint NOT NULL,
+    id    uuid NOT NULL,
+    PRIMARY KEY (lease, id)
+);
+CREATE INDEX lease_line_until ON lease_line (until);
+
+-- What happened, in order. It is only added to, and pruned by age. Numbers are given under a lock that is held
+-- until the commit: whoever reads on behind a number misses nothing.
+-- `what`:    0 acquired, 1 took over, 2 renewed late, 3 changed, 4 refused, 5 broke, 6 lapsed, 7 released,
+--            8 forgotten.
+-- `present`: whether the ownership lasts that began with it: such a note is not pruned.
+CREATE TABLE ledger (
+    number  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    lease   bigint NOT NULL,
+    fence   bigint NOT NULL,
+    at      bigint NOT NULL,
+    since   bigint,
+    until   bigint,
+    host    uuid,
+    what    smallint NOT NULL,
+    present boolean NOT NULL,
+    who     text COLLATE "C" NOT NULL,
+    meta    text,
+    note    text NOT NULL
+);
+CREATE INDEX ledger_lease ON ledger (lease, number);
+CREATE INDEX ledger_at ON ledger (present, at, number);
+CREATE INDEX ledger_present ON ledger (lease, fence) WHERE present;
+-- Who was refused is told once for each ownership.
+CREATE INDEX ledger_refused ON ledger (lease, fence, who) WHERE what = 4;
