@@ -69,6 +69,20 @@ impl Server {
     /// # Errors
     /// There are no binaries, or they do not start.
     pub fn start_with(settings: &[&str]) -> Result<Self, Error> {
+        Self::start_behind(0, settings)
+    }
+
+    /// Starts a streaming replica of this one, with these settings in place of those of this one. It may fall behind:
+    /// this one waits for it no longer than a setting says.
+    ///
+    /// # Errors
+    /// This one does not run, or the replica does not start.
+    pub fn replica(&self, settings: &[&str]) -> Result<Self, Error> {
+        Self::start_behind(self.port, settings)
+    }
+
+    /// `primary` is the port of the server that it is a replica of; 0 if it is of none.
+    fn start_behind(primary: u16, settings: &[&str]) -> Result<Self, Error> {
         let binaries = binaries::find_or_install()?;
         let port = free_port().map_err(|error| Error::NotRunning(format!("find a free port: {error}")))?;
         let not_started = |error: std::io::Error| Error::NotRunning(format!("start: {error}"));
@@ -76,6 +90,7 @@ impl Server {
             .args(["sh", "-c", KEEPER, "server.sh"])
             .arg(&binaries)
             .arg(port.to_string())
+            .arg(primary.to_string())
             .args(settings)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -129,6 +144,22 @@ impl Server {
     /// It does not start.
     pub fn start_again(&self) -> Result<(), Error> {
         self.tell("start")
+    }
+
+    /// Lets a replica hear nothing more of its primary: from now on it falls behind.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn hold(&self) -> Result<(), Error> {
+        self.tell("hold")
+    }
+
+    /// Makes a replica a server of its own, with what it has heard by now. Answers when it takes writes.
+    ///
+    /// # Errors
+    /// It is no replica, or does not run.
+    pub fn promote(&self) -> Result<(), Error> {
+        self.tell("promote")
     }
 
     fn tell(&self, word: &str) -> Result<(), Error> {

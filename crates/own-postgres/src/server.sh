@@ -1,14 +1,18 @@
 #!/bin/sh
 # The life of one server: begins with this script and ends with it, also when whoever started it is killed.
 #
-#   sh server.sh BIN PORT [NAME=VALUE…]
+#   sh server.sh BIN PORT PRIMARY [NAME=VALUE…]
+#
+# PRIMARY is the port of the server that this one is a streaming replica of, or 0 if it is of none.
 #
 # Says where its directory is once it answers, then obeys one word a line and says `ok` after each:
 #   start   stop   crash (kill -9 of every process)
+#   hold (a replica hears nothing more of its primary)   promote (a replica becomes a server of its own)
 set -eu
 bin=$1
 port=$2
-shift 2
+primary=$3
+shift 3
 
 dir=$(mktemp -d -t own-postgres-XXXXXX)
 data=$dir/data
@@ -36,6 +40,14 @@ crash() {
     rm -f "$data/postmaster.pid" "$dir"/.s.PGSQL.*
 }
 
+hold() {
+    # The last word on a setting counts.
+    echo "primary_conninfo = ''" >>"$data/postgresql.auto.conf"
+    "$bin/pg_ctl" -D "$data" reload >/dev/null
+    postmaster=$(head -n 1 "$data/postmaster.pid")
+    while ps -o args= --ppid "$postmaster" | grep -q walreceiver; do sleep 0.02; done
+}
+
 finish() {
     down immediate || true
     rm -rf "$dir"
@@ -43,8 +55,15 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
-"$bin/initdb" -D "$data" -U postgres --auth=trust --encoding=UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1 || {
-    cat "$dir/initdb.log" >&2
+make() {
+    if [ "$primary" = 0 ]; then
+        "$bin/initdb" -D "$data" -U postgres --auth=trust --encoding=UTF8 --locale=C --no-sync
+    else
+        "$bin/pg_basebackup" -D "$data" -h 127.0.0.1 -p "$primary" -U postgres -R -X stream -c fast --no-sync
+    fi
+}
+make >"$dir/make.log" 2>&1 || {
+    cat "$dir/make.log" >&2
     exit 1
 }
 {
@@ -63,6 +82,8 @@ while read -r word; do
         start) up ;;
         stop) down fast ;;
         crash) crash ;;
+        hold) hold ;;
+        promote) "$bin/pg_ctl" -D "$data" -t 60 -w promote >/dev/null ;;
         *) echo "what is $word?" >&2; exit 1 ;;
     esac
     echo ok

@@ -38,3 +38,21 @@ fn a_setting_that_does_not_exist_is_told_with_what_the_server_said() {
     let error = Server::start_with(&["no_such_setting=1"]).unwrap_err();
     assert!(error.to_string().contains("did not start"), "{error}");
 }
+
+#[test]
+fn a_replica_is_promoted_after_its_primary_was_lost() {
+    let primary = Server::start_hasty().unwrap();
+    let replica = primary.replica(&[]).unwrap();
+    assert!(answers(&replica) && replica.port() != primary.port());
+    replica.hold().unwrap();
+    primary.crash().unwrap();
+    replica.promote().unwrap();
+    assert!(answers(&replica));
+    assert!(!replica.directory().join("data/standby.signal").exists(), "it takes writes");
+}
+
+#[test]
+fn a_server_that_is_no_replica_is_not_promoted() {
+    let server = Server::start_hasty().unwrap();
+    assert!(server.promote().is_err());
+}
