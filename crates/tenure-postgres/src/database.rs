@@ -19,6 +19,10 @@ use crate::time::Time;
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;";
 
+/// A server whose commits may be lost in a crash would grant the same fence again. Any other setting is its operator's.
+const LASTING: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') = 'off';";
+
 /// The oldest server that is supported.
 const OLDEST: u32 = 150_000;
 
@@ -65,7 +69,7 @@ impl Database {
             let set = format!(
                 "{PLANS} SET search_path = \"{schema}\"; SET statement_timeout = {patience};
                  SET lock_timeout = {patience}; SET idle_in_transaction_session_timeout = {patience};
-                 SET synchronous_commit = DEFAULT; SET TimeZone = 'UTC';"
+                 SET TimeZone = 'UTC'; {LASTING}"
             );
             let fault = |error| fault_of(&error, Effect::None);
             raw.client.batch_execute(&set).await.map_err(fault)?;

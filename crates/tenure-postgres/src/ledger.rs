@@ -22,7 +22,8 @@ const ADD: &str = "INSERT INTO ledger (lease, fence, what, at, present, host, wh
 const OLD: &str = "SELECT number FROM ledger WHERE NOT present AND at < $1 ORDER BY at, number LIMIT $2";
 const PRUNE: &str = "DELETE FROM ledger WHERE number = ANY ($1)";
 
-const ENTRIES: &str = "SELECT e.number, e.fence, e.what, e.at, e.host, e.who, e.meta, e.since, e.until, e.note, l.name
+const ENTRIES: &str =
+    "SELECT e.number, e.fence, e.what, e.at, e.host, e.who, e.meta, e.since, e.until, e.note, l.name
      FROM unnest($1::bigint[]) u (number)
      CROSS JOIN LATERAL (SELECT * FROM ledger WHERE ledger.number = u.number LIMIT 1) e
      CROSS JOIN LATERAL (SELECT name FROM lease WHERE lease.number = e.lease LIMIT 1) l ORDER BY e.number";

@@ -9,10 +9,12 @@
 #![allow(dead_code, reason = "it is being built: some of it is not used yet")]
 
 mod apps;
+mod check_in;
 mod command;
 mod connection;
 mod connector;
 mod database;
+mod epoch;
 mod fault;
 mod inbox;
 mod leases;
@@ -28,5 +30,6 @@ mod time;
 mod timers;
 mod transaction;
 
+pub use check_in::{CheckIn, CheckInError, LOST};
 pub use options::Options;
 pub use store::PostgresStore;

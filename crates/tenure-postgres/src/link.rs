@@ -6,6 +6,7 @@ use tenure_store::Fault;
 
 use crate::connection::Connection;
 use crate::database::Database;
+use crate::epoch;
 
 /// A connection that is made when somebody needs it. A task has one for itself.
 pub(crate) struct Link {
@@ -23,8 +24,18 @@ impl Link {
         let sound = self.connection.take().filter(Connection::is_sound);
         let connection = match sound {
             Some(connection) => connection,
-            None => self.database.connect(None).await?,
+            None => {
+                let mut connection = self.database.connect(None).await?;
+                epoch::compare(&mut connection, &self.database.time).await?;
+                connection
+            }
         };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// A connection to a database in which there may be no tables yet.
+    pub(crate) async fn first_connection(&mut self) -> Result<&mut Connection, Fault> {
+        let connection = self.database.connect(None).await?;
         Ok(self.connection.insert(connection))
     }
 }

@@ -3,6 +3,7 @@
 use tenure_store::Fault;
 
 use crate::connection::Connection;
+use crate::epoch;
 use crate::fault::Effect;
 use crate::link::Link;
 use crate::query::Query;
@@ -30,7 +31,8 @@ const MIGRATION: &str =
 /// later version.
 pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     let schema = link.database.options.schema.clone();
-    let connection = link.connection().await?;
+    let time = link.database.time.clone();
+    let connection = link.first_connection().await?;
     connection.in_transaction = true;
     let begin = [Query::new("BEGIN"), Query::new(LOCK)];
     connection.run(&begin, Effect::None).await?;
@@ -43,7 +45,7 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     let end = if done { "COMMIT" } else { "ROLLBACK" };
     connection.run(&[Query::new(end)], Effect::Commits).await?;
     connection.in_transaction = false;
-    Ok(())
+    epoch::compare(connection, &time).await
 }
 
 /// Runs the steps that are missing; answers whether there were any.

@@ -72,6 +72,15 @@ impl PostgresStore {
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
     }
 
+    /// The schema of its tables, and the clock that it was given, if it was given one.
+    pub(crate) fn place(&self) -> (&str, Option<Arc<dyn Clock>>) {
+        let clock = match &self.database.time {
+            Time::Server(_) => None,
+            Time::Given(clock) => Some(Arc::clone(clock)),
+        };
+        (&self.database.options.schema, clock)
+    }
+
     pub(crate) fn check_open(&self) -> Result<(), Fault> {
         if self.closed.load(Ordering::Acquire) { Err(Fault::Closed) } else { Ok(()) }
     }
@@ -134,9 +143,7 @@ impl Hosts for PostgresStore {
 
     fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
         let (app, program) = (app.clone(), program.to_owned());
-        Box::pin(
-            self.ask(&self.tasks.others, move |link| Box::pin(apps::claim(link, app, program, host))),
-        )
+        Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(apps::claim(link, app, program, host))))
     }
 
     fn apps(&self) -> Answer<'_, Vec<AppUse>> {

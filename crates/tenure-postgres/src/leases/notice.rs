@@ -10,7 +10,8 @@ use crate::time::Time;
 /// Anybody may remove them, and nobody waits for anybody here.
 const CLEAR: &str = "DELETE FROM lease_line WHERE ctid = ANY (ARRAY(
      SELECT ctid FROM lease_line WHERE until <= $1 ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
-const LOOK_LATER: &str = "UPDATE lease l SET look = u.look FROM unnest($1::bigint[], $2::bigint[]) u (number, look)
+const LOOK_LATER: &str =
+    "UPDATE lease l SET look = u.look FROM unnest($1::bigint[], $2::bigint[]) u (number, look)
      WHERE l.number = u.number AND l.look IS NOT NULL";
 
 /// How long a lease that cannot be read is not looked at again.

@@ -109,7 +109,8 @@ impl<'w> Subject<'w> {
             }
         }
         for row in answers.next().unwrap_or_default() {
-            let host = row.get::<_, Option<Uuid>>(3).map(|host| tenure_core::HostId::from_bytes(host.into_bytes()));
+            let host =
+                row.get::<_, Option<Uuid>>(3).map(|host| tenure_core::HostId::from_bytes(host.into_bytes()));
             read.told.insert((row.get(0), row::fence(row.get(1))?, host, row.get(2)));
         }
         Ok(read)

@@ -182,7 +182,9 @@ fn held_back(
         ticket,
     };
     match (&stepped.outcome, act) {
-        (LeaseOutcome::Granted { fence: granted, .. }, LeaseAct::Acquire { wait, .. }) if *granted != fence => {
+        (LeaseOutcome::Granted { fence: granted, .. }, LeaseAct::Acquire { wait, .. })
+            if *granted != fence =>
+        {
             let ticket = wait.map_or(Ticket::AsIs, |span| Ticket::Kept(now.after(span)));
             refused(LeaseRefusal::Awaited { ahead: ahead.saturating_add(1), again }, ticket)
         }

@@ -8,15 +8,18 @@ use super::row::{self, COLUMNS, instant};
 use crate::link::Link;
 use crate::query::Query;
 
-const INFO: &str = "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
+const INFO: &str =
+    "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
          (SELECT count(*) FROM lease_line w WHERE w.lease = lease.number AND w.until > n.micros)
      FROM (SELECT coalesce($2::bigint, micros()) AS micros) n CROSS JOIN lease
      WHERE name = $1 AND NOT forgotten AND fence > 0";
-const PAGE: &str = "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
+const PAGE: &str =
+    "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
          (SELECT count(*) FROM lease_line w WHERE w.lease = lease.number AND w.until > n.micros)
      FROM (SELECT coalesce($4::bigint, micros()) AS micros) n CROSS JOIN lease
      WHERE NOT forgotten AND fence > 0 AND name >= $1 AND name > $2 AND name < $5 ORDER BY name LIMIT $3";
-const PAGE_TO_THE_END: &str = "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
+const PAGE_TO_THE_END: &str =
+    "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
          (SELECT count(*) FROM lease_line w WHERE w.lease = lease.number AND w.until > n.micros)
      FROM (SELECT coalesce($4::bigint, micros()) AS micros) n CROSS JOIN lease
      WHERE NOT forgotten AND fence > 0 AND name >= $1 AND name > $2 ORDER BY name LIMIT $3";

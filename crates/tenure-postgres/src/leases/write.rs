@@ -28,7 +28,8 @@ const SIT: &str = "INSERT INTO lease_line (lease, id, place, until)
      SELECT u.lease, u.id, u.place, u.until
      FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[]) u (lease, id, place, until)
      ON CONFLICT (lease, id) DO UPDATE SET place = excluded.place, until = excluded.until";
-const PAST: &str = "UPDATE ledger e SET present = false FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
+const PAST: &str =
+    "UPDATE ledger e SET present = false FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
      WHERE e.lease = u.lease AND e.fence = u.fence AND e.present";
 
 /// The statements that write what a turn has come to. What is added to the ledger comes last: its lock is held for
@@ -54,7 +55,9 @@ fn prolong(rows: &[&Known]) -> Query {
     Query::new(PROLONG)
         .with(column(|known| known.number))
         .with(column(|known| signed(known.fence_before().number())))
-        .with(column(|known| known.after.as_ref().and_then(|lease| lease.until()).map_or(0, Timestamp::as_micros)))
+        .with(column(|known| {
+            known.after.as_ref().and_then(|lease| lease.until()).map_or(0, Timestamp::as_micros)
+        }))
 }
 
 fn change(rows: &[&Known]) -> Query {

@@ -1,7 +1,14 @@
 -- Leases, who waits for them, and the ledger.
 
+-- Which server this is, and on which of its timelines it writes: another one after a promotion.
+CREATE FUNCTION this_system() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT system_identifier FROM pg_control_system() $$;
+CREATE FUNCTION this_timeline() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint $$;
+
+-- system, timeline: which server wrote here last.
 -- bar: the instant before which nothing is granted, because this server may have forgotten who holds what.
-INSERT INTO meta (name, value) VALUES ('bar', 0);
+INSERT INTO meta (name, value) VALUES ('system', this_system()), ('timeline', this_timeline()), ('bar', 0);
 
 -- A name that was ever held. A row is never deleted: its fence outlives every ownership and the name itself.
 -- `freed`: since when it has been free, if it was released or broken.
@@ -68,3 +75,37 @@ CREATE INDEX ledger_at ON ledger (present, at, number);
 CREATE INDEX ledger_present ON ledger (lease, fence) WHERE present;
 -- Who was refused is told once for each ownership.
 CREATE INDEX ledger_refused ON ledger (lease, fence, who) WHERE what = 4;
+
+-- Raises TE001 if a lease is not held under this id and fence. If it is, nobody is granted it before the transaction
+-- ends: to be called in a user's own transaction, in any language. `at` is for tests: the time of day in microseconds.
+-- It asks for the fence alone whether somebody else has had it, and so is right at every level of isolation.
+DO $do$ BEGIN
+    EXECUTE format($create$
+        CREATE FUNCTION check_lease(lease_name text, lease_id uuid, lease_fence bigint, at bigint DEFAULT NULL)
+        RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+        BEGIN
+            PERFORM FROM %1$I.lease l
+                WHERE l.name = lease_name AND l.id = lease_id AND l.fence = lease_fence
+                    AND (l.phase = 0 AND (l.until IS NULL OR l.until > coalesce(at, %1$I.micros()))
+                        OR l.phase = 1 AND l.until > coalesce(at, %1$I.micros()))
+                FOR KEY SHARE;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the lease %% is not held any more by whoever names it', lease_name
+                    USING ERRCODE = 'TE001';
+            END IF;
+        END $body$ $create$, current_schema());
+    -- The same for a job that runs. A reservation that has lapsed counts as long as nobody has noticed.
+    EXECUTE format($create$
+        CREATE FUNCTION check_job(job_seq bigint, job_id uuid, job_fence bigint)
+        RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+        BEGIN
+            PERFORM FROM %1$I.standing s
+                WHERE s.seq = job_seq AND s.fence = job_fence AND s.state = 1
+                    AND EXISTS (SELECT FROM %1$I.job j WHERE j.seq = job_seq AND j.id = job_id)
+                FOR KEY SHARE OF s;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the job %% is not held any more by whoever names it', job_id
+                    USING ERRCODE = 'TE001';
+            END IF;
+        END $body$ $create$, current_schema());
+END $do$;

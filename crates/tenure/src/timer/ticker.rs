@@ -139,7 +139,10 @@ impl Ticker {
             }
             let asked = timers.iter().copied().cloned().collect();
             let outcomes = self.bounded(self.tenure.store().set_timers(asked, starts)).await?;
-            timers.into_iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
+            timers
+                .into_iter()
+                .zip(outcomes)
+                .for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
         }
         self.set.answered();
         Ok(())
