@@ -35,8 +35,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Transaction};
 use uuid::Uuid;
 
-use crate::leases::signed;
 use crate::store::PostgresStore;
+use crate::value::{of_job, signed};
 
 /// The SQLSTATE of a check that was refused: the ownership is over.
 pub const LOST: &str = "TE001";
@@ -109,8 +109,7 @@ impl CheckIn {
     /// # Errors
     /// Says why nothing may be written. Roll back, whatever it is: the server lets nothing else be done.
     pub async fn job(&self, transaction: &Transaction<'_>, held: &Held) -> Result<(), CheckInError> {
-        let id = Uuid::from_bytes(*held.id.as_bytes());
-        check(transaction, &self.job, &[&signed(held.seq), &id, &signed(held.fence.number())]).await
+        check(transaction, &self.job, &[&signed(held.seq), &of_job(held.id), &signed(held.fence.number())]).await
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
 use crate::connector::Raw;
-use crate::fault::{Effect, fault_of, passing, spoils, too_late};
+use crate::fault::{Effect, fault_of, is_about_others, passing, spoils, too_late};
 use crate::patience::within;
 use crate::query::{Answered, Query};
 
@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     prepared: BTreeMap<&'static str, Statement>,
     /// Whether a transaction is open.
     pub in_transaction: bool,
+    /// Whether a statement was refused because of what somebody else did at the same time.
+    pub met_somebody: bool,
     spoilt: bool,
 }
 
@@ -38,12 +40,19 @@ pub(crate) enum Sent {
 
 impl Connection {
     pub(crate) fn new(raw: Raw, patience: Duration) -> Self {
-        Self { raw, patience, prepared: BTreeMap::new(), in_transaction: false, spoilt: false }
+        Self {
+            raw,
+            patience,
+            prepared: BTreeMap::new(),
+            in_transaction: false,
+            met_somebody: false,
+            spoilt: false,
+        }
     }
 
     /// Whether it can be used for something new.
     pub(crate) fn is_sound(&self) -> bool {
-        !self.spoilt && !self.in_transaction && !self.raw.client.is_closed()
+        !self.spoilt && !self.raw.client.is_closed()
     }
 
     /// Sends statements together and answers what each of them did.
@@ -73,6 +82,7 @@ impl Connection {
             }
             Some(sent) => sent,
         };
+        self.met_somebody = matches!(&sent, Sent::Refused(error) if is_about_others(error));
         self.spoilt |= match &sent {
             Sent::Done(_) => false,
             Sent::Refused(error) => spoils(error),

@@ -74,7 +74,10 @@ pub(crate) fn spoils(error: &Error) -> bool {
     })
 }
 
-/// Whether a row that shall be there once is there already.
-pub(crate) fn is_double(error: &Error) -> bool {
-    error.code() == Some(&SqlState::UNIQUE_VIOLATION)
+/// Whether it comes from what somebody else did at the same time: a serialisation failure, a deadlock, or a row that is
+/// there already. Another try may meet nobody.
+pub(crate) fn is_about_others(error: &Error) -> bool {
+    let others =
+        [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED, &SqlState::UNIQUE_VIOLATION];
+    error.code().is_some_and(|code| others.contains(&code))
 }

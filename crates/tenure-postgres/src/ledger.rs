@@ -8,8 +8,9 @@ use tokio_postgres::Row;
 
 use crate::connection::Connection;
 use crate::fault::{Effect, unreadable};
-use crate::leases::{fence, holder, host, instant, meta, signed};
+use crate::leases::{holder, meta};
 use crate::query::Query;
+use crate::value::{self, bound, of_host, signed};
 
 /// Numbers are given in the order of commits. Whoever has this lock waits for nobody any more.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827149, hashtext(current_schema()))";
@@ -49,7 +50,7 @@ pub(crate) fn add(notes: &[(i64, &LedgerNote, bool)]) -> Vec<Query> {
         .with(told().map(|note| code(note.what)).collect::<Vec<_>>())
         .with(told().map(|note| note.at.as_micros()).collect::<Vec<_>>())
         .with(notes.iter().map(|(.., lasts)| *lasts).collect::<Vec<_>>())
-        .with(told().map(|note| note.by.host.map(host)).collect::<Vec<_>>())
+        .with(told().map(|note| note.by.host.map(of_host)).collect::<Vec<_>>())
         .with(told().map(|note| note.by.who.clone()).collect::<Vec<_>>())
         .with(told().map(|note| meta(&note.by)).collect::<Vec<_>>())
         .with(told().map(|note| micros(note.since)).collect::<Vec<_>>())
@@ -173,23 +174,17 @@ async fn glimpses(connection: &mut Connection, query: Query) -> Result<Vec<Glimp
 }
 
 fn read(row: &Row) -> Result<LedgerEntry, Fault> {
-    let maybe_instant = |column: usize| row.get::<_, Option<i64>>(column).map(instant).transpose();
     let note = LedgerNote {
-        fence: fence(row.get(1))?,
+        fence: value::fence(row.get(1))?,
         what: what(row.get(2))?,
-        at: instant(row.get(3))?,
+        at: value::instant(row, 3)?,
         by: holder(row, 4)?,
-        since: maybe_instant(7)?,
-        until: maybe_instant(8)?,
+        since: value::maybe_instant(row, 7)?,
+        until: value::maybe_instant(row, 8)?,
         note: row.get(9),
         name: LeaseName::new(row.get(10)).map_err(unreadable)?,
     };
-    let number = u64::try_from(row.get::<_, i64>(0)).map_err(unreadable)?;
-    Ok(LedgerEntry { number, note })
-}
-
-fn bound(most: usize) -> i64 {
-    i64::try_from(most).unwrap_or(i64::MAX)
+    Ok(LedgerEntry { number: value::seq(row.get(0))?, note })
 }
 
 fn code(what: What) -> i16 {

@@ -8,27 +8,44 @@
 
 #![allow(dead_code, reason = "it is being built: some of it is not used yet")]
 
-mod apps;
 mod check_in;
+mod change;
+mod code;
 mod command;
 mod connection;
 mod connector;
 mod database;
 mod epoch;
+mod enqueue;
 mod fault;
+mod grants;
+mod hosts;
 mod inbox;
+mod lanes;
 mod leases;
 mod ledger;
 mod link;
+mod listing;
+mod memory;
+mod news;
 mod options;
 mod patience;
 mod query;
+mod rows;
 mod schema;
+mod sheet;
 mod store;
+mod sweep;
 mod tasks;
+mod tend;
 mod time;
 mod timers;
 mod transaction;
+mod transition;
+mod value;
+mod views;
+mod work;
+mod writing;
 
 pub use check_in::{CheckIn, CheckInError, LOST};
 pub use options::Options;

@@ -7,22 +7,25 @@ use tenure_store::Fault;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::epoch;
+use crate::fault::Effect;
+use crate::memory::Memory;
+use crate::query::Query;
 
 /// A connection that is made when somebody needs it. A task has one for itself.
 pub(crate) struct Link {
     pub database: Arc<Database>,
+    pub memory: Arc<Memory>,
     connection: Option<Connection>,
 }
 
 impl Link {
-    pub(crate) fn new(database: Arc<Database>) -> Self {
-        Self { database, connection: None }
+    pub(crate) fn new(database: Arc<Database>, memory: Arc<Memory>) -> Self {
+        Self { database, memory, connection: None }
     }
 
     /// A connection on which nothing is going on.
     pub(crate) async fn connection(&mut self) -> Result<&mut Connection, Fault> {
-        let sound = self.connection.take().filter(Connection::is_sound);
-        let connection = match sound {
+        let connection = match self.idle().await {
             Some(connection) => connection,
             None => {
                 let mut connection = self.database.connect(None).await?;
@@ -37,5 +40,26 @@ impl Link {
     pub(crate) async fn first_connection(&mut self) -> Result<&mut Connection, Fault> {
         let connection = self.database.connect(None).await?;
         Ok(self.connection.insert(connection))
+    }
+
+    /// The connection on which a transaction is open.
+    pub(crate) fn in_transaction(&mut self) -> Result<&mut Connection, Fault> {
+        let open = self.connection.as_mut().filter(|connection| connection.in_transaction);
+        open.ok_or_else(|| Fault::Unavailable("the transaction has ended; try again".to_owned()))
+    }
+
+    /// The connection that there is, if it is good for something new. What a call left undone on it is undone.
+    async fn idle(&mut self) -> Option<Connection> {
+        let mut connection = self.connection.take().filter(Connection::is_sound)?;
+        if connection.in_transaction {
+            connection.run(&[Query::new("ROLLBACK")], Effect::None).await.ok()?;
+            connection.in_transaction = false;
+        }
+        Some(connection)
+    }
+
+    /// Whether the last call was refused because of what somebody else did at the same time: it may be tried again.
+    pub(crate) fn met_somebody(&mut self) -> bool {
+        self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody))
     }
 }

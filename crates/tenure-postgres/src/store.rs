@@ -3,26 +3,26 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, Limit, LogLine, NewJob, QueueName, Serves, Settlement,
-    Standing, limits,
-};
+use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LimitPage, Page, PageAsk, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Store, Tended, Turn, Views,
+    Answer, Change, Changed, Clock, Enqueued, Event, Fault, Hints, Jobs, Renew, Renewal, Report, Reported,
+    Reservation, Reserve, Selection, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::Options;
-use crate::apps;
-use crate::command::{Doing, Errand, errand};
+use crate::change;
+use crate::command::{Doing, Errand, Reply, errand};
 use crate::database::Database;
+use crate::enqueue::Batch;
+use crate::leases;
 use crate::link::Link;
+use crate::memory::Memory;
 use crate::tasks::{self, Ending, Tasks};
+use crate::tend;
 use crate::time::{ServerClock, Time};
+use crate::work::Ask;
 
 /// Jobs in one schema of a PostgreSQL database.
 ///
@@ -30,7 +30,7 @@ use crate::time::{ServerClock, Time};
 /// [`Store::close`] also waits until all that it has accepted is durable.
 pub struct PostgresStore {
     database: Arc<Database>,
-    pub(crate) bulletin: Arc<Bulletin>,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) tasks: Tasks,
     closed: AtomicBool,
     /// What ends the tasks; taken by whoever closes.
@@ -52,10 +52,10 @@ impl PostgresStore {
     ) -> Result<Arc<Self>, Fault> {
         let time = clock.map_or_else(|| Time::Server(Arc::new(ServerClock::default())), Time::Given);
         let database = Arc::new(Database::new(url, options, time)?);
-        let bulletin = Arc::new(Bulletin::default());
-        let (tasks, ending) = tasks::start(Arc::clone(&database), Arc::clone(&bulletin)).await?;
+        let memory = Arc::new(Memory::default());
+        let (tasks, ending) = tasks::start(Arc::clone(&database), Arc::clone(&memory)).await?;
         let ending = Mutex::new(Some(ending));
-        Ok(Arc::new(Self { database, bulletin, tasks, closed: AtomicBool::new(false), ending }))
+        Ok(Arc::new(Self { database, memory, tasks, closed: AtomicBool::new(false), ending }))
     }
 
     /// Has something done by a task that does one thing after the other.
@@ -67,6 +67,20 @@ impl PostgresStore {
         self.check_open()?;
         let (errand, answer) = errand(work);
         if task.send(errand).await.is_err() {
+            return Err(self.without_task(Fault::Unavailable));
+        }
+        answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
+    }
+
+    /// Has something done by a task that does what waits together.
+    pub(crate) async fn send<C, T>(
+        &self,
+        task: &mpsc::Sender<C>,
+        command: impl FnOnce(Reply<T>) -> C,
+    ) -> Result<T, Fault> {
+        self.check_open()?;
+        let (reply, answer) = Reply::new();
+        if task.send(command(reply)).await.is_err() {
             return Err(self.without_task(Fault::Unavailable));
         }
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
@@ -94,132 +108,61 @@ impl PostgresStore {
     }
 }
 
-fn not_there_yet() -> Fault {
-    Fault::Broken("this is not there yet".to_owned())
-}
-
 impl Jobs for PostgresStore {
-    fn enqueue(&self, _: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
+        Box::pin(self.send(&self.tasks.enqueueing, |reply| Batch { jobs, reply }))
     }
 
-    fn reserve(&self, _: Reserve) -> Answer<'_, Reservation> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+        Box::pin(self.send(&self.tasks.working, |reply| Ask::Reserve(ask, reply)))
     }
 
-    fn renew(&self, _: Renew) -> Answer<'_, Vec<Renewal>> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+        Box::pin(self.send(&self.tasks.working, |reply| Ask::Renew(ask, reply)))
     }
 
-    fn settle(&self, _: Vec<Settlement>, _: Option<Reserve>) -> Answer<'_, Turn> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+        Box::pin(self.send(&self.tasks.working, |reply| Ask::Turn(settlements, then, reply)))
     }
 
-    fn report(&self, _: Vec<Report>) -> Answer<'_, Vec<Reported>> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+        Box::pin(self.send(&self.tasks.working, |reply| Ask::Report(reports, reply)))
     }
 
-    fn change(&self, _: Change, _: Selection) -> Answer<'_, Changed> {
-        Box::pin(async { Err(not_there_yet()) })
+    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move { change::change(link, &change, &selection).await })
+        }))
     }
 
     fn tend(&self) -> Answer<'_, Tended> {
         Box::pin(async {
-            let noticed = self.tend_leases().await?;
-            let more = noticed.more || noticed.gone >= limits::SWEEP_ROWS;
-            Ok(Tended { more, ..Tended::default() })
+            let tended = self.ask(&self.tasks.others, |link| Box::pin(tend::tend(link))).await?;
+            let noticed = self.send(&self.tasks.leases, leases::Command::Tend).await?;
+            Ok(Tended { more: tended.more || noticed.more, ..tended })
         })
-    }
-}
-
-impl Hosts for PostgresStore {
-    fn announce(&self, _: HostId, _: &str, _: u32, _: &[Serves], _: Duration) -> Answer<'_, ()> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn retire(&self, _: HostId) -> Answer<'_, ()> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        let (app, program) = (app.clone(), program.to_owned());
-        Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(apps::claim(link, app, program, host))))
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(apps::all(link))))
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-}
-
-impl Views for PostgresStore {
-    fn job(&self, _: JobId) -> Answer<'_, Option<Job>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn jobs(&self, _: PageAsk) -> Answer<'_, Page> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn attempts(&self, _: JobId) -> Answer<'_, Vec<Attempt>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn logs(&self, _: JobId, _: (u32, u32), _: usize) -> Answer<'_, Vec<LogLine>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn standing(&self, _: JobId) -> Answer<'_, Option<Standing>> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn set_paused(&self, _: &QueueName, _: bool) -> Answer<'_, bool> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn set_queue_limit(&self, _: &QueueName, _: Limit) -> Answer<'_, bool> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn limits(&self, _: Option<Key>, _: usize) -> Answer<'_, LimitPage> {
-        Box::pin(async { Err(not_there_yet()) })
-    }
-
-    fn set_limit(&self, _: &Key, _: Option<Limit>) -> Answer<'_, ()> {
-        Box::pin(async { Err(not_there_yet()) })
     }
 }
 
 impl Hints for PostgresStore {
     fn due(&self) -> watch::Receiver<u64> {
-        self.bulletin.due()
+        self.memory.bulletin.due()
     }
 
     fn asked(&self) -> watch::Receiver<u64> {
-        self.bulletin.asked()
+        self.memory.bulletin.asked()
     }
 
     fn freed(&self) -> watch::Receiver<u64> {
-        self.bulletin.freed()
+        self.memory.bulletin.freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.bulletin.events()
+        self.memory.bulletin.events()
     }
 
     fn others(&self) -> broadcast::Receiver<()> {
-        self.bulletin.others()
+        self.memory.bulletin.others()
     }
 }
 

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use tenure_store::{Bulletin, Fault};
+use tenure_store::Fault;
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::command::Errand;
 use crate::database::Database;
+use crate::enqueue::{self, Batch};
 use crate::inbox::Inbox;
 use crate::leases::{self, Keeper};
 use crate::link::Link;
+use crate::memory::Memory;
 use crate::schema;
+use crate::work::{self, Ask};
 
 /// What may wait for a task before whoever asks waits, too.
 const WAITING: usize = 4096;
@@ -20,6 +23,10 @@ const WAITING: usize = 4096;
 /// Where the tasks are asked. A task ends when nobody can ask it any more, or when the store is closed.
 #[derive(Debug, Clone)]
 pub(crate) struct Tasks {
+    /// Accepting jobs.
+    pub enqueueing: mpsc::Sender<Batch>,
+    /// Reserving, renewing, settling, reporting.
+    pub working: mpsc::Sender<Ask>,
     /// Whatever has no task of its own.
     pub others: mpsc::Sender<Errand>,
     /// Leases, which wait for nothing else.
@@ -37,10 +44,7 @@ pub(crate) struct Ending {
 }
 
 /// Brings the schema up to date and starts the tasks, on a thread of their own.
-pub(crate) async fn start(
-    database: Arc<Database>,
-    bulletin: Arc<Bulletin>,
-) -> Result<(Tasks, Ending), Fault> {
+pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Result<(Tasks, Ending), Fault> {
     let (opened, answer) = oneshot::channel();
     let (alive, ended) = mpsc::channel::<()>(1);
     let (closed, closing) = watch::channel(false);
@@ -51,13 +55,13 @@ pub(crate) async fn start(
         // It is dropped at the end, also if a task has panicked.
         let _alive = alive;
         runtime.block_on(async move {
-            let mut link = Link::new(Arc::clone(&database));
+            let mut link = Link::new(Arc::clone(&database), Arc::clone(&memory));
             if let Err(fault) = schema::migrate(&mut link).await {
                 // Whoever opens it may have stopped waiting.
                 let _ = opened.send(Err(fault));
                 return;
             }
-            let (tasks, mut running) = spawn(&database, bulletin, link, &closing);
+            let (tasks, mut running) = spawn(&database, &memory, link, &closing);
             if opened.send(Ok(tasks)).is_ok() {
                 while running.join_next().await.is_some() {}
             }
@@ -73,22 +77,26 @@ pub(crate) async fn start(
 /// Starts the tasks; the one for others goes on with the connection that there is.
 fn spawn(
     database: &Arc<Database>,
-    bulletin: Arc<Bulletin>,
+    memory: &Arc<Memory>,
     link: Link,
     closing: &watch::Receiver<bool>,
 ) -> (Tasks, JoinSet<()>) {
     let mut running = JoinSet::new();
     let (others, inbox) = mpsc::channel(WAITING);
     running.spawn(one_by_one(link, Inbox::new(inbox, closing.clone())));
+    let new_link = || Link::new(Arc::clone(database), Arc::clone(memory));
+    let (enqueueing, inbox) = mpsc::channel(WAITING);
+    running.spawn(enqueue::work(new_link(), Inbox::new(inbox, closing.clone())));
+    let (working, inbox) = mpsc::channel(WAITING);
+    running.spawn(work::work(new_link(), Inbox::new(inbox, closing.clone())));
     let (leases, inbox) = mpsc::channel(WAITING);
-    let keeper = Keeper::new(Link::new(Arc::clone(database)), bulletin);
-    running.spawn(keeper.run(Inbox::new(inbox, closing.clone())));
+    running.spawn(Keeper::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);
     let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
     for _ in 0..database.options.readers.max(1) {
-        running.spawn(shared(Link::new(Arc::clone(database)), Arc::clone(&inbox)));
+        running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    (Tasks { others, leases, reads }, running)
+    (Tasks { enqueueing, working, others, leases, reads }, running)
 }
 
 /// Does one thing after the other.

@@ -37,7 +37,7 @@ impl Gate {
     }
 }
 
-/// A transaction. One that is dropped before its commit takes its connection with it, and is undone.
+/// A transaction. One that is dropped before its commit is undone before anything else is done on its connection.
 pub(crate) struct Transaction<'c> {
     connection: &'c mut Connection,
     /// The instant of this transaction: what it writes happens at it.

@@ -1,5 +1,6 @@
 //! The task that changes leases: all that waits for it is one transaction.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use tokio_postgres::Row;
 
 use super::notice::{self, Noticed};
 use super::read::{self, Subject};
-use super::row::instant;
 use super::turn::{Now, Turn};
 use super::write;
 use crate::command::Reply;
@@ -19,6 +19,7 @@ use crate::link::Link;
 use crate::query::Query;
 use crate::time::Time;
 use crate::transaction::{Gate, Transaction};
+use crate::value;
 
 /// The instant, the epoch and the bar, as they are when everything is locked.
 const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM meta WHERE name = 'epoch'),
@@ -51,13 +52,12 @@ type Taken = Result<Vec<LeaseOutcome>, Fault>;
 /// The task that changes leases.
 pub(crate) struct Keeper {
     link: Link,
-    bulletin: Arc<Bulletin>,
     steps: Steps,
 }
 
 impl Keeper {
-    pub(crate) fn new(link: Link, bulletin: Arc<Bulletin>) -> Self {
-        Self { link, bulletin, steps: Steps::default() }
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link, steps: Steps::default() }
     }
 
     /// Does what it is asked until nobody can ask any more.
@@ -103,7 +103,7 @@ impl Keeper {
         if calls.iter().all(Vec::is_empty) {
             return Ok(calls.iter().map(|_| Ok(Vec::new())).collect());
         }
-        let time = self.link.database.time.clone();
+        let (time, memory) = (self.link.database.time.clone(), Arc::clone(&self.link.memory));
         let connection = self.link.connection().await?;
         let sent = time.clock().moment();
         let mut queries = subject.queries();
@@ -126,7 +126,7 @@ impl Keeper {
                 taken = calls.iter().map(|wishes| turn.call(wishes)).collect();
             }
         }
-        finish(&turn, transaction, &self.bulletin).await?;
+        finish(&turn, transaction, &memory.bulletin).await?;
         Ok(taken)
     }
 
@@ -150,7 +150,7 @@ impl Keeper {
         let gone = cleared.last().map_or(0, |cleared| usize::try_from(cleared.changed).unwrap_or(0));
         write::queries(&turn).into_iter().for_each(|query| transaction.write(query));
         transaction.commit().await?;
-        Ok(Noticed { gone, more })
+        Ok(Noticed { more: more || gone >= limits::SWEEP_ROWS })
     }
 }
 
@@ -173,7 +173,7 @@ async fn look<'s>(
     let read = |rows: Vec<Row>| -> Result<(Timestamp, Epoch, Timestamp), Fault> {
         let row = rows.first().ok_or_else(|| unreadable("no clock"))?;
         let epoch = u16::try_from(row.get::<_, i64>(1)).map_err(unreadable)?;
-        Ok((instant(row.get(0))?, Epoch::new(epoch), instant(row.get(2))?))
+        Ok((value::instant(row, 0)?, Epoch::new(epoch), value::instant(row, 2)?))
     };
     let (mut at, epoch, bar) = read(shown)?;
     match time {
@@ -201,7 +201,7 @@ async fn checked_in(turn: &Turn<'_>, transaction: &mut Transaction<'_>) -> Resul
     }
     let take = Query::new(read::TAKE).with(taken.clone());
     let free = transaction.read(vec![take]).await?.pop().unwrap_or_default();
-    let free: std::collections::BTreeSet<i64> = free.iter().map(|row| row.get(0)).collect();
+    let free: BTreeSet<i64> = free.iter().map(|row| row.get(0)).collect();
     taken.retain(|number| !free.contains(number));
     Ok(taken)
 }

@@ -19,35 +19,17 @@ use tenure_store::{
     check_wishes,
 };
 
-use crate::command::Reply;
 use crate::ledger;
 use crate::store::PostgresStore;
 
 pub(crate) use keeper::{Command, Keeper};
-pub(crate) use notice::Noticed;
-pub(crate) use row::{fence, holder, host, instant, meta, signed};
-
-impl PostgresStore {
-    async fn ask_keeper<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
-        self.check_open()?;
-        let (reply, answer) = Reply::new();
-        if self.tasks.leases.send(command(reply)).await.is_err() {
-            return Err(self.without_task(Fault::Unavailable));
-        }
-        answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
-    }
-
-    /// A bounded step of upkeep of leases.
-    pub(crate) async fn tend_leases(&self) -> Result<Noticed, Fault> {
-        self.ask_keeper(Command::Tend).await
-    }
-}
+pub(crate) use row::{holder, meta};
 
 impl Leases for PostgresStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
         Box::pin(async {
             check_wishes(&wishes)?;
-            self.ask_keeper(|reply| Command::Take(wishes, reply)).await
+            self.send(&self.tasks.leases, |reply| Command::Take(wishes, reply)).await
         })
     }
 

@@ -1,11 +1,14 @@
 //! What time alone brings to leases, in bounded steps.
 
+use std::time::Duration;
+
 use tenure_core::{LeaseName, Timestamp, limits};
 
 use super::read::LAPSED;
 use super::turn::{Known, Turn};
 use crate::query::Query;
 use crate::time::Time;
+use crate::value::bound;
 
 /// Anybody may remove them, and nobody waits for anybody here.
 const CLEAR: &str = "DELETE FROM lease_line WHERE ctid = ANY (ARRAY(
@@ -15,26 +18,23 @@ const LOOK_LATER: &str =
      WHERE l.number = u.number AND l.look IS NOT NULL";
 
 /// How long a lease that cannot be read is not looked at again.
-const SET_ASIDE: std::time::Duration = std::time::Duration::from_secs(60);
+const SET_ASIDE: Duration = Duration::from_secs(60);
 
 /// What a step of upkeep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noticed {
-    /// Places in line that were removed.
-    pub gone: usize,
-    /// Whether there are more lapses to note.
+    /// Whether a bound stopped it.
     pub more: bool,
 }
 
 /// What locks and reads the leases that may have lapsed: one more than a step takes, if there are so many.
 pub(super) fn lapsed(time: &Time) -> Query {
-    Query::new(LAPSED).with(time.told()).with(i64::try_from(limits::SWEEP_ROWS + 1).unwrap_or(i64::MAX))
+    Query::new(LAPSED).with(time.told()).with(bound(limits::SWEEP_ROWS + 1))
 }
 
 /// What removes places in line whose time is over.
 pub(super) fn clear(now: Timestamp) -> Query {
-    let most = i64::try_from(limits::SWEEP_ROWS).unwrap_or(i64::MAX);
-    Query::new(CLEAR).with(now.as_micros()).with(most)
+    Query::new(CLEAR).with(now.as_micros()).with(bound(limits::SWEEP_ROWS))
 }
 
 /// Notes lapses, the first first. Answers what puts off the next look at leases that were renewed since they were

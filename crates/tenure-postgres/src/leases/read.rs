@@ -8,9 +8,10 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::line::{Seat, asks_for_line};
-use super::row::{self, host, instant};
+use super::row;
 use super::turn::{Known, Told};
 use crate::query::Query;
+use crate::value;
 
 /// Gives names their rows that have none: in their order, as locks are taken, so that no two wait for each other.
 const ROOM: &str = "INSERT INTO lease (name, fence, forgotten, freed)
@@ -87,7 +88,7 @@ impl<'w> Subject<'w> {
         if self.is_wanted() {
             let names: Vec<String> = self.wanting.iter().map(|(name, _)| name.as_str().to_owned()).collect();
             let whos: Vec<String> = self.wanting.iter().map(|(_, by)| by.who.clone()).collect();
-            let hosts: Vec<Option<Uuid>> = self.wanting.iter().map(|(_, by)| by.host.map(host)).collect();
+            let hosts: Vec<Option<Uuid>> = self.wanting.iter().map(|(_, by)| by.host.map(value::of_host)).collect();
             queries.push(Query::new(TOLD).with(names).with(whos).with(hosts));
         }
         queries
@@ -100,7 +101,7 @@ impl<'w> Subject<'w> {
         if !self.lines.is_empty() {
             let mut seats: BTreeMap<i64, Vec<(LeaseId, Seat)>> = BTreeMap::new();
             for row in answers.next().unwrap_or_default() {
-                let seat = Seat { place: row.get(2), until: instant(row.get(3))? };
+                let seat = Seat { place: row.get(2), until: value::instant(&row, 3)? };
                 seats.entry(row.get(0)).or_default().push((LeaseId::from(row.get::<_, Uuid>(1)), seat));
             }
             for known in read.rows.values_mut() {
@@ -109,9 +110,8 @@ impl<'w> Subject<'w> {
             }
         }
         for row in answers.next().unwrap_or_default() {
-            let host =
-                row.get::<_, Option<Uuid>>(3).map(|host| tenure_core::HostId::from_bytes(host.into_bytes()));
-            read.told.insert((row.get(0), row::fence(row.get(1))?, host, row.get(2)));
+            let (fence, host) = (value::fence(row.get(1))?, value::host_id(&row, 3));
+            read.told.insert((row.get(0), fence, host, row.get(2)));
         }
         Ok(read)
     }

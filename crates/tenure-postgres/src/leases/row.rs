@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, Holder, HostId, Lease, LeaseId, LeaseName, Ownership, Phase, Timestamp, Ttl};
+use tenure_core::{Holder, Lease, LeaseId, LeaseName, Ownership, Phase, Ttl};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::fault::unreadable;
+use crate::value;
 
 /// How many columns [`read`] expects: number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who
 /// and meta.
@@ -28,16 +29,16 @@ pub(super) fn key(row: &Row) -> Result<(i64, LeaseName), Fault> {
 pub(super) fn read(row: &Row) -> Result<Lease, Fault> {
     Ok(Lease {
         name: LeaseName::new(row.get(1)).map_err(unreadable)?,
-        fence: fence(row.get(2))?,
+        fence: value::fence(row.get(2))?,
         forgotten: row.get(3),
-        freed: instant(row.get(4))?,
+        freed: value::instant(row, 4)?,
         held: held(row)?,
     })
 }
 
 fn held(row: &Row) -> Result<Option<Ownership>, Fault> {
     let Some(phase) = row.get::<_, Option<i16>>(5) else { return Ok(None) };
-    let until = row.get::<_, Option<i64>>(9).map(instant).transpose()?;
+    let until = value::maybe_instant(row, 9)?;
     let ended = || until.ok_or_else(|| unreadable("a lease without its end"));
     let phase = match phase {
         HELD => Phase::Held { until },
@@ -46,13 +47,13 @@ fn held(row: &Row) -> Result<Option<Ownership>, Fault> {
         LAPSED => Phase::Lapsed { at: ended()? },
         other => return Err(unreadable(format_args!("phase {other}"))),
     };
-    let (Some(id), Some(since)) = (row.get::<_, Option<Uuid>>(6), row.get::<_, Option<i64>>(7)) else {
+    let (Some(id), Some(since)) = (row.get::<_, Option<Uuid>>(6), value::maybe_instant(row, 7)?) else {
         return Err(unreadable("an ownership without its id or its beginning"));
     };
     Ok(Some(Ownership {
         id: LeaseId::from(id),
         by: holder(row, 10)?,
-        since: instant(since)?,
+        since,
         ttl: row.get::<_, Option<i64>>(8).map_or(Ok(Ttl::Endless), ttl)?,
         phase,
     }))
@@ -60,36 +61,17 @@ fn held(row: &Row) -> Result<Option<Ownership>, Fault> {
 
 /// Reads a holder from three columns: host, who, meta.
 pub(crate) fn holder(row: &Row, column: usize) -> Result<Holder, Fault> {
-    let meta = row.get::<_, Option<&str>>(column + 2);
     Ok(Holder {
-        host: row.get::<_, Option<Uuid>>(column).map(|host| HostId::from_bytes(host.into_bytes())),
+        host: value::host_id(row, column),
         who: row.get::<_, Option<String>>(column + 1).unwrap_or_default(),
-        meta: meta.map_or(Ok(Default::default()), serde_json::from_str).map_err(unreadable)?,
+        meta: value::maybe_json(row, column + 2)?.unwrap_or_default(),
     })
 }
 
 /// The notes of a holder as they are kept.
 pub(crate) fn meta(by: &Holder) -> Option<String> {
     // A map from text to text can always be written.
-    (!by.meta.is_empty()).then(|| serde_json::to_string(&by.meta).unwrap_or_default())
-}
-
-/// A host as it is kept.
-pub(crate) fn host(host: HostId) -> Uuid {
-    Uuid::from_bytes(*host.as_bytes())
-}
-
-pub(crate) fn instant(micros: i64) -> Result<Timestamp, Fault> {
-    Timestamp::from_micros(micros).map_err(unreadable)
-}
-
-pub(crate) fn fence(number: i64) -> Result<Fence, Fault> {
-    u64::try_from(number).map(Fence::from_number).map_err(|_| unreadable(format_args!("fence {number}")))
-}
-
-/// A number as it is kept; one that is too great is in no row.
-pub(crate) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    (!by.meta.is_empty()).then(|| value::to_json(&by.meta).unwrap_or_default())
 }
 
 fn ttl(micros: i64) -> Result<Ttl, Fault> {
@@ -97,9 +79,10 @@ fn ttl(micros: i64) -> Result<Ttl, Fault> {
     Ok(Ttl::For(Duration::from_micros(micros)))
 }
 
+/// A span as it is kept.
 pub(super) fn micros(ttl: Ttl) -> Option<i64> {
     match ttl {
-        Ttl::For(span) => Some(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)),
+        Ttl::For(span) => Some(value::micros(span)),
         Ttl::Endless => None,
     }
 }

@@ -4,9 +4,10 @@ use tenure_core::{LeaseName, limits};
 use tenure_store::{Fault, LeaseInfo, LeasePage, LeasesAsk};
 use tokio_postgres::Row;
 
-use super::row::{self, COLUMNS, instant};
+use super::row::{self, COLUMNS};
 use crate::link::Link;
 use crate::query::Query;
+use crate::value;
 
 const INFO: &str =
     "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, n.micros,
@@ -44,7 +45,7 @@ pub(super) async fn page(link: &mut Link, ask: &LeasesAsk) -> Result<LeasePage, 
     let query = Query::new(if end.is_some() { PAGE } else { PAGE_TO_THE_END })
         .with(ask.prefix.clone())
         .with(behind)
-        .with(i64::try_from(at_most + 1).unwrap_or(i64::MAX))
+        .with(value::bound(at_most + 1))
         .with(link.database.time.told());
     let query = end.into_iter().fold(query, Query::with);
     let mut page = LeasePage::default();
@@ -65,7 +66,7 @@ pub(super) async fn page(link: &mut Link, ask: &LeasesAsk) -> Result<LeasePage, 
 
 fn read(row: &Row) -> Result<LeaseInfo, Fault> {
     let lease = row::read(row)?;
-    let now = instant(row.get(COLUMNS))?;
+    let now = value::instant(row, COLUMNS)?;
     let waiting = u32::try_from(row.get::<_, i64>(COLUMNS + 1)).unwrap_or(u32::MAX);
     Ok(LeaseInfo { state: lease.state(now), lease, waiting })
 }

@@ -3,10 +3,11 @@
 use tenure_core::{Fence, LeaseId, LedgerNote, Timestamp};
 use uuid::Uuid;
 
-use super::row::{code, host, meta, micros, signed};
+use super::row::{code, meta, micros};
 use super::turn::{Known, Turn};
 use crate::ledger;
 use crate::query::Query;
+use crate::value::{of_host, signed};
 
 /// Renewals: nothing but the end of an ownership.
 const PROLONG: &str = "UPDATE lease l SET until = u.until, look = least(l.look, u.until)
@@ -74,7 +75,7 @@ fn change(rows: &[&Known]) -> Query {
         .with(held().map(|held| held.map(|held| held.since.as_micros())).collect::<Vec<_>>())
         .with(held().map(|held| held.and_then(|held| micros(held.ttl))).collect::<Vec<_>>())
         .with(leases().map(|lease| lease.until().map(Timestamp::as_micros)).collect::<Vec<_>>())
-        .with(held().map(|held| held.and_then(|held| held.by.host).map(host)).collect::<Vec<_>>())
+        .with(held().map(|held| held.and_then(|held| held.by.host).map(of_host)).collect::<Vec<_>>())
         .with(held().map(|held| held.map(|held| held.by.who.clone())).collect::<Vec<_>>())
         .with(held().map(|held| held.and_then(|held| meta(&held.by))).collect::<Vec<_>>())
 }

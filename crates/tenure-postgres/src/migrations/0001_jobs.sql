@@ -10,6 +10,15 @@
 CREATE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE
     AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
+-- Undoes a transaction that was decided on rows which somebody has changed since: it is decided anew.
+CREATE FUNCTION surely(holds boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF holds THEN
+        RETURN true;
+    END IF;
+    RAISE EXCEPTION 'somebody else was faster' USING ERRCODE = 'serialization_failure';
+END $$;
+
 -- epoch: the upper part of every fence.
 CREATE TABLE meta (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO meta (name, value) VALUES ('epoch', 0);
@@ -17,7 +26,7 @@ INSERT INTO meta (name, value) VALUES ('epoch', 0);
 -- `limit_to` is JSON, NULL if the queue has no limit; `bucket` says when its bucket of tokens is full again.
 -- `fair`: whether a job with a share key has ever joined its line.
 CREATE TABLE queue (
-    name     text PRIMARY KEY,
+    name     text COLLATE "C" PRIMARY KEY,
     paused   boolean NOT NULL DEFAULT false,
     limit_to text,
     bucket   bigint NOT NULL DEFAULT 0,
@@ -27,8 +36,8 @@ CREATE TABLE queue (
 -- A lane is a kind in a queue.
 CREATE TABLE lane (
     id    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    queue text NOT NULL,
-    kind  text NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    kind  text COLLATE "C" NOT NULL,
     UNIQUE (queue, kind)
 );
 
@@ -89,6 +98,7 @@ CREATE INDEX later_due ON later (due, seq);
 -- `due`:   NULL if it is that of the job.
 -- `lapse`: when a running job is taken from its holder, if it is not when the time of its grant is over.
 -- `until`: how long it is held, if it was renewed.
+-- A job that is taken from its holder gets the fence of a new row of granted, which nobody holds.
 -- `failure`, `cancel` and `progress` are JSON. Nothing that an ordinary end changes is in an index.
 CREATE TABLE standing (
     seq      bigint PRIMARY KEY,
@@ -121,6 +131,18 @@ CREATE TABLE granted (
     seqs    bigint[] NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX granted_until ON granted (until) WHERE is_open;
+
+-- Running jobs. One whose grant is closed has a lapse of its own.
+CREATE VIEW running AS
+    SELECT s.seq, s.lane, g.holder, coalesce(s.until, g.until) AS until, g.until AS lapse
+    FROM granted g CROSS JOIN LATERAL unnest(g.seqs) u (seq) CROSS JOIN LATERAL (
+        SELECT seq, lane, until FROM standing
+        WHERE seq = u.seq AND fence = g.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
+    WHERE g.is_open
+    UNION ALL
+    SELECT s.seq, s.lane, g.holder, coalesce(s.until, g.until), s.lapse
+    FROM standing s CROSS JOIN LATERAL (SELECT holder, until FROM granted WHERE fence = s.fence LIMIT 1) g
+    WHERE s.lapse IS NOT NULL;
 
 -- When to look at what has ended: a row for each settlement.
 CREATE TABLE ended (expires bigint NOT NULL, seqs bigint[] NOT NULL);
@@ -162,6 +184,7 @@ CREATE TABLE log (
 CREATE TABLE tag (
     tag text COLLATE "C" NOT NULL,
     seq bigint NOT NULL,
+    id  uuid NOT NULL,
     PRIMARY KEY (tag, seq)
 );
 

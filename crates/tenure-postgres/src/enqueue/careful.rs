@@ -1,0 +1,254 @@
+//! Accepting a batch that has to be compared with what is there: first every answer, then every row.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, State, UniqueKey};
+use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal};
+use tokio_postgres::Row;
+
+use super::put;
+use crate::link::Link;
+use crate::query::Query;
+use crate::rows::{self, Stored};
+use crate::transaction::Gate;
+use crate::writing::{TRIES, Writing};
+use crate::{lanes, value};
+
+const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1) ORDER BY key FOR UPDATE";
+/// Of those that were there when this was decided: whoever has taken a key since keeps it.
+const FREE: &str = "DELETE FROM unique_key WHERE key = ANY ($1) AND id = ANY ($2)";
+const TAKE: &str = "INSERT INTO unique_key (key, seq, id, until)
+     SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::uuid[], $4::bigint[])";
+const TAG: &str = "INSERT INTO tag (tag, seq, id) SELECT * FROM unnest($1::text[], $2::bigint[], $3::uuid[])
+     ON CONFLICT DO NOTHING";
+
+/// What is there, and what the earlier jobs of a batch will have changed.
+#[derive(Default)]
+struct Plan<'a> {
+    there: BTreeMap<JobId, Stored>,
+    holders: BTreeMap<UniqueKey, JobId>,
+    stored: BTreeMap<JobId, &'a NewJob>,
+    /// Who had keys before, if only until some time ago.
+    had: Vec<JobId>,
+}
+
+/// Stores a batch, or nothing of it.
+pub(super) async fn enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
+    if batch.iter().any(|new| new.terms.are_gated()) {
+        return Err(Fault::Broken("jobs with keys are not there yet".to_owned()));
+    }
+    let mut tried = try_enqueue(link, batch).await;
+    for _ in 1..TRIES {
+        if tried.is_ok() || !link.met_somebody() {
+            break;
+        }
+        tried = try_enqueue(link, batch).await;
+    }
+    tried
+}
+
+async fn try_enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
+    let last_lane = link.memory.lanes().last();
+    let keys: Vec<Vec<u8>> =
+        batch.iter().filter_map(|new| new.terms.unique.map(|unique| unique.key.0.to_vec())).collect();
+    let reads = vec![
+        lanes::behind(last_lane),
+        rows::by_ids(batch.iter().map(|new| new.id)),
+        Query::new(HOLDERS).with(keys),
+    ];
+    let (mut writing, read) = Writing::begin(link, Gate::Open, reads).await?;
+    let [new_lanes, there, holders] = read.as_slice() else {
+        return Err(Fault::Broken("the server has left out an answer".to_owned()));
+    };
+    writing.meet(lanes::read(new_lanes)?);
+    let mut plan = Plan::new(there, holders, writing.now.as_micros())?;
+    plan.look_at_replaced(&mut writing, batch).await?;
+    let mut answers = Vec::with_capacity(batch.len());
+    for (index, new) in batch.iter().enumerate() {
+        match plan.decide(new, &writing) {
+            Ok(answer) => answers.push(answer),
+            Err(refusal) => {
+                writing.roll_back().await?;
+                return Ok(Enqueued::Refused { index, refusal });
+            }
+        }
+    }
+    plan.write(&mut writing, batch, &answers).await?;
+    writing.commit().await?;
+    Ok(Enqueued::Stored(answers))
+}
+
+impl<'a> Plan<'a> {
+    fn new(there: &[Row], holders: &[Row], now: i64) -> Result<Self, Fault> {
+        let mut plan = Self::default();
+        for row in there {
+            let stored = rows::stored(row)?;
+            plan.there.insert(stored.job.id, stored);
+        }
+        for row in holders {
+            plan.had.push(value::job_id(row, 1));
+            let (key, until): (&[u8], Option<i64>) = (row.get(0), row.get(2));
+            if let Ok(key) = key.try_into().map(UniqueKey)
+                && until.is_none_or(|until| until > now)
+            {
+                plan.holders.insert(key, value::job_id(row, 1));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Looks at the holders of keys that jobs of the batch may take from them.
+    async fn look_at_replaced(&mut self, writing: &mut Writing<'_>, batch: &[NewJob]) -> Result<(), Fault> {
+        let replacing = batch.iter().filter_map(|new| new.terms.unique);
+        let replacing = replacing.filter(|unique| unique.on_conflict == OnConflict::Replace);
+        let held: Vec<JobId> =
+            replacing.filter_map(|unique| self.holders.get(&unique.key).copied()).collect();
+        if held.is_empty() {
+            return Ok(());
+        }
+        let mut reads = rows::lock(&held);
+        reads.push(rows::by_ids(held));
+        let read = writing.read(reads).await?;
+        for row in read.last().into_iter().flatten() {
+            let stored = rows::stored(row)?;
+            self.there.insert(stored.job.id, stored);
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, new: &'a NewJob, writing: &Writing<'_>) -> Result<Accepted, Refusal> {
+        let earlier = || self.stored.get(&new.id).map(|earlier| earlier.accepted(0, writing.now));
+        if let Some(job) = self.there.get(&new.id).map(|stored| stored.job.clone()).or_else(earlier) {
+            return if new.repeats(&job) {
+                Ok(Accepted::Repeated(new.id))
+            } else {
+                Err(Refusal::IdTaken(new.id))
+            };
+        }
+        let holder =
+            new.terms.unique.and_then(|unique| Some((self.holders.get(&unique.key).copied()?, unique)));
+        let answer = match holder {
+            None => Accepted::New(new.id),
+            Some((holder, unique)) => match unique.on_conflict {
+                OnConflict::Return => Accepted::Existing(holder),
+                OnConflict::Reject => return Err(Refusal::KeyHeld(holder)),
+                OnConflict::Replace if self.waits(holder) => Accepted::Replaced { id: new.id, old: holder },
+                OnConflict::Replace => Accepted::Existing(holder),
+            },
+        };
+        if let Accepted::New(_) | Accepted::Replaced { .. } = answer {
+            self.stored.insert(new.id, new);
+            self.holders.extend(new.terms.unique.map(|unique| (unique.key, new.id)));
+        }
+        Ok(answer)
+    }
+
+    fn waits(&self, id: JobId) -> bool {
+        let waits =
+            |stored: &Stored| matches!(stored.job.state, State::Waiting { .. } | State::Blocked { .. });
+        self.stored.contains_key(&id) || self.there.get(&id).is_some_and(waits)
+    }
+
+    async fn write(
+        &mut self,
+        writing: &mut Writing<'_>,
+        batch: &[NewJob],
+        answers: &[Accepted],
+    ) -> Result<(), Fault> {
+        let is_new = |answer: &Accepted| matches!(answer, Accepted::New(_) | Accepted::Replaced { .. });
+        let new = batch.iter().zip(answers).filter(|(_, answer)| is_new(answer)).map(|(new, _)| new);
+        let new: Vec<&NewJob> = new.collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let lanes = lanes_of(writing, &new).await?;
+        let put = put::put(&new, lanes, Some(writing.now.as_micros()))?;
+        let put = writing.read(vec![put]).await?;
+        let seqs: BTreeMap<JobId, i64> =
+            put.iter().flatten().map(|row| (value::job_id(row, 0), row.get(1))).collect();
+        writing.news.due = true;
+        for job in &new {
+            writing.news.note(writing.now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);
+        }
+        tag(writing, &new, &seqs)?;
+        self.end_replaced(writing, answers).await?;
+        take_keys(writing, &new, &seqs, &self.had)
+    }
+
+    /// Cancels waiting jobs in favour of others.
+    async fn end_replaced(&mut self, writing: &mut Writing<'_>, answers: &[Accepted]) -> Result<(), Fault> {
+        let replaced = |answer: &Accepted| match answer {
+            Accepted::Replaced { id, old } => Some((*id, *old)),
+            Accepted::New(_) | Accepted::Repeated(_) | Accepted::Existing(_) => None,
+        };
+        let replaced: Vec<(JobId, JobId)> = answers.iter().filter_map(replaced).collect();
+        let of_batch = replaced.iter().map(|(_, old)| *old).filter(|old| self.stored.contains_key(old));
+        let of_batch: Vec<JobId> = of_batch.collect();
+        if !of_batch.is_empty() {
+            for row in writing.read(vec![rows::by_ids(of_batch)]).await?.iter().flatten() {
+                let stored = rows::stored(row)?;
+                self.there.insert(stored.job.id, stored);
+            }
+        }
+        for (id, old) in replaced {
+            let Some(holder) = self.there.remove(&old) else { continue };
+            let reason = format!("replaced by job {id}");
+            let request = CancelRequest::new(writing.now, std::time::Duration::ZERO, &reason);
+            if let Cancel::Ends(transition) = Cancel::decide(&holder.job, request) {
+                writing.enter(holder, *transition)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lanes of these jobs; those that are missing are made.
+async fn lanes_of(writing: &mut Writing<'_>, new: &[&NewJob]) -> Result<Vec<i32>, Fault> {
+    let missing: Vec<_> = new
+        .iter()
+        .filter(|new| writing.lane(&new.queue, &new.kind).is_none())
+        .map(|new| (new.queue.clone(), new.kind.clone()))
+        .collect();
+    writing.make_lanes(missing).await?;
+    let lanes = new.iter().map(|new| writing.lane(&new.queue, &new.kind));
+    lanes.collect::<Option<_>>().ok_or_else(|| Fault::Unavailable("a lane could not be made".to_owned()))
+}
+
+fn tag(writing: &mut Writing<'_>, new: &[&NewJob], seqs: &BTreeMap<JobId, i64>) -> Result<(), Fault> {
+    let tags = new.iter().flat_map(|new| new.terms.tags.iter().map(|tag| (tag.as_str().to_owned(), new.id)));
+    let (tags, ids): (Vec<String>, Vec<JobId>) = tags.unzip();
+    if tags.is_empty() {
+        return Ok(());
+    }
+    let seqs: Vec<Option<i64>> = ids.iter().map(|id| seqs.get(id).copied()).collect();
+    let ids: Vec<_> = ids.into_iter().map(value::of_job).collect();
+    writing.write(Query::new(TAG).with(tags).with(seqs).with(ids))
+}
+
+/// Gives keys, which are free now, to the jobs that have them at last.
+fn take_keys(
+    writing: &mut Writing<'_>,
+    new: &[&NewJob],
+    seqs: &BTreeMap<JobId, i64>,
+    had: &[JobId],
+) -> Result<(), Fault> {
+    let mut takers = BTreeMap::new();
+    for new in new {
+        if let Some(unique) = new.terms.unique {
+            takers.insert(unique.key, (new.id, unique.window.until(writing.now)));
+        }
+    }
+    if takers.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<Vec<u8>> = takers.keys().map(|key| key.0.to_vec()).collect();
+    writing.write(
+        Query::new(FREE).with(keys.clone()).with(had.iter().copied().map(value::of_job).collect::<Vec<_>>()),
+    )?;
+    let take = Query::new(TAKE)
+        .with(keys)
+        .with(takers.values().map(|(id, _)| seqs.get(id).copied()).collect::<Vec<_>>())
+        .with(takers.values().map(|(id, _)| value::of_job(*id)).collect::<Vec<_>>())
+        .with(takers.values().map(|(_, until)| until.map(|at| at.as_micros())).collect::<Vec<_>>());
+    writing.write(take)
+}

@@ -1,0 +1,96 @@
+//! Lanes and queues, as far as this program knows them. A lane never changes and never goes; what may change of a
+//! queue is asked in the statement that depends on it.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Kind, QueueName};
+use tenure_store::Fault;
+use tokio_postgres::Row;
+
+use crate::fault::unreadable;
+use crate::query::Query;
+use crate::value;
+
+/// A kind in a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub id: i32,
+    pub queue: QueueName,
+    pub kind: Kind,
+}
+
+/// The lanes that this program has met.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    by_id: BTreeMap<i32, Lane>,
+    by_name: BTreeMap<QueueName, BTreeMap<Kind, i32>>,
+}
+
+/// The lock under which lanes are made: so they appear in the order of their ids, and whoever has met one has met all
+/// before it.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827146, hashtext(current_schema()))";
+const MAKE_QUEUES: &str =
+    "INSERT INTO queue (name) SELECT DISTINCT unnest($1::text[]) ON CONFLICT DO NOTHING";
+const MAKE: &str = "INSERT INTO lane (queue, kind)
+     SELECT u.queue, u.kind FROM unnest($1::text[], $2::text[]) u (queue, kind)
+     WHERE NOT EXISTS (SELECT FROM lane l WHERE l.queue = u.queue AND l.kind = u.kind)
+     ON CONFLICT (queue, kind) DO NOTHING";
+const BEHIND: &str = "SELECT id, queue, kind FROM lane WHERE id > $1 ORDER BY id";
+
+/// Those that came after this one.
+pub(crate) fn behind(last: i32) -> Query {
+    Query::new(BEHIND).with(last)
+}
+
+/// Makes these lanes, and their queues, if they are not there. The lanes behind the last known one have to be read
+/// after that.
+pub(crate) fn make(names: &[(QueueName, Kind)]) -> Vec<Query> {
+    let queues: Vec<String> = names.iter().map(|(queue, _)| queue.as_str().to_owned()).collect();
+    let kinds: Vec<String> = names.iter().map(|(_, kind)| kind.as_str().to_owned()).collect();
+    vec![
+        Query::new(LOCK),
+        Query::new(MAKE_QUEUES).with(queues.clone()),
+        Query::new(MAKE).with(queues).with(kinds),
+    ]
+}
+
+/// Lanes of rows of [`behind`].
+pub(crate) fn read(rows: &[Row]) -> Result<Vec<Lane>, Fault> {
+    let read =
+        |row: &Row| Ok(Lane { id: row.get(0), queue: value::queue(row, 1)?, kind: value::kind(row, 2)? });
+    rows.iter().map(read).collect()
+}
+
+impl Lanes {
+    /// Meets lanes that are there for good.
+    pub(crate) fn meet(&mut self, lanes: Vec<Lane>) {
+        for lane in lanes {
+            self.by_name.entry(lane.queue.clone()).or_default().insert(lane.kind.clone(), lane.id);
+            self.by_id.insert(lane.id, lane);
+        }
+    }
+
+    /// The last one that was met.
+    pub(crate) fn last(&self) -> i32 {
+        self.by_id.last_key_value().map_or(0, |(id, _)| *id)
+    }
+
+    /// The lane of this kind in this queue, if it was met.
+    pub(crate) fn find(&self, queue: &QueueName, kind: &Kind) -> Option<i32> {
+        self.by_name.get(queue)?.get(kind).copied()
+    }
+
+    /// The lanes of a queue whose kind is taken.
+    pub(crate) fn of_queue(&self, queue: &QueueName, take: impl Fn(&Kind) -> bool) -> Vec<i32> {
+        let Some(known) = self.by_name.get(queue) else { return Vec::new() };
+        known.iter().filter(|(kind, _)| take(kind)).map(|(_, id)| *id).collect()
+    }
+
+    pub(crate) fn get(&self, id: i32) -> Result<&Lane, Fault> {
+        self.by_id.get(&id).ok_or_else(|| unreadable(format_args!("lane {id}, which does not exist")))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Lane> {
+        self.by_id.values()
+    }
+}

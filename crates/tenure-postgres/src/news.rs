@@ -1,0 +1,52 @@
+//! What there is to tell once a transaction is durable.
+
+use tenure_core::{JobId, Kind, QueueName, Timestamp};
+use tenure_store::{Bulletin, Event, Happening};
+
+/// Hints and events that wait for a commit.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Whether anybody listens to events; if not, none are made.
+    pub is_heard: bool,
+    /// Whether something may be due.
+    pub due: bool,
+    /// Whether a holder was asked to stop.
+    pub asked: bool,
+    /// Whether a lease may have become free.
+    pub freed: bool,
+    events: Vec<Event>,
+}
+
+impl News {
+    pub(crate) fn for_whom(bulletin: &Bulletin) -> Self {
+        Self { is_heard: bulletin.is_heard(), ..Self::default() }
+    }
+
+    /// Notes what happened to a job; `what` is only made if somebody listens.
+    pub(crate) fn note(
+        &mut self,
+        at: Timestamp,
+        id: JobId,
+        (queue, kind): (&QueueName, &Kind),
+        what: impl FnOnce() -> Happening,
+    ) {
+        if self.is_heard {
+            let (kind, queue) = (kind.clone(), queue.clone());
+            self.events.push(Event { at, id, kind, queue, what: what() });
+        }
+    }
+
+    /// Pins all of it to the board.
+    pub(crate) fn publish(self, bulletin: &Bulletin) {
+        self.events.into_iter().for_each(|event| bulletin.tell(event));
+        if self.due {
+            bulletin.call_due();
+        }
+        if self.asked {
+            bulletin.call_asked();
+        }
+        if self.freed {
+            bulletin.call_freed();
+        }
+    }
+}

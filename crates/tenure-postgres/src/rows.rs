@@ -1,0 +1,141 @@
+//! Whole jobs, between rows and the domain.
+
+use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
+use tenure_store::Fault;
+use tokio_postgres::Row;
+
+use crate::fault::unreadable;
+use crate::query::Query;
+use crate::{code, value};
+
+/// A job with what only this store knows of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub job: Job,
+    /// The lane that it is in.
+    pub lane: i32,
+    /// Whether it has a row in `standing`.
+    pub begun: bool,
+    /// Where it waits, if it does.
+    pub kept: Kept,
+}
+
+/// Where a waiting job is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// A turn finds it.
+    InLine,
+    /// Its time has to come first. A job that came due stays in the diary until a turn finds it there.
+    InDiary,
+    /// It does not wait.
+    Nowhere,
+}
+
+const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, coalesce(j.due, j.created), j.created,
+         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until), g.started,
+         s.ended, s.expires, g.holder, s.failure, s.output, s.place, s.cancel, s.progress,
+         coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
+             AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq)
+     FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
+     CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = j.lane LIMIT 1) l
+     LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
+     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true";
+
+const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
+         FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
+     ORDER BY seq FOR UPDATE";
+
+/// The jobs with these ids.
+pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
+    Query::new(BY_IDS).with(ids.into_iter().map(value::of_job).collect::<Vec<_>>())
+}
+
+/// Keeps others from changing these jobs until the end of the transaction. Whoever changes a job that waits has it
+/// locked first, then its place, then its standing; claims and settlements lock the last two in passing.
+pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
+    const JOBS: &str = "SELECT FROM job WHERE id = ANY ($1) ORDER BY id FOR UPDATE";
+    const LATER: &str = "SELECT FROM later WHERE ctid = ANY (ARRAY(SELECT d.ctid
+             FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
+             LEFT JOIN LATERAL (SELECT due FROM standing WHERE seq = j.seq LIMIT 1) s ON true
+             CROSS JOIN LATERAL (SELECT ctid FROM later
+                 WHERE due = coalesce(s.due, j.due, j.created) AND seq = j.seq LIMIT 1) d)) FOR UPDATE";
+    const READY: &str = "SELECT FROM ready WHERE ctid = ANY (ARRAY(SELECT r.ctid
+             FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
+             LEFT JOIN LATERAL (SELECT due FROM standing WHERE seq = j.seq LIMIT 1) s ON true
+             CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = j.lane AND priority = j.priority
+                 AND due = coalesce(s.due, j.due, j.created) AND seq = j.seq LIMIT 1) r)) FOR UPDATE";
+    let ids: Vec<_> = ids.iter().copied().map(value::of_job).collect();
+    [JOBS, LATER, READY, STANDINGS].into_iter().map(|sql| Query::new(sql).with(ids.clone())).collect()
+}
+
+/// Keeps others from changing the standings of these jobs until the end of the transaction.
+pub(crate) fn lock_standings(ids: &[JobId]) -> Query {
+    Query::new(STANDINGS).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
+}
+
+/// Reads a row of a job.
+pub(crate) fn stored(row: &Row) -> Result<Stored, Fault> {
+    let id = value::job_id(row, 1);
+    read(row, id).map_err(|fault| Fault::Unavailable(format!("job {id}: {fault}")))
+}
+
+fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
+    let state_code: Option<i16> = row.get(10);
+    let begun = state_code.is_some();
+    let job = Job {
+        seq: value::seq(row.get(0))?,
+        id,
+        queue: value::queue(row, 2)?,
+        kind: value::kind(row, 3)?,
+        priority: value::priority(row.get(5))?,
+        created: value::instant(row, 7)?,
+        terms: value::maybe_json(row, 8)?.map(std::sync::Arc::new).unwrap_or_default(),
+        args: Args::stored(row.get(9)),
+        state: match state_code {
+            Some(code) => state(row, code)?,
+            None => State::Waiting { due: value::instant(row, 6)?, why: Why::Enqueued },
+        },
+        fence: if begun { value::fence(row.get(11))? } else { Fence::NONE },
+        attempt: if begun { value::number(row.get(12))? } else { 0 },
+        delivery: if begun { value::number(row.get(13))? } else { 0 },
+        started: value::maybe_instant(row, 17)?,
+        expires: value::maybe_instant(row, 19)?,
+        holder: value::host_id(row, 20),
+        failure: value::maybe_json(row, 21)?,
+        output: output(row),
+        cancel: value::maybe_json(row, 24)?,
+        progress: value::maybe_json(row, 25)?,
+    };
+    let kept = match job.state {
+        State::Waiting { .. } | State::Blocked { .. } if row.get(26) => Kept::InLine,
+        State::Waiting { .. } | State::Blocked { .. } => Kept::InDiary,
+        State::Running { .. } | State::Finished { .. } => Kept::Nowhere,
+    };
+    Ok(Stored { job, lane: row.get(4), begun, kept })
+}
+
+fn state(row: &Row, code: i16) -> Result<State, Fault> {
+    let finished = |end: End| Ok(State::Finished { at: value::instant(row, 18)?, end });
+    // A job that waits as it was created has no due of its own.
+    let due = || Ok(value::maybe_instant(row, 15)?.map_or_else(|| value::instant(row, 6), Ok)?);
+    match code {
+        code::WAITING => {
+            Ok(State::Waiting { due: due()?, why: code::why(row.get::<_, Option<i16>>(14).unwrap_or(0))? })
+        }
+        code::RUNNING => Ok(State::Running {
+            holder: value::host_id(row, 20).ok_or_else(|| unreadable("a running job without a holder"))?,
+            until: value::maybe_instant(row, 16)?
+                .ok_or_else(|| unreadable("a running job without an end"))?,
+            due: due()?,
+        }),
+        code::SUCCEEDED => finished(End::Succeeded),
+        code::FAILED => finished(End::Failed),
+        code::CANCELLED => finished(End::Cancelled),
+        other => Err(unreadable(format_args!("state {other}"))),
+    }
+}
+
+fn output(row: &Row) -> Option<Output> {
+    let value: Option<Vec<u8>> = row.get(22);
+    value.map(|value| Output { value, place: row.get(23) })
+}

@@ -1,0 +1,259 @@
+//! What a transaction writes: collected row by row, sent table by table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_core::{State, StateName};
+use tenure_store::Fault;
+
+use crate::query::Query;
+use crate::rows::Stored;
+use crate::{code, value};
+
+/// A place in a line or in the diary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub lane: i32,
+    pub priority: i16,
+    pub due: i64,
+    pub seq: i64,
+    pub begun: bool,
+}
+
+/// An ended attempt as it is kept.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub seq: i64,
+    pub attempt: tenure_core::Attempt,
+    pub at: i64,
+    pub by: i16,
+}
+
+/// What a transaction writes.
+#[derive(Debug, Default)]
+pub(crate) struct Sheet {
+    standings: BTreeMap<i64, Stored>,
+    into_line: BTreeMap<i64, Place>,
+    into_diary: BTreeMap<i64, Place>,
+    out_of_line: Vec<Place>,
+    out_of_diary: Vec<Place>,
+    attempts: Vec<Ended>,
+    expiries: BTreeMap<i64, Vec<i64>>,
+    troubles: BTreeSet<(i32, i16, i64)>,
+    troubles_over: BTreeSet<(i32, i16, i64)>,
+    tally: BTreeMap<i32, [i32; StateName::ALL.len()]>,
+}
+
+impl Sheet {
+    /// The standing of a job, whatever it was before.
+    pub(crate) fn standing(&mut self, stored: &Stored) {
+        self.standings.insert(value::signed(stored.job.seq), stored.clone());
+    }
+
+    pub(crate) fn into_line(&mut self, place: Place) {
+        self.into_line.insert(place.seq, place);
+    }
+
+    pub(crate) fn into_diary(&mut self, place: Place) {
+        self.into_diary.insert(place.seq, place);
+    }
+
+    pub(crate) fn out_of_line(&mut self, place: Place) {
+        if self.into_line.remove(&place.seq).is_none() {
+            self.out_of_line.push(place);
+        }
+    }
+
+    pub(crate) fn out_of_diary(&mut self, place: Place) {
+        if self.into_diary.remove(&place.seq).is_none() {
+            self.out_of_diary.push(place);
+        }
+    }
+
+    pub(crate) fn attempt(&mut self, ended: Ended) {
+        self.attempts.push(ended);
+    }
+
+    /// Has somebody look at a finished job then.
+    pub(crate) fn expires(&mut self, at: i64, seq: i64) {
+        self.expiries.entry(at).or_default().push(seq);
+    }
+
+    pub(crate) fn trouble(&mut self, lane: i32, state: i16, seq: i64) {
+        self.troubles_over.remove(&(lane, state, seq));
+        self.troubles.insert((lane, state, seq));
+    }
+
+    pub(crate) fn trouble_is_over(&mut self, lane: i32, state: i16, seq: i64) {
+        if !self.troubles.remove(&(lane, state, seq)) {
+            self.troubles_over.insert((lane, state, seq));
+        }
+    }
+
+    /// Counts a job into (or, if negative, out of) a state.
+    pub(crate) fn count(&mut self, lane: i32, state: StateName, jobs: i32) {
+        let counts = self.tally.entry(lane).or_default();
+        if let Some(column) = StateName::ALL.iter().position(|name| *name == state) {
+            counts[column] += jobs;
+        }
+    }
+
+    /// The statements that write it, in order; nothing is left on it.
+    pub(crate) fn statements(&mut self) -> Result<Vec<Query>, Fault> {
+        let sheet = std::mem::take(self);
+        let mut queries = Vec::new();
+        queries.extend(leave(OUT_OF_LINE, &sheet.out_of_line));
+        queries.extend(leave(OUT_OF_DIARY, &sheet.out_of_diary));
+        queries.extend(standings(&sheet.standings)?);
+        queries.extend(join(INTO_LINE, sheet.into_line.values()));
+        queries.extend(join(INTO_DIARY, sheet.into_diary.values()));
+        queries.extend(attempts(&sheet.attempts)?);
+        for (at, seqs) in sheet.expiries {
+            queries.push(Query::new(EXPIRES).with(at).with(seqs));
+        }
+        queries.extend(troubles(TROUBLE, &sheet.troubles));
+        queries.extend(troubles(TROUBLE_IS_OVER, &sheet.troubles_over));
+        queries.extend(tally(&sheet.tally));
+        Ok(queries)
+    }
+}
+
+const OUT_OF_LINE: &str = "WITH gone AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(SELECT r.ctid
+         FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
+         CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = u.lane AND priority = u.priority AND due = u.due
+             AND seq = u.seq LIMIT 1) r)) RETURNING seq)
+     SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
+const OUT_OF_DIARY: &str = "WITH gone AS (DELETE FROM later WHERE ctid = ANY (ARRAY(SELECT d.ctid
+         FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
+         CROSS JOIN LATERAL (SELECT ctid FROM later WHERE due = u.due AND seq = u.seq LIMIT 1) d)) RETURNING seq)
+     SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
+const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun, round)
+     SELECT u.*, 0 FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[]) u";
+const INTO_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, gated)
+     SELECT u.*, false FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[]) u";
+const STANDINGS: &str = "INSERT INTO standing (seq, lane, state, fence, attempt, delivery, why, due, until, lapse, ended,
+         expires, failure, output, place, cancel, progress)
+     SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::int[], $6::int[], $7::smallint[],
+         $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bytea[],
+         $15::text[], $16::text[], $17::text[])
+     ON CONFLICT (seq) DO UPDATE SET
+         lane = excluded.lane, state = excluded.state, fence = excluded.fence, attempt = excluded.attempt,
+         delivery = excluded.delivery, why = excluded.why, due = excluded.due, until = excluded.until,
+         lapse = excluded.lapse, ended = excluded.ended, expires = excluded.expires, failure = excluded.failure,
+         output = excluded.output, place = excluded.place, cancel = excluded.cancel, progress = excluded.progress
+     WHERE standing.fence <= excluded.fence";
+const ATTEMPTS: &str = "INSERT INTO attempt (seq, delivery, attempt, fence, holder, started, ended, ended_by, failure)
+     SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[],
+         $8::smallint[], $9::text[])
+     ON CONFLICT (seq, delivery) DO UPDATE SET
+         attempt = excluded.attempt, fence = excluded.fence, holder = excluded.holder, started = excluded.started,
+         ended = excluded.ended, ended_by = excluded.ended_by, failure = excluded.failure";
+const EXPIRES: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, $2)";
+const TROUBLE: &str = "INSERT INTO trouble (lane, state, seq)
+     SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[]) ON CONFLICT DO NOTHING";
+const TROUBLE_IS_OVER: &str = "DELETE FROM trouble WHERE ctid = ANY (ARRAY(SELECT t.ctid
+     FROM unnest($1::int[], $2::smallint[], $3::bigint[]) u (lane, state, seq)
+     CROSS JOIN LATERAL (SELECT ctid FROM trouble WHERE lane = u.lane AND state = u.state AND seq = u.seq LIMIT 1) t))";
+const TALLY: &str = "INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
+     SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[])";
+
+fn leave(sql: &'static str, places: &[Place]) -> Option<Query> {
+    let query = Query::new(sql)
+        .with(places.iter().map(|place| place.lane).collect::<Vec<_>>())
+        .with(places.iter().map(|place| place.priority).collect::<Vec<_>>())
+        .with(places.iter().map(|place| place.due).collect::<Vec<_>>())
+        .with(places.iter().map(|place| place.seq).collect::<Vec<_>>());
+    (!places.is_empty()).then_some(query)
+}
+
+fn join<'a>(sql: &'static str, places: impl Iterator<Item = &'a Place>) -> Option<Query> {
+    let places: Vec<Place> = places.copied().collect();
+    let begun = places.iter().map(|place| place.begun).collect::<Vec<_>>();
+    leave(sql, &places).map(|query| query.with(begun))
+}
+
+fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    fn column<'a, T>(rows: &'a BTreeMap<i64, Stored>, of: impl Fn(&'a Stored) -> T) -> Vec<T> {
+        rows.values().map(of).collect()
+    }
+    let micros = |at: tenure_core::Timestamp| at.as_micros();
+    let texts = |of: &dyn Fn(&Stored) -> Result<Option<String>, Fault>| -> Result<Vec<_>, Fault> {
+        rows.values().map(of).collect()
+    };
+    let until = |stored: &Stored| match stored.job.state {
+        State::Running { until, .. } => Some(until),
+        State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => None,
+    };
+    let lapse = |stored: &Stored| {
+        let deadline = stored.job.cancel.as_ref().map(|request| request.deadline);
+        until(stored).map(|until| deadline.map_or(until, |deadline| until.min(deadline)))
+    };
+    let why = |stored: &Stored| match stored.job.state {
+        State::Waiting { why, .. } | State::Blocked { why, .. } => Some(code::of_why(why)),
+        State::Running { .. } | State::Finished { .. } => None,
+    };
+    let ended = |stored: &Stored| match stored.job.state {
+        State::Finished { at, .. } => Some(at),
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
+    };
+    let query = Query::new(STANDINGS)
+        .with(column(rows, |stored| value::signed(stored.job.seq)))
+        .with(column(rows, |stored| stored.lane))
+        .with(column(rows, |stored| code::of_state(&stored.job.state)))
+        .with(column(rows, |stored| value::signed(stored.job.fence.number())))
+        .with(column(rows, |stored| value::small(stored.job.attempt)))
+        .with(column(rows, |stored| value::small(stored.job.delivery)))
+        .with(column(rows, why))
+        .with(column(rows, |stored| stored.job.state.due().map(micros)))
+        .with(column(rows, |stored| until(stored).map(micros)))
+        .with(column(rows, |stored| lapse(stored).map(micros)))
+        .with(column(rows, |stored| ended(stored).map(micros)))
+        .with(column(rows, |stored| stored.job.expires.map(micros)))
+        .with(texts(&|stored| value::maybe_to_json(stored.job.failure.as_ref()))?)
+        .with(column(rows, |stored| stored.job.output.as_ref().map(|output| output.value.clone())))
+        .with(column(rows, |stored| stored.job.output.as_ref().and_then(|output| output.place.clone())))
+        .with(texts(&|stored| value::maybe_to_json(stored.job.cancel.as_ref()))?)
+        .with(texts(&|stored| value::maybe_to_json(stored.job.progress.as_ref()))?);
+    Ok(Some(query))
+}
+
+fn attempts(rows: &[Ended]) -> Result<Option<Query>, Fault> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let failures = rows.iter().map(|row| value::maybe_to_json(row.attempt.failure.as_ref()));
+    let query = Query::new(ATTEMPTS)
+        .with(rows.iter().map(|row| row.seq).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| value::small(row.attempt.delivery)).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| value::small(row.attempt.attempt)).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| value::signed(row.attempt.fence.number())).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| value::of_host(row.attempt.holder)).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| row.attempt.started.as_micros()).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| row.at).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| row.by).collect::<Vec<_>>())
+        .with(failures.collect::<Result<Vec<_>, _>>()?);
+    Ok(Some(query))
+}
+
+fn troubles(sql: &'static str, rows: &BTreeSet<(i32, i16, i64)>) -> Option<Query> {
+    let query = Query::new(sql)
+        .with(rows.iter().map(|row| row.0).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| row.1).collect::<Vec<_>>())
+        .with(rows.iter().map(|row| row.2).collect::<Vec<_>>());
+    (!rows.is_empty()).then_some(query)
+}
+
+/// One row for each lane that changed.
+fn tally(counts: &BTreeMap<i32, [i32; StateName::ALL.len()]>) -> Option<Query> {
+    let changed: Vec<_> = counts.iter().filter(|(_, counts)| counts.iter().any(|jobs| *jobs != 0)).collect();
+    if changed.is_empty() {
+        return None;
+    }
+    let query = Query::new(TALLY).with(changed.iter().map(|(lane, _)| **lane).collect::<Vec<_>>());
+    let column = |query: Query, state: usize| {
+        query.with(changed.iter().map(|(_, counts)| counts[state]).collect::<Vec<_>>())
+    };
+    Some((0..StateName::ALL.len()).fold(query, column))
+}

@@ -1,0 +1,118 @@
+//! What time alone brings, in bounded steps: leases that lapse, jobs that come due.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Epoch, Fence, JobId, limits};
+use tenure_store::Fault;
+
+use crate::link::Link;
+use crate::query::Query;
+use crate::rows::{self, Stored};
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::{TRIES, Writing};
+
+const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM later WHERE due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
+         ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING due, seq, lane, priority, begun),
+     joined AS (INSERT INTO ready (due, round, seq, lane, priority, begun)
+         SELECT due, 0, seq, lane, priority, begun FROM moved),
+     t AS (INSERT INTO tally (lane, scheduled, queued) SELECT lane, -count(*), count(*) FROM moved GROUP BY lane)
+     SELECT count(*) FROM moved";
+/// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. A grant is
+/// looked at once: those of its jobs that are held for longer have a lapse of their own.
+const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
+         ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
+     found AS (
+         SELECT o.until AS at, s.seq, s.lane FROM over o CROSS JOIN LATERAL unnest(o.seqs) u (seq)
+         CROSS JOIN LATERAL (SELECT seq, lane FROM standing WHERE seq = u.seq AND fence = o.fence
+             AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
+         UNION ALL
+         SELECT * FROM (SELECT lapse, seq, lane FROM standing WHERE lapse <= (SELECT now FROM n)
+             ORDER BY lapse, seq LIMIT $2) l),
+     first AS (SELECT * FROM found ORDER BY at, seq LIMIT $2)
+     SELECT NULL::uuid, fence FROM over
+     UNION ALL
+     SELECT j.id, NULL FROM first f
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j";
+/// A job that is taken from its holder is under a fence that nobody has.
+const TAKE_BACK: &str = "INSERT INTO granted (started, until, is_open, holder, seqs)
+     SELECT started, until, false, holder, $2 FROM granted WHERE fence = $1 RETURNING fence";
+const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)
+     AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
+         WHERE seq = u.seq AND fence = granted.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s)";
+
+/// The statement that gives jobs that came due their places in line; it answers how many.
+pub(crate) fn line_up(now: Option<i64>) -> Query {
+    Query::new(LINE_UP).with(now).with(value::bound(limits::SWEEP_ROWS))
+}
+
+/// Takes jobs from holders that fell silent or did not stop; answers how many.
+pub(crate) async fn take_lapsed(link: &mut Link) -> Result<usize, Fault> {
+    let mut tried = try_take_lapsed(link).await;
+    for _ in 1..TRIES {
+        if tried.is_ok() || !link.met_somebody() {
+            break;
+        }
+        tried = try_take_lapsed(link).await;
+    }
+    tried
+}
+
+async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
+    let told = link.database.time.told();
+    let look = Query::new(LAPSED).with(told).with(value::bound(limits::SWEEP_ROWS));
+    let (mut writing, read) = Writing::begin(link, Gate::Open, vec![look]).await?;
+    let (mut ids, mut over) = (Vec::new(), Vec::new());
+    for row in read.iter().flatten() {
+        match row.get::<_, Option<i64>>(1) {
+            Some(fence) => over.push(fence),
+            None => ids.push(value::job_id(row, 0)),
+        }
+    }
+    if ids.is_empty() && over.is_empty() {
+        writing.roll_back().await?;
+        return Ok(0);
+    }
+    let lapsed = writing.take_back(&ids).await?;
+    writing.write(Query::new(CLOSE).with(over))?;
+    writing.commit().await?;
+    Ok(lapsed)
+}
+
+impl Writing<'_> {
+    async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
+        let reads = vec![rows::lock_standings(ids), rows::by_ids(ids.iter().copied())];
+        let read = self.read(reads).await?;
+        let mut lapsed: BTreeMap<Fence, Vec<(Stored, tenure_core::Transition)>> = BTreeMap::new();
+        for row in read.last().into_iter().flatten() {
+            let stored = match rows::stored(row) {
+                Ok(stored) => stored,
+                Err(fault) => {
+                    tracing::error!(%fault, "a job that lapsed cannot be read");
+                    continue;
+                }
+            };
+            // Somebody may have renewed it meanwhile.
+            if let Some(transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) {
+                lapsed.entry(stored.job.fence).or_default().push((stored, transition));
+            }
+        }
+        let new_fences = lapsed.iter().map(|(fence, jobs)| {
+            let seqs: Vec<i64> = jobs.iter().map(|(stored, _)| value::signed(stored.job.seq)).collect();
+            Query::new(TAKE_BACK).with(value::signed(fence.number())).with(seqs)
+        });
+        let new_fences = self.read(new_fences.collect()).await?;
+        let mut count = 0;
+        for (jobs, rows) in lapsed.into_values().zip(new_fences) {
+            let fence = rows.first().map(|row| value::fence(row.get(0))).transpose()?;
+            for (stored, mut transition) in jobs {
+                transition.fence = fence.unwrap_or(transition.fence);
+                self.enter(stored, transition)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,113 @@
+//! A bounded step of upkeep.
+
+use tenure_core::{JobId, limits};
+use tenure_store::{Fault, Tended};
+
+use crate::fault::Effect;
+use crate::link::Link;
+use crate::query::Query;
+use crate::rows::{self, Stored};
+use crate::sweep;
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::{TRIES, Writing};
+
+const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until <= (SELECT coalesce($1::bigint, micros()))";
+const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= (SELECT coalesce($1::bigint, micros()))";
+/// When there are many rows, they become one for each lane.
+const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELECT ctid FROM tally
+         WHERE (SELECT count(*) FROM (SELECT FROM tally LIMIT 1000) t) > 100 + 2 * (SELECT count(*) FROM lane)
+         LIMIT 10000 FOR UPDATE SKIP LOCKED)) RETURNING *)
+     INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
+     SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
+     FROM gone GROUP BY lane";
+const EXPIRED: &str =
+    "SELECT ctid::text, seqs FROM ended WHERE expires <= (SELECT coalesce($1::bigint, micros()))
+     ORDER BY expires LIMIT 100 FOR UPDATE SKIP LOCKED";
+/// A job that was done again since has another end.
+const OF_EXPIRED: &str = "SELECT j.id FROM (SELECT * FROM unnest($1::bigint[]) u (seq) ORDER BY seq) u
+     CROSS JOIN LATERAL (SELECT lane FROM standing WHERE seq = u.seq AND state >= 2 AND expires <= $2 FOR UPDATE) s
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = u.seq LIMIT 1) j";
+const LOOKED_AT: &str = "DELETE FROM ended WHERE ctid = ANY ($1::text[]::tid[])";
+const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = $2 WHERE ctid = $1::text::tid";
+
+/// Sweeps, and removes what nobody needs any more.
+pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
+    let told = link.database.time.told();
+    let lapsed = sweep::take_lapsed(link).await?;
+    let queries = [
+        sweep::line_up(told),
+        Query::new(FREE_KEYS).with(told),
+        Query::new(GONE_HOSTS).with(told),
+        Query::new(FOLD),
+    ];
+    let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
+    let due =
+        answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
+    let due = usize::try_from(due).unwrap_or(0);
+    let (pruned, prunes_on) = prune(link).await?;
+    if lapsed + due > 0 {
+        link.memory.bulletin.call_due();
+    }
+    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on;
+    Ok(Tended { lapsed, due, pruned, more })
+}
+
+/// Removes finished jobs whose time of keeping is over; answers how many, and whether a bound stopped it.
+async fn prune(link: &mut Link) -> Result<(usize, bool), Fault> {
+    let mut tried = try_prune(link).await;
+    for _ in 1..TRIES {
+        if tried.is_ok() || !link.met_somebody() {
+            break;
+        }
+        tried = try_prune(link).await;
+    }
+    tried
+}
+
+async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
+    let told = link.database.time.told();
+    let (mut writing, read) = Writing::begin(link, Gate::Open, vec![Query::new(EXPIRED).with(told)]).await?;
+    let (mut seqs, mut looked_at, mut rest) = (Vec::new(), Vec::new(), None);
+    for row in read.iter().flatten() {
+        let (at, mut of_row): (String, Vec<i64>) = (row.get(0), row.get(1));
+        let room = limits::PRUNE_JOBS - seqs.len();
+        if room == 0 {
+            break;
+        }
+        of_row.sort_unstable();
+        if of_row.len() > room {
+            let left = of_row.split_off(room);
+            rest = Some((at, left));
+        } else {
+            looked_at.push(at);
+        }
+        seqs.extend(of_row);
+    }
+    if seqs.is_empty() {
+        writing.roll_back().await?;
+        return Ok((0, false));
+    }
+    let is_full = seqs.len() >= limits::PRUNE_JOBS;
+    let of_expired = Query::new(OF_EXPIRED).with(seqs).with(writing.now.as_micros());
+    let ids: Vec<JobId> =
+        writing.read(vec![of_expired]).await?.iter().flatten().map(|row| value::job_id(row, 0)).collect();
+    let read = writing.read(vec![rows::by_ids(ids)]).await?;
+    let gone: Vec<Stored> = read.iter().flatten().filter_map(readable).collect();
+    writing.remove(&gone)?;
+    writing.write(Query::new(LOOKED_AT).with(looked_at))?;
+    if let Some((at, left)) = rest {
+        writing.write(Query::new(LOOKED_AT_SOME).with(at).with(left))?;
+    }
+    let pruned = gone.len();
+    writing.commit().await?;
+    Ok((pruned, is_full))
+}
+
+fn readable(row: &tokio_postgres::Row) -> Option<Stored> {
+    let stored = rows::stored(row);
+    if let Err(fault) = &stored {
+        tracing::error!(%fault, "a job whose time is over cannot be read and stays");
+    }
+    stored.ok()
+}

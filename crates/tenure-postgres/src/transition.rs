@@ -1,0 +1,169 @@
+//! Writing a transition: the one way by which a job leaves a state, but for ordinary grants and ends.
+
+use tenure_core::{AttemptEnd, End, Job, State, StateName, Timestamp, Transition, Unique, Window};
+use tenure_store::Fault;
+
+use crate::query::Query;
+use crate::rows::{Kept, Stored};
+use crate::sheet::Place;
+use crate::writing::Writing;
+use crate::{code, value};
+
+impl Writing<'_> {
+    /// Writes what a job becomes; answers the job then.
+    pub(crate) fn enter(&mut self, stored: Stored, transition: Transition) -> Result<Stored, Fault> {
+        if stored.job.terms.are_gated() {
+            return Err(Fault::Broken("jobs with keys are not there yet".to_owned()));
+        }
+        let was_finished = stored.job.state.is_finished();
+        self.uncount(&stored);
+        match (transition.ended, stored.job.state) {
+            (Some(AttemptEnd::Succeeded), _) => {}
+            (Some(ended), _) => self.record(&stored.job, ended, transition.failure.as_ref(), self.now)?,
+            // The attempt by which it succeeded, before its standing forgets it.
+            (None, State::Finished { at, end: End::Succeeded }) => {
+                self.record(&stored.job, AttemptEnd::Succeeded, None, at)?;
+            }
+            (None, _) => {}
+        }
+        let failure = transition.failure.clone();
+        let Stored { job, lane, .. } = stored;
+        let mut stored = Stored { job: job.after(transition), lane, begun: true, kept: Kept::Nowhere };
+        match stored.job.state {
+            State::Waiting { due, .. } | State::Blocked { due, .. } => {
+                if was_finished {
+                    self.trouble_is_over(&stored);
+                }
+                self.place(&mut stored, due);
+            }
+            State::Running { .. } => self.sheet.count(lane, StateName::Running, 1),
+            State::Finished { end, .. } => self.end(&stored, end)?,
+        }
+        self.sheet.standing(&stored);
+        self.tell_became(&stored.job, stored.job.state.name(self.now), failure.as_ref());
+        Ok(stored)
+    }
+
+    fn end(&mut self, stored: &Stored, end: End) -> Result<(), Fault> {
+        let (lane, seq) = (stored.lane, value::signed(stored.job.seq));
+        self.free_key_at_end(&stored.job)?;
+        self.sheet.count(lane, end.name(), 1);
+        if let Some(expires) = stored.job.expires {
+            self.sheet.expires(expires.as_micros(), seq);
+        }
+        match end {
+            End::Succeeded => {}
+            End::Failed | End::Cancelled => self.sheet.trouble(lane, code::of_end(end), seq),
+        }
+        Ok(())
+    }
+
+    fn trouble_is_over(&mut self, stored: &Stored) {
+        for end in [End::Failed, End::Cancelled] {
+            self.sheet.trouble_is_over(stored.lane, code::of_end(end), value::signed(stored.job.seq));
+        }
+    }
+
+    /// Gives a waiting job its place and counts it there.
+    pub(crate) fn place(&mut self, stored: &mut Stored, due: Timestamp) {
+        let kept = if due <= self.now { Kept::InLine } else { Kept::InDiary };
+        self.place_again(kept, stored, due);
+        self.news.due = true;
+    }
+
+    /// Gives a waiting job a place as it had before it was changed: what no turn has found due waits on.
+    pub(crate) fn place_again(&mut self, kept: Kept, stored: &mut Stored, due: Timestamp) {
+        stored.kept = kept;
+        let place = place_of(stored, due);
+        match kept {
+            Kept::InLine => {
+                self.sheet.into_line(place);
+                self.sheet.count(stored.lane, StateName::Queued, 1);
+            }
+            Kept::InDiary => {
+                self.sheet.into_diary(place);
+                self.sheet.count(stored.lane, StateName::Scheduled, 1);
+            }
+            Kept::Nowhere => {}
+        }
+    }
+
+    /// Takes a waiting job out of its place.
+    pub(crate) fn unplace(&mut self, stored: &Stored, due: Timestamp) {
+        let place = place_of(stored, due);
+        match stored.kept {
+            Kept::InLine => {
+                self.sheet.out_of_line(place);
+                self.sheet.count(stored.lane, StateName::Queued, -1);
+            }
+            Kept::InDiary => {
+                self.sheet.out_of_diary(place);
+                self.sheet.count(stored.lane, StateName::Scheduled, -1);
+            }
+            Kept::Nowhere => {}
+        }
+    }
+
+    /// Takes a job out of what it is counted as: its place if it waits.
+    pub(crate) fn uncount(&mut self, stored: &Stored) {
+        match stored.job.state {
+            State::Waiting { due, .. } | State::Blocked { due, .. } => self.unplace(stored, due),
+            State::Running { .. } => self.sheet.count(stored.lane, StateName::Running, -1),
+            State::Finished { end, .. } => self.sheet.count(stored.lane, end.name(), -1),
+        }
+    }
+
+    /// Frees the key of a job that has ended, unless it is held for a time.
+    pub(crate) fn free_key_at_end(&mut self, job: &Job) -> Result<(), Fault> {
+        match job.terms.unique {
+            Some(Unique { window: Window::WhileUnfinished, .. }) => self.free_key(job),
+            Some(Unique { window: Window::For(_), .. }) | None => Ok(()),
+        }
+    }
+
+    /// Frees the key of a job, if it still holds it.
+    pub(crate) fn free_key(&mut self, job: &Job) -> Result<(), Fault> {
+        let Some(unique) = &job.terms.unique else { return Ok(()) };
+        let free = "DELETE FROM unique_key WHERE key = $1 AND seq = $2";
+        self.write(Query::new(free).with(unique.key.0.to_vec()).with(value::signed(job.seq)))
+    }
+
+    /// Removes jobs and all that is kept of them, but for unique keys.
+    pub(crate) fn remove(&mut self, gone: &[Stored]) -> Result<(), Fault> {
+        gone.iter().for_each(|stored| self.uncount(stored));
+        gone.iter().for_each(|stored| self.trouble_is_over(stored));
+        let seqs: Vec<i64> = gone.iter().map(|stored| value::signed(stored.job.seq)).collect();
+        self.write(Query::new(FORGET_GRANTS).with(seqs.clone()))?;
+        for sql in [
+            "DELETE FROM standing WHERE seq = ANY ($1)",
+            "DELETE FROM attempt WHERE seq = ANY ($1)",
+            "DELETE FROM log WHERE seq = ANY ($1)",
+        ] {
+            self.write(Query::new(sql).with(seqs.clone()))?;
+        }
+        let ids: Vec<_> = gone.iter().map(|stored| value::of_job(stored.job.id)).collect();
+        self.write(Query::new("DELETE FROM job WHERE id = ANY ($1)").with(ids))?;
+        for stored in gone {
+            for tag in &stored.job.terms.tags {
+                let untag = Query::new("DELETE FROM tag WHERE tag = $1 AND seq = $2");
+                self.write(untag.with(tag.as_str().to_owned()).with(value::signed(stored.job.seq)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes the grants of these jobs, which go, if no other job stands by them. Attempts tell of theirs themselves.
+const FORGET_GRANTS: &str = "WITH fences AS MATERIALIZED (
+         SELECT fence FROM standing WHERE seq = ANY ($1) UNION SELECT fence FROM attempt WHERE seq = ANY ($1))
+     DELETE FROM granted WHERE fence = ANY (ARRAY(SELECT fence FROM fences))
+         AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq)
+             CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = u.seq AND fence = granted.fence
+                 AND seq <> ALL ($1) LIMIT 1) s)";
+
+/// The place of a job in its lane's line, or in the diary.
+fn place_of(stored: &Stored, due: Timestamp) -> Place {
+    let Stored { job, lane, begun, .. } = stored;
+    let (priority, seq) = (value::of_priority(job.priority), value::signed(job.seq));
+    Place { lane: *lane, priority, due: due.as_micros(), seq, begun: *begun }
+}

@@ -1,0 +1,100 @@
+//! Single values, between a column and the domain.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_core::{Fence, HostId, JobId, Kind, Priority, QueueName, Timestamp};
+use tenure_store::Fault;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::fault::unreadable;
+
+/// A `seq` or a fence as a column keeps it. Both stay below 2^53, far from where this would be cut.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A bound as statements take it.
+pub(crate) fn bound(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
+
+/// A small number as a column keeps it.
+pub(crate) fn small(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// A span as statements take it.
+pub(crate) fn micros(span: std::time::Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn of_priority(priority: Priority) -> i16 {
+    i16::try_from(priority.number()).unwrap_or(i16::MAX)
+}
+
+pub(crate) fn of_job(id: JobId) -> Uuid {
+    Uuid::from_bytes(*id.as_bytes())
+}
+
+pub(crate) fn of_host(id: HostId) -> Uuid {
+    Uuid::from_bytes(*id.as_bytes())
+}
+
+pub(crate) fn seq(number: i64) -> Result<u64, Fault> {
+    u64::try_from(number).map_err(|_| unreadable(format_args!("seq {number}")))
+}
+
+pub(crate) fn fence(number: i64) -> Result<Fence, Fault> {
+    u64::try_from(number).map(Fence::from_number).map_err(|_| unreadable(format_args!("fence {number}")))
+}
+
+pub(crate) fn number(number: i32) -> Result<u32, Fault> {
+    u32::try_from(number).map_err(|_| unreadable(format_args!("number {number}")))
+}
+
+pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Fault> {
+    Timestamp::from_micros(micros).map_err(unreadable)
+}
+
+pub(crate) fn priority(number: i16) -> Result<Priority, Fault> {
+    Priority::new(i64::from(number)).map_err(unreadable)
+}
+
+pub(crate) fn instant(row: &Row, column: usize) -> Result<Timestamp, Fault> {
+    timestamp(row.get(column))
+}
+
+pub(crate) fn maybe_instant(row: &Row, column: usize) -> Result<Option<Timestamp>, Fault> {
+    row.get::<_, Option<i64>>(column).map(timestamp).transpose()
+}
+
+pub(crate) fn queue(row: &Row, column: usize) -> Result<QueueName, Fault> {
+    QueueName::new(row.get(column)).map_err(unreadable)
+}
+
+pub(crate) fn kind(row: &Row, column: usize) -> Result<Kind, Fault> {
+    Kind::new(row.get(column)).map_err(unreadable)
+}
+
+pub(crate) fn job_id(row: &Row, column: usize) -> JobId {
+    JobId::from_bytes(row.get::<_, Uuid>(column).into_bytes())
+}
+
+pub(crate) fn host_id(row: &Row, column: usize) -> Option<HostId> {
+    row.get::<_, Option<Uuid>>(column).map(|id| HostId::from_bytes(id.into_bytes()))
+}
+
+pub(crate) fn maybe_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>, Fault> {
+    let Some(text) = row.get::<_, Option<&str>>(column) else { return Ok(None) };
+    serde_json::from_str(text).map(Some).map_err(unreadable)
+}
+
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Fault> {
+    serde_json::to_string(value)
+        .map_err(|error| Fault::Broken(format!("a value cannot be written ({error})")))
+}
+
+pub(crate) fn maybe_to_json<T: Serialize>(value: Option<&T>) -> Result<Option<String>, Fault> {
+    value.map(to_json).transpose()
+}

@@ -1,0 +1,285 @@
+//! Looking, on connections that do nothing else.
+
+use tenure_core::{
+    AtWork, Attempt, AttemptEnd, Bucket, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName,
+    Serving, Standing, State, StateName, Timestamp, limits,
+};
+use tenure_store::{Answer, Count, Fault, LimitPage, Page, PageAsk, QueueInfo, Views};
+use tokio_postgres::Row;
+
+use crate::fault::{Effect, unreadable};
+use crate::hosts;
+use crate::link::Link;
+use crate::listing::{self, Walk};
+use crate::query::Query;
+use crate::rows::{self, Kept, Stored};
+use crate::store::PostgresStore;
+use crate::writing::last_of;
+use crate::{code, value};
+
+const ATTEMPTS: &str =
+    "SELECT delivery, attempt, fence, holder, started, ended, ended_by, failure FROM attempt
+     WHERE seq = $1 ORDER BY delivery";
+const LOGS: &str = "SELECT g.delivery, g.number, g.at, g.line
+     FROM (SELECT seq FROM job WHERE id = $1) j CROSS JOIN LATERAL (SELECT * FROM log
+         WHERE seq = j.seq AND (delivery, number) > ($2, $3) ORDER BY delivery, number LIMIT $4) g
+     ORDER BY g.delivery, g.number";
+const COUNTS: &str = "SELECT l.queue, l.kind, t.* FROM (
+         SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
+         FROM tally GROUP BY lane) t
+     CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = t.lane LIMIT 1) l ORDER BY l.queue, l.kind";
+/// A lane's jobs lie by priority and round first: this hops from the head of one round to that of the next.
+const QUEUES: &str = "WITH RECURSIVE head AS (
+         SELECT l.id AS lane, l.queue, f.* FROM lane l CROSS JOIN LATERAL (
+             SELECT priority, round, due, seq FROM ready WHERE lane = l.id
+             ORDER BY priority, round, due, seq LIMIT 1) f
+         UNION ALL
+         SELECT h.lane, h.queue, f.* FROM head h CROSS JOIN LATERAL (
+             SELECT priority, round, due, seq FROM ready
+             WHERE lane = h.lane AND (priority, round) > (h.priority, h.round)
+             ORDER BY priority, round, due, seq LIMIT 1) f)
+     SELECT q.name, q.paused, q.limit_to, o.due, j.created, coalesce($1::bigint, micros()) FROM queue q
+     LEFT JOIN LATERAL (SELECT lane, due, seq FROM head WHERE queue = q.name ORDER BY due, seq LIMIT 1) o ON true
+     LEFT JOIN LATERAL (SELECT created FROM job WHERE lane = o.lane AND seq = o.seq LIMIT 1) j ON true
+     ORDER BY q.name";
+const SET_PAUSED: &str = "INSERT INTO queue (name, paused) VALUES ($1, $2)
+     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused WHERE queue.paused <> excluded.paused
+     RETURNING true";
+const QUEUE: &str = "SELECT paused, limit_to FROM queue WHERE name = $1";
+const AT_WORK: &str = "SELECT r.seq, r.holder, l.queue <> $1, r.lapse, j.id FROM running r
+     CROSS JOIN LATERAL (SELECT queue FROM lane WHERE id = r.lane LIMIT 1) l
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = r.lane AND seq = r.seq LIMIT 1) j
+     WHERE r.until > $2 LIMIT $3";
+const AHEAD: &str = "SELECT (SELECT count(*) FROM (
+         SELECT FROM lane l CROSS JOIN LATERAL (SELECT FROM ready
+             WHERE lane = l.id AND (priority, round, due, seq) < ($2, 0, $3, $4) AND due <= $5 LIMIT $6) r
+         WHERE l.queue = $1 LIMIT $6) a)
+     + (SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later WHERE due <= $5 ORDER BY due LIMIT $6) d
+         CROSS JOIN LATERAL (SELECT FROM lane WHERE id = d.lane AND queue = $1) l
+         WHERE (d.priority, d.due, d.seq) < ($2, $3, $4))";
+
+fn not_there_yet() -> Fault {
+    Fault::Broken("limits are not there yet".to_owned())
+}
+
+impl Views for PostgresStore {
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| {
+            Box::pin(async move { Ok(find(link, id).await?.map(|stored| stored.job)) })
+        }))
+    }
+
+    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| {
+            Box::pin(async move {
+                let (now, at_most) = (link.database.time.now(), ask.at_most.clamp(1, limits::PAGE_JOBS));
+                let walk = Walk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now };
+                let walked = listing::walk(link, &walk).await?;
+                Ok(Page { jobs: walked.jobs, next: walked.next })
+            })
+        }))
+    }
+
+    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(attempts(link, id))))
+    }
+
+    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| {
+            Box::pin(async move {
+                let (delivery, number) = behind;
+                let logs = Query::new(LOGS)
+                    .with(value::of_job(id))
+                    .with(value::small(delivery))
+                    .with(value::small(number))
+                    .with(value::bound(at_most));
+                let rows = link.connection().await?.read(logs).await?;
+                rows.iter().map(line).collect()
+            })
+        }))
+    }
+
+    fn counts(&self) -> Answer<'_, Vec<Count>> {
+        Box::pin(self.ask(&self.tasks.reads, |link| {
+            Box::pin(async move { counts(&link.connection().await?.read(Query::new(COUNTS)).await?) })
+        }))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+        Box::pin(self.ask(&self.tasks.reads, |link| {
+            Box::pin(async move {
+                let queues = Query::new(QUEUES).with(link.database.time.told());
+                link.connection().await?.read(queues).await?.iter().map(queue_info).collect()
+            })
+        }))
+    }
+
+    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(standing(link, id))))
+    }
+
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let queue = queue.clone();
+        Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(set_paused(link, queue, paused))))
+    }
+
+    fn set_queue_limit(&self, _: &QueueName, _: Limit) -> Answer<'_, bool> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+
+    fn limits(&self, _: Option<Key>, _: usize) -> Answer<'_, LimitPage> {
+        Box::pin(async { Ok(LimitPage::default()) })
+    }
+
+    fn set_limit(&self, _: &Key, _: Option<Limit>) -> Answer<'_, ()> {
+        Box::pin(async { Err(not_there_yet()) })
+    }
+}
+
+async fn find(link: &mut Link, id: JobId) -> Result<Option<Stored>, Fault> {
+    let rows = link.connection().await?.read(rows::by_ids([id])).await?;
+    rows.first().map(rows::stored).transpose()
+}
+
+async fn attempts(link: &mut Link, id: JobId) -> Result<Vec<Attempt>, Fault> {
+    let Some(Stored { job, .. }) = find(link, id).await? else { return Ok(Vec::new()) };
+    let read = Query::new(ATTEMPTS).with(value::signed(job.seq));
+    let rows = link.connection().await?.read(read).await?;
+    let mut attempts = rows.iter().map(attempt).collect::<Result<Vec<_>, _>>()?;
+    if let State::Finished { at, end: End::Succeeded } = job.state {
+        attempts.extend(last_of(&job, Some((at, AttemptEnd::Succeeded)), None));
+    }
+    let too_many = attempts.len().saturating_sub(limits::ATTEMPTS_KEPT as usize);
+    attempts.drain(..too_many);
+    if let State::Running { .. } = job.state {
+        attempts.extend(last_of(&job, None, None));
+    }
+    Ok(attempts)
+}
+
+fn attempt(row: &Row) -> Result<Attempt, Fault> {
+    Ok(Attempt {
+        delivery: value::number(row.get(0))?,
+        attempt: value::number(row.get(1))?,
+        fence: value::fence(row.get(2))?,
+        holder: value::host_id(row, 3).ok_or_else(|| unreadable("an attempt without a holder"))?,
+        started: value::instant(row, 4)?,
+        ended: Some((value::instant(row, 5)?, code::attempt_end(row.get(6))?)),
+        failure: value::maybe_json(row, 7)?,
+    })
+}
+
+fn line(row: &Row) -> Result<LogLine, Fault> {
+    let (delivery, number) = (value::number(row.get(0))?, value::number(row.get(1))?);
+    Ok(LogLine { delivery, number, at: value::instant(row, 2)?, text: row.get(3) })
+}
+
+fn counts(rows: &[Row]) -> Result<Vec<Count>, Fault> {
+    let mut counts = Vec::new();
+    for row in rows {
+        let (queue, kind) = (value::queue(row, 0)?, value::kind(row, 1)?);
+        // The lane stands between the names and the counters.
+        for (column, state) in (3..).zip(StateName::ALL) {
+            let jobs = u64::try_from(row.get::<_, Option<i64>>(column).unwrap_or(0)).unwrap_or(0);
+            if jobs > 0 {
+                counts.push(Count { queue: queue.clone(), kind: kind.clone(), state, jobs });
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn queue_info(row: &Row) -> Result<QueueInfo, Fault> {
+    let now = value::instant(row, 5)?;
+    let due = value::maybe_instant(row, 3)?;
+    let created = value::maybe_instant(row, 4)?;
+    // Since when it has been due, and here.
+    let oldest_due =
+        due.filter(|due| *due <= now).map(|due| created.map_or(due, |created| due.max(created)).min(now));
+    let limit = value::maybe_json(row, 2)?.unwrap_or_default();
+    Ok(QueueInfo { name: value::queue(row, 0)?, paused: row.get(1), oldest_due, limit })
+}
+
+async fn set_paused(link: &mut Link, queue: QueueName, paused: bool) -> Result<bool, Fault> {
+    let set = Query::new(SET_PAUSED).with(queue.as_str().to_owned()).with(paused);
+    let known = Query::new(QUEUE).with(queue.as_str().to_owned());
+    // A new queue that is not paused was not paused before, either.
+    let connection = link.connection().await?;
+    let before = connection.read(known).await?;
+    let answered = connection.run(&[set], Effect::Commits).await?;
+    let changed = answered.iter().any(|answered| !answered.rows.is_empty()) && (paused || !before.is_empty());
+    if changed && !paused {
+        link.memory.bulletin.call_due();
+    }
+    Ok(changed)
+}
+
+async fn standing(link: &mut Link, id: JobId) -> Result<Option<Standing>, Fault> {
+    let Some(stored) = find(link, id).await? else { return Ok(None) };
+    let now = link.database.time.now();
+    let queue = stored.job.queue.clone();
+    let alive = hosts::alive(link).await?;
+    let connection = link.connection().await?;
+    let known = connection.read(Query::new(QUEUE).with(queue.as_str().to_owned())).await?;
+    let paused = known.first().is_some_and(|row| row.get(0));
+    let limit: Limit =
+        known.first().map(|row| value::maybe_json(row, 1)).transpose()?.flatten().unwrap_or_default();
+    let mut serving: Vec<Serving> = alive.iter().filter_map(|host| host.serving(&queue)).collect();
+    let at_work = Query::new(AT_WORK)
+        .with(queue.as_str().to_owned())
+        .with(now.as_micros())
+        .with(value::bound(limits::PAGE_EXAMINED));
+    let at_work = connection.read(at_work).await?;
+    let of_queue =
+        at_work.iter().filter(|row| !row.get::<_, bool>(2) && row.get::<_, i64>(3) > now.as_micros());
+    let running = u32::try_from(of_queue.count()).unwrap_or(u32::MAX);
+    let listed = busy(&stored.job, &mut serving, &at_work);
+    let ahead = ahead(link, &stored, now).await?;
+    Ok(Some(Standing {
+        paused,
+        serving,
+        running: listed,
+        ahead,
+        job: stored.job,
+        after: Vec::new(),
+        spoiled_by: None,
+        turn: None,
+        limit: None,
+        queue: Meter { limit, running, bucket: Bucket::FULL },
+    }))
+}
+
+/// Counts what these hosts run, and lists what those of them run that serve the job.
+fn busy(job: &Job, serving: &mut [Serving], at_work: &[Row]) -> Vec<AtWork> {
+    let mut listed = Vec::new();
+    for row in at_work {
+        let (seq, elsewhere, id): (i64, bool, JobId) = (row.get(0), row.get(2), value::job_id(row, 4));
+        let Some(holder): Option<HostId> = value::host_id(row, 1) else { continue };
+        let Some(host) = serving.iter_mut().find(|host| host.host == holder) else { continue };
+        *if elsewhere { &mut host.elsewhere } else { &mut host.running } += 1;
+        if host.covers(job) {
+            listed.push((elsewhere, seq, AtWork { id, holder, elsewhere }));
+        }
+    }
+    listed.sort_by_key(|(elsewhere, seq, _)| (*elsewhere, *seq));
+    listed.truncate(limits::PAGE_JOBS);
+    listed.into_iter().map(|(_, _, at_work)| at_work).collect()
+}
+
+/// How many due jobs of its queue come before a due one, those included that no turn has found yet.
+async fn ahead(link: &mut Link, stored: &Stored, now: Timestamp) -> Result<u32, Fault> {
+    let State::Waiting { due, .. } = stored.job.state else { return Ok(0) };
+    if due > now || stored.kept == Kept::Nowhere {
+        return Ok(0);
+    }
+    let query = Query::new(AHEAD)
+        .with(stored.job.queue.as_str().to_owned())
+        .with(value::of_priority(stored.job.priority))
+        .with(due.as_micros())
+        .with(value::signed(stored.job.seq))
+        .with(now.as_micros())
+        .with(value::bound(limits::PAGE_JOBS));
+    let rows = link.connection().await?.read(query).await?;
+    let ahead = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+    Ok(u32::try_from(ahead).unwrap_or(u32::MAX).min(limits::PAGE_JOBS as u32))
+}

@@ -1,0 +1,153 @@
+//! Claiming the first due jobs of lanes: each want is one statement.
+
+use std::sync::Arc;
+
+use tenure_core::{Args, HostId, Job, Reserved, State, Timestamp};
+use tenure_store::{Fault, Happening, Reserve, Want};
+use tokio_postgres::Row;
+
+use crate::grants::Grant;
+use crate::memory::Memory;
+use crate::news::News;
+use crate::query::Query;
+use crate::value;
+
+// `go` says how many may be taken: none of a queue that hands out none, or that is not plain; and none while
+// something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
+// jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
+// claimed before is read as it was before this claim.
+macro_rules! claim {
+    ($first:literal) => {
+        concat!(
+            "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now),
+             go AS MATERIALIZED (SELECT CASE WHEN
+                 EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused AND limit_to IS NULL AND NOT fair)
+                 AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
+                     OR EXISTS (SELECT FROM granted WHERE is_open AND until <= (SELECT now FROM n))))
+                 THEN $2::bigint ELSE 0 END AS most),
+             taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
+            $first,
+            ")) RETURNING lane, priority, round, due, seq, begun),
+             g AS (INSERT INTO granted (started, until, is_open, holder, seqs)
+                 SELECT (SELECT now FROM n), (SELECT now FROM n) + $4, true, $5, array_agg(seq) FROM taken
+                 HAVING count(*) > 0 RETURNING fence),
+             first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
+                 SELECT t.seq, g.fence, t.lane, 1, 1, 1 FROM taken t CROSS JOIN g WHERE NOT t.begun),
+             again AS (UPDATE standing s SET fence = (SELECT fence FROM g), attempt = s.attempt + 1,
+                 delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL, until = NULL, lapse = NULL
+                 WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))),
+             t AS (INSERT INTO tally (lane, queued, running)
+                 SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
+             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now,
+                 b.attempt, b.delivery, b.failure
+             FROM taken t CROSS JOIN g CROSS JOIN n
+             CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
+             LEFT JOIN LATERAL (SELECT attempt, delivery, failure FROM standing s
+                 WHERE t.begun AND s.seq = t.seq LIMIT 1) b ON true"
+        )
+    };
+}
+
+const OF_ONE: &str = claim!(
+    "SELECT ctid FROM ready WHERE lane = ($1::int[])[1] AND due <= (SELECT now FROM n) AND limit_id IS NULL
+     ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go) FOR UPDATE SKIP LOCKED"
+);
+/// The first of several lanes are chosen before any is locked: what others have locked meanwhile is left to them.
+const OF_SEVERAL: &str = claim!(
+    "SELECT ctid FROM ready WHERE ctid = ANY (ARRAY(
+         SELECT p.ctid FROM unnest($1::int[]) l (lane) CROSS JOIN LATERAL (
+             SELECT ctid, priority, round, due, seq FROM ready
+             WHERE lane = l.lane AND due <= (SELECT now FROM n) AND limit_id IS NULL
+             ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go)) p
+         ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
+);
+
+/// The statement that grants what is wanted of a queue; `None` if none of its lanes is known.
+pub(super) fn statement(
+    memory: &Memory,
+    ask: &Reserve,
+    want: &Want,
+    at_most: usize,
+    now: Option<i64>,
+    lapses_first: bool,
+) -> Option<Query> {
+    let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
+    let sql = match lanes.len() {
+        0 => return None,
+        1 => OF_ONE,
+        _ => OF_SEVERAL,
+    };
+    let query = Query::new(sql)
+        .with(lanes)
+        .with(value::bound(at_most))
+        .with(now)
+        .with(value::micros(ask.ttl))
+        .with(value::of_host(ask.holder))
+        .with(want.queue.as_str().to_owned())
+        .with(lapses_first);
+    (at_most > 0).then_some(query)
+}
+
+/// The jobs of a claim, in the order in which they stood.
+pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[Row]) -> Vec<Reserved> {
+    let mut placed = Vec::with_capacity(rows.len());
+    for row in rows {
+        match read(memory, ask, row) {
+            Ok(placed_job) => placed.push(placed_job),
+            // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
+            Err(fault) => {
+                tracing::error!(id = %value::job_id(row, 1), %fault, "a job was granted that cannot be read")
+            }
+        }
+    }
+    placed.sort_unstable_by_key(|(place, _)| *place);
+    let mut grants = memory.grants();
+    for (_, (lane, job)) in &placed {
+        let plain = job.terms.unique.is_none() && !job.terms.are_gated();
+        grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain });
+        if let Some(started) = job.started {
+            let attempt = job.attempt;
+            news.note(started, job.id, (&job.queue, &job.kind), || Happening::Started { attempt });
+        }
+    }
+    placed.into_iter().map(|(_, (_, job))| Reserved::granted(job)).collect()
+}
+
+type Place = (i16, i64, i64, i64);
+
+fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job)), Fault> {
+    let (seq, due, lane): (i64, i64, i32) = (row.get(0), row.get(4), row.get(5));
+    let (queue, kind) = {
+        let lanes = memory.lanes();
+        let lane = lanes.get(lane)?;
+        (lane.queue.clone(), lane.kind.clone())
+    };
+    let now = value::instant(row, 10)?;
+    let count = |column: usize| value::number(row.get::<_, Option<i32>>(column).unwrap_or(0));
+    let job = Job {
+        id: value::job_id(row, 1),
+        seq: value::seq(seq)?,
+        kind,
+        queue,
+        args: Args::stored(row.get(3)),
+        priority: value::priority(row.get(6))?,
+        created: value::instant(row, 8)?,
+        terms: value::maybe_json(row, 9)?.map(Arc::new).unwrap_or_default(),
+        state: running(ask.holder, now.after(ask.ttl), value::timestamp(due)?),
+        attempt: count(11)?.saturating_add(1),
+        delivery: count(12)?.saturating_add(1),
+        fence: value::fence(row.get(2))?,
+        holder: Some(ask.holder),
+        started: Some(now),
+        cancel: None,
+        progress: None,
+        failure: value::maybe_json(row, 13)?,
+        output: None,
+        expires: None,
+    };
+    Ok(((row.get(6), row.get(7), due, seq), (lane, job)))
+}
+
+fn running(holder: HostId, until: Timestamp, due: Timestamp) -> State {
+    State::Running { holder, until, due }
+}

@@ -1,0 +1,60 @@
+//! What workers ask: reserving, renewing, settling and reporting.
+
+mod claim;
+mod renew;
+mod report;
+mod settle;
+mod succeed;
+mod turn;
+
+use tenure_core::Settlement;
+use tenure_store::{Renew, Renewal, Report, Reported, Reservation, Reserve, Turn};
+
+use crate::command::Reply;
+use crate::inbox::Inbox;
+use crate::link::Link;
+
+/// What a worker asks.
+pub(crate) enum Ask {
+    Turn(Vec<Settlement>, Option<Reserve>, Reply<Turn>),
+    Reserve(Reserve, Reply<Reservation>),
+    Renew(Renew, Reply<Vec<Renewal>>),
+    Report(Vec<Report>, Reply<Vec<Reported>>),
+}
+
+/// About how many rows are written together, if so many wait.
+const TOGETHER: usize = 2_000;
+
+impl Ask {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Turn(settlements, then, _) => {
+                1 + settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most)
+            }
+            Self::Reserve(ask, _) => 1 + ask.at_most,
+            Self::Renew(ask, _) => 1 + ask.held.len(),
+            Self::Report(reports, _) => 1 + reports.len(),
+        }
+    }
+}
+
+/// Does what is asked, as much at once as waits.
+pub(crate) async fn work(mut link: Link, mut inbox: Inbox<Ask>) {
+    while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
+        let mut turns = Vec::new();
+        for ask in asks {
+            match ask {
+                Ask::Renew(ask, reply) => reply.send(renew::renew(&mut link, &ask).await),
+                Ask::Report(reports, reply) => reply.send(report::report(&mut link, &reports).await),
+                Ask::Turn(settlements, then, reply) => {
+                    turns.push(turn::Asked { settlements, then, reply: turn::To::Turn(reply) });
+                }
+                Ask::Reserve(ask, reply) => {
+                    let reply = turn::To::Reserve(reply);
+                    turns.push(turn::Asked { settlements: Vec::new(), then: Some(ask), reply });
+                }
+            }
+        }
+        turn::take(&mut link, turns).await;
+    }
+}

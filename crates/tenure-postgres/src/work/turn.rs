@@ -1,0 +1,275 @@
+//! A turn: what is settled, then what is granted, with as few round trips as can be.
+
+use std::sync::Arc;
+
+use tenure_core::{Settlement, StateName, Timestamp, limits};
+use tenure_store::{Fault, Happening, Reservation, Reserve, Settled, Turn};
+use tokio_postgres::Row;
+
+use super::claim;
+use super::settle::settle;
+use super::succeed::{Success, Successes};
+use crate::command::Reply;
+use crate::fault::Effect;
+use crate::link::Link;
+use crate::news::News;
+use crate::query::Query;
+use crate::sweep;
+use crate::{lanes, value};
+
+/// A turn that somebody asked for.
+pub(super) struct Asked {
+    pub settlements: Vec<Settlement>,
+    pub then: Option<Reserve>,
+    pub reply: To,
+}
+
+/// Who waits for the answer.
+pub(super) enum To {
+    Turn(Reply<Turn>),
+    Reserve(Reply<Reservation>),
+}
+
+/// What is around a claim: the instant of what comes next, and the last lane.
+const LOOK: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
+         (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
+     SELECT n.now, held.until, (SELECT due FROM later ORDER BY due LIMIT 1), (SELECT max(id) FROM lane)
+     FROM n CROSS JOIN held";
+
+/// What was around a claim.
+struct Around {
+    now: Timestamp,
+    held_until: Option<Timestamp>,
+    next_due: Option<Timestamp>,
+    last_lane: i32,
+}
+
+/// Takes the turns that wait, in order: all that is settled is settled together.
+pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
+    if turns.is_empty() {
+        return;
+    }
+    let settlements: Vec<&Settlement> = turns.iter().flat_map(|turn| &turn.settlements).collect();
+    let first_ask = turns.iter().position(|turn| turn.then.is_some());
+    let ask = first_ask.and_then(|index| turns[index].then.as_ref());
+    // What is settled shares the round trip of the first claim.
+    let outcome = settle_and_reserve(link, &settlements, ask).await;
+    let (settled, mut first) = match outcome {
+        Ok((settled, reservation)) => (settled, reservation),
+        Err(fault) => {
+            turns.into_iter().for_each(|turn| turn.reply.send(Err(fault.clone())));
+            return;
+        }
+    };
+    let mut settled = settled.into_iter();
+    for (index, turn) in turns.into_iter().enumerate() {
+        let of_turn = settled.by_ref().take(turn.settlements.len()).collect();
+        let reservation = match &turn.then {
+            None => Ok(Reservation::default()),
+            Some(_) if Some(index) == first_ask => Ok(first.take().unwrap_or_default()),
+            Some(ask) => {
+                settle_and_reserve(link, &[], Some(ask)).await.map(|(_, granted)| granted.unwrap_or_default())
+            }
+        };
+        turn.reply.send(reservation.map(|reservation| Turn { settled: of_turn, reservation }));
+    }
+}
+
+impl To {
+    fn send(self, answer: Result<Turn, Fault>) {
+        match self {
+            Self::Turn(reply) => reply.send(answer),
+            Self::Reserve(reply) => reply.send(answer.map(|turn| turn.reservation)),
+        }
+    }
+}
+
+async fn settle_and_reserve(
+    link: &mut Link,
+    settlements: &[&Settlement],
+    ask: Option<&Reserve>,
+) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
+    let mut successes = Successes::default();
+    let mut others = Vec::new();
+    for (index, settlement) in settlements.iter().enumerate() {
+        if !successes.take(&link.memory, index, settlement) {
+            others.push(index);
+        }
+    }
+    let mut settled = vec![Settled::Gone; settlements.len()];
+    let told = link.database.time.told();
+    let mut ends: Vec<Query> = successes.statements(told);
+    ends.extend(successes.close());
+    if !others.is_empty() {
+        let careful: Vec<&Settlement> = others.iter().map(|index| settlements[*index]).collect();
+        let with_ends = || {
+            let mut ends = successes.statements(told);
+            ends.extend(successes.close());
+            ends
+        };
+        let (answers, rows) = settle(link, &careful, with_ends).await?;
+        others.iter().zip(answers).for_each(|(index, answer)| settled[*index] = answer);
+        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+        ends.clear();
+    }
+    let Some(ask) = ask else {
+        if !ends.is_empty() {
+            let rows = run_alone(link, ends).await?;
+            note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+        }
+        return Ok((settled, None));
+    };
+    let sent = ends.len();
+    let (reservation, rows) = reserve(link, ask, ends).await?;
+    if sent > 0 {
+        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+    }
+    Ok((settled, Some(reservation)))
+}
+
+async fn run_alone(link: &mut Link, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Fault> {
+    let mut all = vec![Query::new("BEGIN")];
+    all.extend(queries);
+    all.push(Query::new("COMMIT"));
+    Ok(run(link, &all, Effect::Commits).await?.into_iter().skip(1).collect())
+}
+
+/// Notes what came of ordinary ends. Those that were refused are looked at one by one.
+async fn note_ends(
+    link: &mut Link,
+    successes: &Successes,
+    settlements: &[&Settlement],
+    rows: &[Vec<Row>],
+    settled: &mut [Settled],
+) -> Result<(), Fault> {
+    let mut refused = Vec::new();
+    let mut news = News::for_whom(&link.memory.bulletin);
+    let now = link.database.time.now();
+    for (group, answer) in successes.groups().zip(rows) {
+        let Some(row) = answer.first() else { continue };
+        let done: Option<Vec<i64>> =
+            if row.get(0) { None } else { Some(row.get::<_, Option<_>>(1).unwrap_or_default()) };
+        for success in group {
+            if done.as_ref().is_none_or(|done| done.contains(&success.seq)) {
+                settled[success.index] = Settled::Done(StateName::Succeeded);
+                tell(link, &mut news, now, success);
+            } else {
+                refused.push(success.index);
+            }
+        }
+    }
+    news.publish(&link.memory.bulletin);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let careful: Vec<&Settlement> = refused.iter().map(|index| settlements[*index]).collect();
+    let (answers, _) = settle(link, &careful, Vec::new).await?;
+    refused.into_iter().zip(answers).for_each(|(index, answer)| settled[index] = answer);
+    Ok(())
+}
+
+fn tell(link: &Link, news: &mut News, now: Timestamp, success: &Success) {
+    if !news.is_heard {
+        return;
+    }
+    if let Ok(lane) = link.memory.lanes().get(success.lane) {
+        let happening = || Happening::Became { state: StateName::Succeeded, failure: None };
+        news.note(now, success.id, (&lane.queue, &lane.kind), happening);
+    }
+}
+
+/// Grants what is asked for, after statements that are sent along; answers also what these did.
+async fn reserve(
+    link: &mut Link,
+    ask: &Reserve,
+    before: Vec<Query>,
+) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
+    let (mut reservation, mut around, rows) = claim_all(link, ask, before, true).await?;
+    let meets_new = around.last_lane > link.memory.lanes().last();
+    let lapses = around.held_until.is_some_and(|until| until <= around.now);
+    if meets_new {
+        let last = link.memory.lanes().last();
+        let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
+        link.memory.lanes().meet(new);
+    }
+    if lapses {
+        sweep::take_lapsed(link).await?;
+    }
+    if (meets_new || lapses) && reservation.jobs.is_empty() {
+        (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
+    }
+    let soonest = around.now.after(std::time::Duration::from_micros(1));
+    let next = around.held_until.into_iter().chain(around.next_due).min();
+    reservation.next_due = next.map(|at| at.max(soonest));
+    Ok((reservation, rows))
+}
+
+/// Claims, in one transaction with what is sent along; answers also what that did.
+async fn claim_all(
+    link: &mut Link,
+    ask: &Reserve,
+    before: Vec<Query>,
+    lapses_first: bool,
+) -> Result<(Reservation, Around, Vec<Vec<Row>>), Fault> {
+    let (told, memory) = (link.database.time.told(), Arc::clone(&link.memory));
+    let mut left = ask.at_most.min(limits::RESERVE_JOBS);
+    let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
+    // If each want may have all that it wants, none has to wait for another.
+    let together = if wanted <= left { ask.wants.len().max(1) } else { 1 };
+    let (mut jobs, mut news) = (Vec::new(), News::for_whom(&memory.bulletin));
+    let mut queries = vec![Query::new("BEGIN")];
+    let of_others = before.len();
+    queries.extend(before);
+    if lapses_first {
+        queries.push(sweep::line_up(told));
+    }
+    let mut chunks = ask.wants.chunks(together);
+    let mut rows_of_others = None;
+    loop {
+        let chunk = chunks.next().unwrap_or_default();
+        let is_last = chunks.len() == 0;
+        let first_claim = queries.len();
+        queries.extend(chunk.iter().filter_map(|want| {
+            claim::statement(&memory, ask, want, want.at_most.min(left), told, lapses_first)
+        }));
+        let look = queries.len();
+        if is_last {
+            queries.extend([Query::new(LOOK).with(told), Query::new("COMMIT")]);
+        }
+        let effect = if is_last { Effect::Commits } else { Effect::None };
+        let mut rows = run(link, &queries, effect).await?;
+        for claimed in &rows[first_claim..look] {
+            let granted = claim::granted(&memory, &mut news, ask, claimed);
+            left = left.saturating_sub(granted.len());
+            jobs.extend(granted);
+        }
+        let around = if is_last { Some(around(rows[look].first())?) } else { None };
+        rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
+        if let Some(around) = around {
+            news.publish(&memory.bulletin);
+            return Ok((Reservation { jobs, next_due: None }, around, rows_of_others.unwrap_or_default()));
+        }
+        queries.clear();
+    }
+}
+
+/// Runs a transaction, or a part of one; the part that commits is the last.
+async fn run(link: &mut Link, queries: &[Query], effect: Effect) -> Result<Vec<Vec<Row>>, Fault> {
+    let begins = queries.first().is_some_and(|query| query.sql == "BEGIN");
+    let connection = if begins { link.connection().await? } else { link.in_transaction()? };
+    connection.in_transaction = true;
+    let answered = connection.run(queries, effect).await?;
+    connection.in_transaction = effect == Effect::None;
+    Ok(answered.into_iter().map(|answered| answered.rows).collect())
+}
+
+fn around(row: Option<&Row>) -> Result<Around, Fault> {
+    let row = row.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))?;
+    Ok(Around {
+        now: value::instant(row, 0)?,
+        held_until: value::maybe_instant(row, 1)?,
+        next_due: value::maybe_instant(row, 2)?,
+        last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
+    })
+}
