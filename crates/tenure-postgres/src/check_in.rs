@@ -109,7 +109,8 @@ impl CheckIn {
     /// # Errors
     /// Says why nothing may be written. Roll back, whatever it is: the server lets nothing else be done.
     pub async fn job(&self, transaction: &Transaction<'_>, held: &Held) -> Result<(), CheckInError> {
-        check(transaction, &self.job, &[&signed(held.seq), &of_job(held.id), &signed(held.fence.number())]).await
+        check(transaction, &self.job, &[&signed(held.seq), &of_job(held.id), &signed(held.fence.number())])
+            .await
     }
 }
 

@@ -34,6 +34,10 @@ const RAISE: &str = "UPDATE meta m SET value = CASE m.name
          AND ((SELECT value FROM meta WHERE name = 'system') <> here.system
              OR (SELECT value FROM meta WHERE name = 'timeline') <> here.timeline)";
 
+/// The fences of jobs are numbers of this sequence.
+const RAISE_JOBS: &str = "SELECT setval('granted_fence_seq',
+         greatest((SELECT last_value FROM granted_fence_seq), (SELECT value FROM meta WHERE name = 'epoch') << 40))";
+
 /// A lease that this server has never heard of is taken to last so long at the most, unless there is a longer one.
 const LEAST: i64 = 30_000_000;
 
@@ -45,7 +49,8 @@ pub(crate) async fn compare(connection: &mut Connection, time: &Time) -> Result<
     }
     connection.in_transaction = true;
     let raise = Query::new(RAISE).with(time.told()).with(LEAST);
-    let raising = [Query::new("BEGIN"), Query::new(ONE_BY_ONE), raise, Query::new("COMMIT")];
+    let raising =
+        [Query::new("BEGIN"), Query::new(ONE_BY_ONE), raise, Query::new(RAISE_JOBS), Query::new("COMMIT")];
     let raised = connection.run(&raising, Effect::Commits).await?;
     connection.in_transaction = false;
     if raised.get(2).is_some_and(|raised| raised.changed > 0) {

@@ -8,15 +8,15 @@
 
 #![allow(dead_code, reason = "it is being built: some of it is not used yet")]
 
-mod check_in;
 mod change;
+mod check_in;
 mod code;
 mod command;
 mod connection;
 mod connector;
 mod database;
-mod epoch;
 mod enqueue;
+mod epoch;
 mod fault;
 mod grants;
 mod hosts;

@@ -41,9 +41,13 @@ const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, c
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
      LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true";
 
+/// Whoever has checked in under an attempt keeps nobody from renewing or settling it, see [`take_standings`].
 const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
-     ORDER BY seq FOR UPDATE";
+     ORDER BY seq FOR NO KEY UPDATE";
+const TAKEN: &str = "SELECT seq FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
+         FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
+     ORDER BY seq FOR UPDATE SKIP LOCKED";
 
 /// The jobs with these ids.
 pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
@@ -71,6 +75,12 @@ pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
 /// Keeps others from changing the standings of these jobs until the end of the transaction.
 pub(crate) fn lock_standings(ids: &[JobId]) -> Query {
     Query::new(STANDINGS).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
+}
+
+/// Of the standings of these jobs, locks those that can be taken from their holders, and answers their numbers: a
+/// job under which a user's own transaction has checked in is its holder's until that ends.
+pub(crate) fn take_standings(ids: &[JobId]) -> Query {
+    Query::new(TAKEN).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
 }
 
 /// Reads a row of a job.

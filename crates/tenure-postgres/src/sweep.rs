@@ -1,6 +1,6 @@
 //! What time alone brings, in bounded steps: leases that lapse, jobs that come due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Epoch, Fence, JobId, limits};
 use tenure_store::Fault;
@@ -83,8 +83,9 @@ async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
 
 impl Writing<'_> {
     async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
-        let reads = vec![rows::lock_standings(ids), rows::by_ids(ids.iter().copied())];
+        let reads = vec![rows::take_standings(ids), rows::by_ids(ids.iter().copied())];
         let read = self.read(reads).await?;
+        let taken: BTreeSet<i64> = read.first().into_iter().flatten().map(|row| row.get(0)).collect();
         let mut lapsed: BTreeMap<Fence, Vec<(Stored, tenure_core::Transition)>> = BTreeMap::new();
         for row in read.last().into_iter().flatten() {
             let stored = match rows::stored(row) {
@@ -95,6 +96,9 @@ impl Writing<'_> {
                 }
             };
             // Somebody may have renewed it meanwhile.
+            if !taken.contains(&value::signed(stored.job.seq)) {
+                continue;
+            }
             if let Some(transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) {
                 lapsed.entry(stored.job.fence).or_default().push((stored, transition));
             }

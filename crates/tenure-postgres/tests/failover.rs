@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use own_postgres::Server;
-use tenure_core::{Epoch, Fence, LeaseId, LeaseOutcome, LeaseRefusal, Ttl};
+use tenure_core::{Epoch, Fence, LeaseId, LeaseOutcome, LeaseRefusal, StateName, Ttl, Verdict};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Chance, Clock, Fault, LeaseWish, Leases, ManualClock, Store};
+use tenure_store::{Chance, Clock, Fault, Jobs, LeaseWish, Leases, ManualClock, Settled, Store};
 
+use given::jobs::{ask, new_jobs, settle};
 use given::leases::{acquire, granted, id, name, refusal, release, renew, renew_late, who, wish};
-use given::{number, options, user};
+use given::{host, number, options, user};
 
 /// The longest lease of these tests, longer than what is waited for at least.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -178,6 +179,30 @@ async fn after_a_promotion_a_late_renewal_is_refused_for_as_long_as_nothing_is_g
     assert!(matches!(refused, LeaseRefusal::Lapsed { .. }), "{refused:?}");
     pair.clock.advance(given::leases::TTL);
     assert!(matches!(pair.wish(renew_late("ledger", 1, fence)).await, LeaseOutcome::RenewedLate { .. }));
+    pair.store.close().await.unwrap();
+}
+
+/// A job that was handed out by the primary is handed out again, under a fence that the primary cannot have granted.
+#[tokio::test]
+async fn after_a_promotion_a_job_is_given_a_fence_that_no_attempt_has_had() {
+    let pair = Pair::start().await;
+    pair.store.enqueue(new_jobs(1, 1)).await.unwrap();
+    pair.catch_up().await;
+    pair.replica.hold().unwrap();
+    let lost = pair.store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
+    pair.fail_over();
+    let next = loop {
+        let reserved = pair.store.reserve(ask(host(2), 1)).await;
+        if let Some(job) = reserved.ok().and_then(|mut reservation| reservation.jobs.pop()) {
+            break job;
+        }
+    };
+    assert_eq!(next.job().id, lost.job().id);
+    assert!(next.fence() > lost.fence() && next.fence().epoch() == Epoch::new(1), "{}", next.fence());
+    let late = pair.store.settle(vec![settle(lost, Verdict::Succeeded(None))], None).await.unwrap();
+    assert_eq!(late.settled, [Settled::Fenced]);
+    let turn = pair.store.settle(vec![settle(next, Verdict::Succeeded(None))], None).await.unwrap();
+    assert_eq!(turn.settled, [Settled::Done(StateName::Succeeded)]);
     pair.store.close().await.unwrap();
 }
 

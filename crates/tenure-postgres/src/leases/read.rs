@@ -88,7 +88,8 @@ impl<'w> Subject<'w> {
         if self.is_wanted() {
             let names: Vec<String> = self.wanting.iter().map(|(name, _)| name.as_str().to_owned()).collect();
             let whos: Vec<String> = self.wanting.iter().map(|(_, by)| by.who.clone()).collect();
-            let hosts: Vec<Option<Uuid>> = self.wanting.iter().map(|(_, by)| by.host.map(value::of_host)).collect();
+            let hosts: Vec<Option<Uuid>> =
+                self.wanting.iter().map(|(_, by)| by.host.map(value::of_host)).collect();
             queries.push(Query::new(TOLD).with(names).with(whos).with(hosts));
         }
         queries

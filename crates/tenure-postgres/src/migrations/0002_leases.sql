@@ -15,7 +15,8 @@ INSERT INTO meta (name, value) VALUES ('system', this_system()), ('timeline', th
 -- What follows is the last ownership, all of it but `ttl` NULL once it was given back.
 -- `phase`: 0 held, 1 being broken, 2 broken, 3 lapsed, as is on record. `until`: NULL if it has no end.
 -- `ttl`: for how long at a time; NULL if it has or had no end. `meta` is JSON, and NULL if it is empty.
--- `look`: when to look whether it has lapsed; never after `until`. A renewal leaves it, and so touches no index.
+-- `look`: when to look whether it has lapsed; never after `until`. A renewal leaves it, and so touches no index: there
+-- is room on each page for all of its rows to be renewed by one transaction.
 --
 -- Who changes a row locks it FOR NO KEY UPDATE. Who raises its fence locks it FOR UPDATE besides, which those keep
 -- off who have checked in: they lock it FOR KEY SHARE. Several rows are locked in the order of their names.
@@ -34,7 +35,7 @@ CREATE TABLE lease (
     name      text COLLATE "C" NOT NULL,
     who       text,
     meta      text
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 45);
 CREATE UNIQUE INDEX lease_name ON lease (name);
 -- Those that people see, so that a page does not pass by all that were ever forgotten.
 CREATE INDEX lease_shown ON lease (name) WHERE NOT forgotten;

@@ -16,7 +16,7 @@ pub(super) const HELD: &str = "SELECT u.nth, s.lane, coalesce(s.until, g.until),
      FROM (SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) WITH ORDINALITY u (seq, id, fence, nth)
          ORDER BY seq) u
      CROSS JOIN LATERAL (SELECT lane, until, cancel FROM standing
-         WHERE seq = u.seq AND fence = u.fence AND state > 0 AND state < 2 FOR UPDATE) s
+         WHERE seq = u.seq AND fence = u.fence AND state > 0 AND state < 2 FOR NO KEY UPDATE) s
      CROSS JOIN LATERAL (SELECT until FROM granted WHERE fence = u.fence LIMIT 1) g
      CROSS JOIN LATERAL (SELECT FROM job WHERE lane = s.lane AND seq = u.seq AND id = u.id LIMIT 1) j";
 const EXTEND: &str = "UPDATE standing SET until = $2, lapse = $3 WHERE seq = ANY ($1)";

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every file needs all of it")]
 
+pub mod jobs;
 pub mod leases;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
