@@ -146,6 +146,14 @@ impl Server {
         self.tell("start")
     }
 
+    /// Changes a setting, `name=value`, that a running server takes up.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn set(&self, setting: &str) -> Result<(), Error> {
+        self.tell(&format!("set {setting}"))
+    }
+
     /// Lets a replica hear nothing more of its primary: from now on it falls behind.
     ///
     /// # Errors

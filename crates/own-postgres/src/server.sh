@@ -7,7 +7,7 @@
 #
 # Says where its directory is once it answers, then obeys one word a line and says `ok` after each:
 #   start   stop   crash (kill -9 of every process)
-#   hold (a replica hears nothing more of its primary)   promote (a replica becomes a server of its own)
+#   set NAME=VALUE   hold (a replica hears nothing more of its primary)   promote (a replica becomes a server of its own)
 set -eu
 bin=$1
 port=$2
@@ -40,10 +40,14 @@ crash() {
     rm -f "$data/postmaster.pid" "$dir"/.s.PGSQL.*
 }
 
-hold() {
+set_to() {
     # The last word on a setting counts.
-    echo "primary_conninfo = ''" >>"$data/postgresql.auto.conf"
+    echo "${1%%=*} = '${1#*=}'" >>"$data/postgresql.auto.conf"
     "$bin/pg_ctl" -D "$data" reload >/dev/null
+}
+
+hold() {
+    set_to primary_conninfo=
     postmaster=$(head -n 1 "$data/postmaster.pid")
     while ps -o args= --ppid "$postmaster" | grep -q walreceiver; do sleep 0.02; done
 }
@@ -77,12 +81,13 @@ make >"$dir/make.log" 2>&1 || {
 up
 echo "$dir"
 
-while read -r word; do
+while read -r word setting; do
     case $word in
         start) up ;;
         stop) down fast ;;
         crash) crash ;;
         hold) hold ;;
+        set) set_to "$setting" ;;
         promote) "$bin/pg_ctl" -D "$data" -t 60 -w promote >/dev/null ;;
         *) echo "what is $word?" >&2; exit 1 ;;
     esac

@@ -22,9 +22,9 @@
 //! raises the fence of a row locks it `FOR UPDATE`, which the other lock keeps off; nobody waits for it meanwhile,
 //! and whoever wants a lease is told that it is left to somebody who came before. To renew, to break and to give
 //! back is possible all the time, since those leave the fence as it is: a transaction may last longer than a lease,
-//! and its holder goes on renewing. A transaction that hangs keeps what it has checked until the server ends it
-//! (`idle_in_transaction_session_timeout`). One that names an old fence finds no such row, at every level of
-//! isolation: a row whose fence was raised since its snapshot makes it fail.
+//! and its holder goes on renewing. A transaction that hangs keeps what it has checked until it ends, so a server
+//! should be told to end those that idle. One that names an old fence finds no such row, at every level of isolation:
+//! a row whose fence was raised since its snapshot makes it fail.
 
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt};
 use tenure_store::Fault;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
@@ -25,6 +26,8 @@ pub(crate) struct Connection {
     pub in_transaction: bool,
     /// Whether a statement was refused because of what somebody else did at the same time.
     pub met_somebody: bool,
+    /// Whether a statement was refused because somebody else kept a lock for too long.
+    pub waited_in_vain: bool,
     spoilt: bool,
 }
 
@@ -46,8 +49,20 @@ impl Connection {
             prepared: BTreeMap::new(),
             in_transaction: false,
             met_somebody: false,
+            waited_in_vain: false,
             spoilt: false,
         }
+    }
+
+    /// Waits no longer than this for the server from now on, and a quarter of it for a lock.
+    pub(crate) async fn hurry(&mut self, patience: Duration) -> Result<(), Fault> {
+        self.patience = patience;
+        let (answer, lock) = (patience.as_millis(), (patience / 4).as_millis());
+        let set = format!(
+            "SET lock_timeout = {lock}; SET statement_timeout = {answer};
+             SET idle_in_transaction_session_timeout = {answer};"
+        );
+        self.execute_text(&set).await
     }
 
     /// Whether it can be used for something new.
@@ -83,6 +98,8 @@ impl Connection {
             Some(sent) => sent,
         };
         self.met_somebody = matches!(&sent, Sent::Refused(error) if is_about_others(error));
+        self.waited_in_vain =
+            matches!(&sent, Sent::Refused(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
         self.spoilt |= match &sent {
             Sent::Done(_) => false,
             Sent::Refused(error) => spoils(error),

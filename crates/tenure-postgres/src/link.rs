@@ -1,6 +1,7 @@
 //! A connection that is made when somebody needs it, and made anew when it is of no use any more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::Fault;
 
@@ -16,11 +17,19 @@ pub(crate) struct Link {
     pub database: Arc<Database>,
     pub memory: Arc<Memory>,
     connection: Option<Connection>,
+    /// For how long it waits, if less than others.
+    patience: Option<Duration>,
 }
 
 impl Link {
     pub(crate) fn new(database: Arc<Database>, memory: Arc<Memory>) -> Self {
-        Self { database, memory, connection: None }
+        Self { database, memory, connection: None, patience: None }
+    }
+
+    /// The same for a task that waits no longer than this for the server, and a fraction of it for a lock.
+    pub(crate) fn hurried(self, patience: Duration) -> Self {
+        let patience = Some(patience.min(self.database.options.patience));
+        Self { patience, ..self }
     }
 
     /// A connection on which nothing is going on.
@@ -30,6 +39,9 @@ impl Link {
             None => {
                 let mut connection = self.database.connect(None).await?;
                 epoch::compare(&mut connection, &self.database.time).await?;
+                if let Some(patience) = self.patience {
+                    connection.hurry(patience).await?;
+                }
                 connection
             }
         };
@@ -56,6 +68,11 @@ impl Link {
             connection.in_transaction = false;
         }
         Some(connection)
+    }
+
+    /// Whether the last call was refused because somebody else kept a lock for too long.
+    pub(crate) fn waited_in_vain(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.waited_in_vain)
     }
 
     /// Whether the last call was refused because of what somebody else did at the same time: it may be tried again.

@@ -16,7 +16,7 @@ use tenure_store::{
 };
 
 use given::leases::{acquire, acquire_for, granted, id, name, release, renew, who, wish};
-use given::{open, options, schema, server};
+use given::{open, options, schema, server, user};
 
 const PROGRAMS: u64 = 16;
 const NAMES: u64 = 12;
@@ -191,6 +191,32 @@ async fn calls_that_go_together_do_not_fail_together() {
     assert!(matches!(one.unwrap()[0], LeaseOutcome::Granted { .. }));
     assert!(wrong.is_err());
     assert!(matches!(two.unwrap()[0], LeaseOutcome::Granted { .. }));
+}
+
+/// A program that was stopped in the midst of a transaction keeps what it has locked, and nothing else.
+#[tokio::test]
+async fn what_somebody_keeps_locked_fails_nobody_who_does_not_ask_for_it() {
+    let (schema, clock) = (schema(), ManualClock::new());
+    let store = open(&schema, &clock).await;
+    let wishes = vec![acquire("kept", 1), acquire("mine", 1)];
+    let fences: Vec<Fence> = store.lease(wishes).await.unwrap().into_iter().map(granted).collect();
+    let stopped = user(&server().url()).await;
+    let keep = format!(
+        "BEGIN; SELECT FROM {schema}.lease WHERE name = 'kept' FOR NO KEY UPDATE;
+         INSERT INTO {schema}.lease (name, fence, forgotten, freed) VALUES ('kept new', 0, false, 0)"
+    );
+    stopped.batch_execute(&keep).await.unwrap();
+    let (kept, mine) = tokio::join!(
+        store.lease(vec![renew("kept", 1, fences[0]), renew("mine", 1, fences[1])]),
+        store.lease(vec![renew("mine", 1, fences[1])])
+    );
+    let fault = kept.unwrap_err();
+    assert!(fault.is_passing() && fault.to_string().contains("lease kept"), "{fault}");
+    assert!(matches!(mine.unwrap()[0], LeaseOutcome::Renewed { .. }));
+    assert!(store.lease(vec![acquire("kept new", 1)]).await.unwrap_err().is_passing());
+    stopped.batch_execute("ROLLBACK").await.unwrap();
+    assert!(matches!(wish(&*store, renew("kept", 1, fences[0])).await, LeaseOutcome::Renewed { .. }));
+    granted(wish(&*store, acquire("kept new", 1)).await);
 }
 
 /// The server's own clock decides unless the store was given one.

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Epoch, LeaseOutcome, Timestamp, limits};
+use tenure_core::{Epoch, LeaseName, LeaseOutcome, Timestamp, limits};
 use tenure_store::{Bulletin, Clock, Fault, LeaseWish, Moment, Steps};
 use tokio_postgres::Row;
 
 use super::notice::{self, Noticed};
-use super::read::{self, Subject};
+use super::read::{self, Locked, Subject};
 use super::turn::{Now, Turn};
 use super::write;
 use crate::command::Reply;
@@ -28,6 +28,9 @@ const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM m
 /// If reading the server's clock took longer, because of locks that were waited for, it is read again: how it runs
 /// beside this machine's can only be told by a prompt answer.
 const PROMPT: Duration = Duration::from_millis(25);
+
+/// For how long a call waits for the server: a holder has to learn early enough that it is to try again.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the task is asked to do.
 pub(crate) enum Command {
@@ -57,7 +60,7 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     pub(crate) fn new(link: Link) -> Self {
-        Self { link, steps: Steps::default() }
+        Self { link: link.hurried(PATIENCE), steps: Steps::default() }
     }
 
     /// Does what it is asked until nobody can ask any more.
@@ -83,14 +86,19 @@ impl Keeper {
     }
 
     /// Takes the wishes of several calls together. If the server refuses something in them, each is asked for by
-    /// itself: a call that is wrong fails nobody else's.
+    /// itself: a call that is wrong fails nobody else's. If somebody keeps a lease locked, calls that are about it
+    /// fail and the others do not.
     async fn take(&mut self, calls: &[Vec<LeaseWish>]) -> Vec<Taken> {
-        match self.turn(calls).await {
+        let mut turn = self.turn(calls, Locked::Wait).await;
+        if turn.is_err() && self.link.waited_in_vain() {
+            turn = self.turn(calls, Locked::LeaveOut).await;
+        }
+        match turn {
             Ok(taken) => taken,
             Err(Fault::Broken(_)) if calls.len() > 1 => {
                 let mut taken = Vec::with_capacity(calls.len());
                 for call in calls {
-                    taken.push(self.turn(std::slice::from_ref(call)).await.and_then(only));
+                    taken.push(self.turn(std::slice::from_ref(call), Locked::Wait).await.and_then(only));
                 }
                 taken
             }
@@ -98,7 +106,7 @@ impl Keeper {
         }
     }
 
-    async fn turn(&mut self, calls: &[Vec<LeaseWish>]) -> Result<Vec<Taken>, Fault> {
+    async fn turn(&mut self, calls: &[Vec<LeaseWish>], locked: Locked) -> Result<Vec<Taken>, Fault> {
         let subject = Subject::of(calls.iter().flatten());
         if calls.iter().all(Vec::is_empty) {
             return Ok(calls.iter().map(|_| Ok(Vec::new())).collect());
@@ -106,16 +114,25 @@ impl Keeper {
         let (time, memory) = (self.link.database.time.clone(), Arc::clone(&self.link.memory));
         let connection = self.link.connection().await?;
         let sent = time.clock().moment();
-        let mut queries = subject.queries();
+        let mut queries = subject.queries(locked);
         queries.push(clock(&time));
         let (mut transaction, mut answers) =
             Transaction::begin(connection, Gate::Open, &time, queries).await?;
         let shown = answers.pop().unwrap_or_default();
         let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
-        let read = subject.read(answers)?;
+        let read = subject.read(answers, locked)?;
+        let left_out = read.left_out;
+        let answer = |turn: &mut Turn<'_>| -> Vec<Taken> {
+            let answer =
+                |wishes: &Vec<LeaseWish>| match wishes.iter().find(|wish| left_out.contains(&wish.name)) {
+                    Some(wish) => Err(kept_locked(&wish.name)),
+                    None => turn.call(wishes),
+                };
+            calls.iter().map(answer).collect()
+        };
         let mut turn = Turn { now, rows: read.rows, told: read.told, notes: Vec::new(), frees: false };
         let untouched = subject.is_wanted().then(|| turn.clone());
-        let mut taken: Vec<Taken> = calls.iter().map(|wishes| turn.call(wishes)).collect();
+        let mut taken = answer(&mut turn);
         if let Some(mut again) = untouched {
             let checked_in = checked_in(&turn, &mut transaction).await?;
             if !checked_in.is_empty() {
@@ -123,7 +140,7 @@ impl Keeper {
                     known.checked_in = checked_in.contains(&known.number);
                 }
                 turn = again;
-                taken = calls.iter().map(|wishes| turn.call(wishes)).collect();
+                taken = answer(&mut turn);
             }
         }
         finish(&turn, transaction, &memory.bulletin).await?;
@@ -152,6 +169,10 @@ impl Keeper {
         transaction.commit().await?;
         Ok(Noticed { more: more || gone >= limits::SWEEP_ROWS })
     }
+}
+
+fn kept_locked(name: &LeaseName) -> Fault {
+    Fault::Unavailable(format!("lease {name}: another transaction keeps it locked for too long"))
 }
 
 fn only(taken: Vec<Taken>) -> Taken {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::line::{Seat, asks_for_line};
 use super::row;
 use super::turn::{Known, Told};
+use crate::fault::unreadable;
 use crate::query::Query;
 use crate::value;
 
@@ -22,6 +23,11 @@ const ROOM: &str = "INSERT INTO lease (name, fence, forgotten, freed)
 const LOCK: &str =
     "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta
      FROM lease WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
+/// The same without waiting for anybody.
+const LOCK_FREE: &str =
+    "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta
+     FROM lease WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE SKIP LOCKED";
+const THERE: &str = "SELECT name FROM lease WHERE name = ANY ($1)";
 const LINES: &str = "SELECT l.number, w.id, w.place, w.until
      FROM unnest($1::text[]) u (name)
      CROSS JOIN LATERAL (SELECT number FROM lease WHERE lease.name = u.name LIMIT 1) l
@@ -42,6 +48,15 @@ pub(super) const LAPSED: &str =
      FROM lease WHERE number = ANY (ARRAY(
          SELECT number FROM lease WHERE look <= (SELECT coalesce($1::bigint, micros())) ORDER BY look, name LIMIT $2))
      ORDER BY name FOR NO KEY UPDATE SKIP LOCKED";
+
+/// What to do about a row that somebody else has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locked {
+    /// Wait for it: whoever has it is about to commit.
+    Wait,
+    /// Leave it out: whoever has it takes too long.
+    LeaveOut,
+}
 
 /// What some wishes are about.
 #[derive(Debug, Default)]
@@ -76,12 +91,18 @@ impl<'w> Subject<'w> {
     }
 
     /// What locks and reads it.
-    pub(super) fn queries(&self) -> Vec<Query> {
+    pub(super) fn queries(&self, locked: Locked) -> Vec<Query> {
         let mut queries = Vec::new();
         if self.is_wanted() {
             queries.push(Query::new(ROOM).with(texts(&self.wanted)));
         }
-        queries.push(Query::new(LOCK).with(texts(&self.names)));
+        match locked {
+            Locked::Wait => queries.push(Query::new(LOCK).with(texts(&self.names))),
+            Locked::LeaveOut => {
+                queries.push(Query::new(THERE).with(texts(&self.names)));
+                queries.push(Query::new(LOCK_FREE).with(texts(&self.names)));
+            }
+        }
         if !self.lines.is_empty() {
             queries.push(Query::new(LINES).with(texts(&self.lines)));
         }
@@ -96,9 +117,17 @@ impl<'w> Subject<'w> {
     }
 
     /// What they answered.
-    pub(super) fn read(&self, answers: Vec<Vec<Row>>) -> Result<Read, Fault> {
+    pub(super) fn read(&self, answers: Vec<Vec<Row>>, locked: Locked) -> Result<Read, Fault> {
         let mut answers = answers.into_iter().skip(usize::from(self.is_wanted()));
-        let mut read = Read { rows: rows(&answers.next().unwrap_or_default())?, told: BTreeSet::new() };
+        let mut left_out = BTreeSet::new();
+        if locked == Locked::LeaveOut {
+            for row in answers.next().unwrap_or_default() {
+                left_out.insert(LeaseName::new(row.get(0)).map_err(unreadable)?);
+            }
+        }
+        let rows = rows(&answers.next().unwrap_or_default())?;
+        left_out.retain(|name| !rows.contains_key(name));
+        let mut read = Read { rows, told: BTreeSet::new(), left_out };
         if !self.lines.is_empty() {
             let mut seats: BTreeMap<i64, Vec<(LeaseId, Seat)>> = BTreeMap::new();
             for row in answers.next().unwrap_or_default() {
@@ -123,6 +152,8 @@ impl<'w> Subject<'w> {
 pub(super) struct Read {
     pub rows: BTreeMap<LeaseName, Known>,
     pub told: BTreeSet<Told>,
+    /// Those that somebody else keeps locked.
+    pub left_out: BTreeSet<LeaseName>,
 }
 
 /// Leases as they were read, by name.
