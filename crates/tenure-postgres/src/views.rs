@@ -124,15 +124,15 @@ impl Views for PostgresStore {
     }
 
     fn set_queue_limit(&self, _: &QueueName, _: Limit) -> Answer<'_, bool> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
     }
 
     fn limits(&self, _: Option<Key>, _: usize) -> Answer<'_, LimitPage> {
-        Box::pin(async { Ok(LimitPage::default()) })
+        Box::pin(async { self.check_open().map(|()| LimitPage::default()) })
     }
 
     fn set_limit(&self, _: &Key, _: Option<Limit>) -> Answer<'_, ()> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
     }
 }
 
