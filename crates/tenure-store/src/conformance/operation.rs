@@ -56,7 +56,8 @@ pub(super) struct Side {
 #[derive(Default)]
 struct Seen {
     seqs: BTreeSet<u64>,
-    fences: BTreeMap<JobId, BTreeSet<Fence>>,
+    /// Of each job by its number: another may come to have its id.
+    fences: BTreeMap<u64, BTreeSet<Fence>>,
 }
 
 /// What a store answered.
@@ -149,10 +150,12 @@ impl Side {
     }
 
     async fn look_at(&self, id: JobId) -> String {
-        let job = self.store.job(id).await.unwrap().map(|job| self.ranked(job));
+        let job = self.store.job(id).await.unwrap();
+        let seq = job.as_ref().map_or(0, |job| job.seq);
+        let job = job.map(|job| self.ranked(job));
         let attempts = self.store.attempts(id).await.unwrap();
         let attempts: Vec<Attempt> =
-            attempts.into_iter().map(|a| Attempt { fence: self.rank_of(id, a.fence), ..a }).collect();
+            attempts.into_iter().map(|a| Attempt { fence: self.rank_of(seq, a.fence), ..a }).collect();
         let log = self.store.logs(id, (1, 1), 5).await.unwrap();
         let standing = self.store.standing(id).await.unwrap();
         let now = self.store.clock().now();
@@ -219,19 +222,19 @@ impl Side {
 
     /// A job with places among those that were seen in place of its numbers.
     fn ranked(&self, mut job: Job) -> Job {
-        job.fence = self.rank_of(job.id, job.fence);
+        job.fence = self.rank_of(job.seq, job.fence);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.seqs.insert(job.seq);
         job.seq = seen.seqs.range(..=job.seq).count() as u64;
         job
     }
 
-    fn rank_of(&self, id: JobId, fence: Fence) -> Fence {
+    fn rank_of(&self, seq: u64, fence: Fence) -> Fence {
         if fence == Fence::NONE {
             return fence;
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let fences = seen.fences.entry(id).or_default();
+        let fences = seen.fences.entry(seq).or_default();
         fences.insert(fence);
         Fence::from_number(fences.range(..=fence).count() as u64)
     }
