@@ -22,6 +22,7 @@ mod inbox;
 mod lanes;
 mod leases;
 mod link;
+mod listening;
 mod listing;
 mod memory;
 mod news;

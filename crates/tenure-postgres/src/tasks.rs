@@ -12,6 +12,7 @@ use crate::database::Database;
 use crate::enqueue::{self, Batch};
 use crate::inbox::Inbox;
 use crate::link::Link;
+use crate::listening;
 use crate::memory::Memory;
 use crate::schema;
 use crate::work::{self, Ask};
@@ -88,6 +89,7 @@ fn spawn(
     running.spawn(enqueue::work(new_link(), Inbox::new(inbox, closing.clone())));
     let (working, inbox) = mpsc::channel(WAITING);
     running.spawn(work::work(new_link(), Inbox::new(inbox, closing.clone())));
+    running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);

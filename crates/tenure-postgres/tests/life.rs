@@ -1,6 +1,10 @@
 //! Jobs on the server's own clock.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that unwraps fails where it stands")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that unwraps fails where it stands"
+)]
 
 mod common;
 
@@ -14,7 +18,9 @@ async fn jobs_come_and_go_by_the_servers_clock() {
     let server = Server::start_hasty().unwrap();
     let store = open(&server).await;
     let batch = jobs(1200, 1);
-    assert!(matches!(store.enqueue(batch.clone()).await.unwrap(), Enqueued::Stored(all) if all.len() == 1200));
+    assert!(
+        matches!(store.enqueue(batch.clone()).await.unwrap(), Enqueued::Stored(all) if all.len() == 1200)
+    );
     let mut done = 0;
     let mut turn = store.settle(vec![], Some(ask(1, 500))).await.unwrap();
     while !turn.reservation.jobs.is_empty() {
@@ -24,7 +30,10 @@ async fn jobs_come_and_go_by_the_servers_clock() {
     }
     assert_eq!(done, 1200);
     let counts = store.counts().await.unwrap();
-    assert!(matches!(counts.as_slice(), [one] if one.state == StateName::Succeeded && one.jobs == 1200), "{counts:?}");
+    assert!(
+        matches!(counts.as_slice(), [one] if one.state == StateName::Succeeded && one.jobs == 1200),
+        "{counts:?}"
+    );
     let job = store.job(batch[7].id).await.unwrap().unwrap();
     assert!(job.created <= job.started.unwrap() && store.clock().now() >= job.started.unwrap());
     store.close().await.unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use own_postgres::Server;
 use tenure_core::{
-    Args, Due, HostId, IdSequence, Kind, NewJob, Priority, QueueName, Reserved, RetryPolicy, Settlement, Terms,
-    Timestamp, Verdict,
+    Args, Due, HostId, IdSequence, Kind, NewJob, Priority, QueueName, Reserved, RetryPolicy, Settlement,
+    Terms, Timestamp, Verdict,
 };
 use tenure_postgres::{Options, PostgresStore};
 use tenure_store::{Kinds, Reserve, Want};
@@ -40,7 +40,12 @@ pub fn jobs(count: usize, chance: u64) -> Vec<NewJob> {
 pub fn ask(holder: u8, at_most: usize) -> Reserve {
     let queue = QueueName::new("mail").unwrap();
     let holder = HostId::from_bytes([holder; 16]);
-    Reserve { holder, ttl: Duration::from_secs(30), wants: vec![Want { queue, kinds: Kinds::All, at_most }], at_most }
+    Reserve {
+        holder,
+        ttl: Duration::from_secs(30),
+        wants: vec![Want { queue, kinds: Kinds::All, at_most }],
+        at_most,
+    }
 }
 
 /// All of them succeeded.
