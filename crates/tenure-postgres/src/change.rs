@@ -74,7 +74,13 @@ async fn try_change(
         jobs.insert(stored.job.id, stored);
     }
     if let Change::Move(queue) = change {
-        let missing = jobs.values().filter(|stored| writing.lane(queue, &stored.job.kind).is_none());
+        // A job that is not moved names no new queue.
+        let moves = |stored: &&Stored| {
+            stored.job.queue != *queue
+                && matches!(stored.job.state, State::Waiting { .. } | State::Blocked { .. })
+        };
+        let moved = jobs.values().filter(moves);
+        let missing = moved.filter(|stored| writing.lane(queue, &stored.job.kind).is_none());
         let missing = missing.map(|stored| (queue.clone(), stored.job.kind.clone())).collect();
         writing.make_lanes(missing).await?;
     }

@@ -98,13 +98,18 @@ impl Database {
     }
 }
 
+/// The name of the channel on which hints are sent has a few letters more.
+const LONGEST_SCHEMA: usize = 56;
+
 /// A schema is named in statements, between quotation marks.
 fn check_schema(name: &str) -> Result<(), Fault> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !name.is_empty() && name.len() <= 63 && name.chars().all(plain) {
+    if !name.is_empty() && name.len() <= LONGEST_SCHEMA && name.chars().all(plain) {
         return Ok(());
     }
-    Err(Fault::Broken(format!("the schema {name:?} is not allowed: up to 63 of a-z, 0-9 and _")))
+    Err(Fault::Broken(format!(
+        "the schema {name:?} is not allowed: up to {LONGEST_SCHEMA} of a-z, 0-9 and _"
+    )))
 }
 
 fn check_server(version: i32, in_recovery: bool) -> Result<(), Fault> {

@@ -25,6 +25,7 @@ mod lanes;
 mod leases;
 mod ledger;
 mod link;
+mod listening;
 mod listing;
 mod memory;
 mod news;

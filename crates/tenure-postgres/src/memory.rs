@@ -1,11 +1,14 @@
 //! What the tasks of a store have in common.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::Bulletin;
+use tokio::sync::Notify;
 
 use crate::grants::Grants;
 use crate::lanes::Lanes;
+use crate::news::News;
 
 /// What the tasks of a store have in common. All of it can be read again from the database.
 #[derive(Debug, Default)]
@@ -13,6 +16,52 @@ pub(crate) struct Memory {
     lanes: Mutex<Lanes>,
     grants: Mutex<Grants>,
     pub bulletin: Bulletin,
+    /// What other programs have not been told yet: see [`Told`].
+    untold: AtomicU8,
+    /// Rings when other programs shall be told at once, and when that can wait for a while.
+    pub urgent: Notify,
+    pub later: Notify,
+}
+
+/// What one program tells the others: letters that stand for hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Told(u8);
+
+impl Told {
+    /// Something was written.
+    const WROTE: u8 = 1;
+    const DUE: u8 = 2;
+    const ASKED: u8 = 4;
+    const FREED: u8 = 8;
+    const LETTERS: [(u8, char); 4] =
+        [(Self::WROTE, 'w'), (Self::DUE, 'd'), (Self::ASKED, 'a'), (Self::FREED, 'f')];
+
+    /// All that there is, for whoever may have missed something.
+    pub(crate) const ALL: Self = Self(Self::WROTE | Self::DUE | Self::ASKED | Self::FREED);
+
+    pub(crate) fn as_text(self) -> String {
+        Self::LETTERS.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, letter)| letter).collect()
+    }
+
+    /// What a text says; letters that are not known say nothing.
+    pub(crate) fn read(text: &str) -> Self {
+        let said = Self::LETTERS.into_iter().filter(|(_, letter)| text.contains(*letter));
+        Self(said.fold(0, |all, (bit, _)| all | bit))
+    }
+
+    /// Pins it to the board: another program has said it.
+    pub(crate) fn publish(self, bulletin: &Bulletin) {
+        if self.0 & Self::DUE != 0 {
+            bulletin.call_due();
+        }
+        if self.0 & Self::ASKED != 0 {
+            bulletin.call_asked();
+        }
+        if self.0 & Self::FREED != 0 {
+            bulletin.call_freed();
+        }
+        bulletin.call_others();
+    }
 }
 
 impl Memory {
@@ -22,5 +71,27 @@ impl Memory {
 
     pub(crate) fn grants(&self) -> MutexGuard<'_, Grants> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what there is to tell, here at once and elsewhere soon.
+    pub(crate) fn publish(&self, news: News) {
+        let bit = |said: bool, bit: u8| if said { bit } else { 0 };
+        let said = bit(news.due, Told::DUE) | bit(news.asked, Told::ASKED) | bit(news.freed, Told::FREED);
+        news.publish(&self.bulletin);
+        self.untold.fetch_or(said | Told::WROTE, Ordering::AcqRel);
+        if said == 0 { self.later.notify_one() } else { self.urgent.notify_one() }
+    }
+
+    /// Rings again if something is untold: whoever was called may have heard something else first.
+    pub(crate) fn ring_again(&self) {
+        if self.untold.load(Ordering::Acquire) != 0 {
+            self.later.notify_one();
+        }
+    }
+
+    /// What other programs have not been told; it is told from now on.
+    pub(crate) fn take_untold(&self) -> Option<Told> {
+        let untold = self.untold.swap(0, Ordering::AcqRel);
+        (untold != 0).then_some(Told(untold))
     }
 }

@@ -18,6 +18,11 @@ pub(crate) struct News {
 }
 
 impl News {
+    /// That something may be due, and nothing else.
+    pub(crate) fn of_due() -> Self {
+        Self { due: true, ..Self::default() }
+    }
+
     pub(crate) fn for_whom(bulletin: &Bulletin) -> Self {
         Self { is_heard: bulletin.is_heard(), ..Self::default() }
     }

@@ -13,6 +13,7 @@ use crate::enqueue::{self, Batch};
 use crate::inbox::Inbox;
 use crate::leases::{self, Keeper};
 use crate::link::Link;
+use crate::listening;
 use crate::memory::Memory;
 use crate::schema;
 use crate::work::{self, Ask};
@@ -89,6 +90,7 @@ fn spawn(
     running.spawn(enqueue::work(new_link(), Inbox::new(inbox, closing.clone())));
     let (working, inbox) = mpsc::channel(WAITING);
     running.spawn(work::work(new_link(), Inbox::new(inbox, closing.clone())));
+    running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(Keeper::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);

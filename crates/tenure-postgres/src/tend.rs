@@ -5,6 +5,7 @@ use tenure_store::{Fault, Tended};
 
 use crate::fault::Effect;
 use crate::link::Link;
+use crate::news::News;
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::sweep;
@@ -47,7 +48,7 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let due = usize::try_from(due).unwrap_or(0);
     let (pruned, prunes_on) = prune(link).await?;
     if lapsed + due > 0 {
-        link.memory.bulletin.call_due();
+        link.memory.publish(News::of_due());
     }
     let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on;
     Ok(Tended { lapsed, due, pruned, more })

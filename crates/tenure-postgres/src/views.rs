@@ -11,6 +11,7 @@ use crate::fault::{Effect, unreadable};
 use crate::hosts;
 use crate::link::Link;
 use crate::listing::{self, Walk};
+use crate::news::News;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
 use crate::store::PostgresStore;
@@ -124,15 +125,15 @@ impl Views for PostgresStore {
     }
 
     fn set_queue_limit(&self, _: &QueueName, _: Limit) -> Answer<'_, bool> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
     }
 
     fn limits(&self, _: Option<Key>, _: usize) -> Answer<'_, LimitPage> {
-        Box::pin(async { Ok(LimitPage::default()) })
+        Box::pin(async { self.check_open().map(|()| LimitPage::default()) })
     }
 
     fn set_limit(&self, _: &Key, _: Option<Limit>) -> Answer<'_, ()> {
-        Box::pin(async { Err(not_there_yet()) })
+        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
     }
 }
 
@@ -209,7 +210,7 @@ async fn set_paused(link: &mut Link, queue: QueueName, paused: bool) -> Result<b
     let answered = connection.run(&[set], Effect::Commits).await?;
     let changed = answered.iter().any(|answered| !answered.rows.is_empty()) && (paused || !before.is_empty());
     if changed && !paused {
-        link.memory.bulletin.call_due();
+        link.memory.publish(News::of_due());
     }
     Ok(changed)
 }

@@ -74,7 +74,7 @@ impl<'c> Writing<'c> {
         self.send_sheet()?;
         self.txn.commit().await?;
         self.memory.lanes().meet(self.new_lanes);
-        self.news.publish(&self.memory.bulletin);
+        self.memory.publish(self.news);
         Ok(())
     }
 

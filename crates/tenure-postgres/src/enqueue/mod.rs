@@ -76,6 +76,6 @@ async fn put_all(link: &mut Link, jobs: &[&NewJob]) -> Result<bool, Fault> {
         news.note(now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);
     }
     news.due = true;
-    news.publish(&link.memory.bulletin);
+    link.memory.publish(news);
     Ok(true)
 }

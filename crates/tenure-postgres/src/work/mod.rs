@@ -7,7 +7,7 @@ mod settle;
 mod succeed;
 mod turn;
 
-use tenure_core::Settlement;
+use tenure_core::{Settlement, limits};
 use tenure_store::{Renew, Renewal, Report, Reported, Reservation, Reserve, Turn};
 
 use crate::command::Reply;
@@ -29,13 +29,17 @@ impl Ask {
     fn weight(&self) -> usize {
         match self {
             Self::Turn(settlements, then, _) => {
-                1 + settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most)
+                1 + settlements.len() + then.as_ref().map_or(0, granted_at_most)
             }
-            Self::Reserve(ask, _) => 1 + ask.at_most,
+            Self::Reserve(ask, _) => 1 + granted_at_most(ask),
             Self::Renew(ask, _) => 1 + ask.held.len(),
             Self::Report(reports, _) => 1 + reports.len(),
         }
     }
+}
+
+fn granted_at_most(ask: &Reserve) -> usize {
+    ask.at_most.min(limits::RESERVE_JOBS)
 }
 
 /// Does what is asked, as much at once as waits.

@@ -159,7 +159,7 @@ async fn note_ends(
             }
         }
     }
-    news.publish(&link.memory.bulletin);
+    link.memory.publish(news);
     if refused.is_empty() {
         return Ok(());
     }
@@ -247,7 +247,10 @@ async fn claim_all(
         let around = if is_last { Some(around(rows[look].first())?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
         if let Some(around) = around {
-            news.publish(&memory.bulletin);
+            // Whoever asked in vain has nothing to tell.
+            if !jobs.is_empty() || of_others > 0 {
+                memory.publish(news);
+            }
             return Ok((Reservation { jobs, next_due: None }, around, rows_of_others.unwrap_or_default()));
         }
         queries.clear();

@@ -13,7 +13,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         test(an_accepted_job_is_kept_as_it_was_given),
         test(arguments_are_kept_byte_for_byte_up_to_the_limit),
-        test(accepted_jobs_are_numbered_from_1_in_the_order_of_acceptance),
+        test(accepted_jobs_are_numbered_in_the_order_of_acceptance),
         test(a_number_is_not_used_again_after_the_last_job_was_deleted),
         test(a_batch_is_answered_job_by_job_in_order),
         test(an_empty_batch_is_stored_as_nothing),
@@ -71,21 +71,26 @@ async fn arguments_are_kept_byte_for_byte_up_to_the_limit(given: Given) {
     }
 }
 
-async fn accepted_jobs_are_numbered_from_1_in_the_order_of_acceptance(given: Given) {
-    given.enqueue("mail", 3).await;
+async fn accepted_jobs_are_numbered_in_the_order_of_acceptance(given: Given) {
+    let mut accepted = given.enqueue("mail", 3).await;
     let repeated = given.new_job("mail");
-    given.put(repeated.clone()).await;
+    accepted.push(given.put(repeated.clone()).await);
     given.offer(repeated).await;
-    given.enqueue("post", 2).await;
-    let numbers: Vec<u64> = given.all().await.iter().map(|job| job.seq).collect();
-    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    accepted.extend(given.enqueue("post", 2).await);
+    let mut numbers = Vec::new();
+    for id in accepted {
+        numbers.push(given.job(id).await.seq);
+    }
+    // Which numbers they are is the store's own affair.
+    assert!(numbers[0] > 0 && numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
 async fn a_number_is_not_used_again_after_the_last_job_was_deleted(given: Given) {
     let last = given.enqueue("mail", 3).await[2];
+    let number = given.job(last).await.seq;
     assert_eq!(given.change(last, Change::Delete).await, ChangeOutcome::Done);
     let next = given.put(given.new_job("mail")).await;
-    assert_eq!(given.job(next).await.seq, 4);
+    assert!(given.job(next).await.seq > number);
 }
 
 async fn a_batch_is_answered_job_by_job_in_order(given: Given) {

@@ -1,6 +1,7 @@
 //! What may happen to a store, drawn by chance, and doing it to one.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
@@ -48,12 +49,21 @@ pub(super) struct Side {
     clock: ManualClock,
     pub(super) held: Vec<Reserved>,
     pub(super) spent: Vec<Settlement>,
+    seen: Mutex<Seen>,
+}
+
+/// The numbers that were seen. Which ones a store gives is its own affair, but for their order.
+#[derive(Default)]
+struct Seen {
+    seqs: BTreeSet<u64>,
+    /// Of each job by its number: another may come to have its id.
+    fences: BTreeMap<u64, BTreeSet<Fence>>,
 }
 
 /// What a store answered.
 #[derive(Debug, PartialEq)]
 pub(super) struct Answered {
-    /// In full, as text; fences without their epoch, which is the store's own affair.
+    /// In full, as text; the numbers of jobs and ownerships as places among all that were seen.
     pub(super) text: String,
     /// When the store expects something next, if it was asked to reserve.
     pub(super) next_due: Option<Timestamp>,
@@ -61,7 +71,7 @@ pub(super) struct Answered {
 
 impl Side {
     pub(super) fn new(store: Arc<dyn Store>, clock: ManualClock) -> Self {
-        Self { store, clock, held: Vec::new(), spent: Vec::new() }
+        Self { store, clock, held: Vec::new(), spent: Vec::new(), seen: Mutex::default() }
     }
 
     pub(super) async fn apply(&mut self, operation: &Operation) -> Answered {
@@ -114,7 +124,7 @@ impl Side {
             Operation::LookAt(id) => self.look_at(*id).await,
             Operation::List(filter, order, page) => {
                 let jobs = list(&*self.store, filter.clone(), *order, *page).await;
-                text(&jobs.into_iter().map(without_epoch).collect::<Vec<_>>())
+                text(&jobs.into_iter().map(|job| self.ranked(job)).collect::<Vec<_>>())
             }
             Operation::LookAround => self.look_around().await,
             Operation::Pass(span) => {
@@ -140,17 +150,19 @@ impl Side {
     }
 
     async fn look_at(&self, id: JobId) -> String {
-        let job = self.store.job(id).await.unwrap().map(without_epoch);
+        let job = self.store.job(id).await.unwrap();
+        let seq = job.as_ref().map_or(0, |job| job.seq);
+        let job = job.map(|job| self.ranked(job));
         let attempts = self.store.attempts(id).await.unwrap();
         let attempts: Vec<Attempt> =
-            attempts.into_iter().map(|a| Attempt { fence: counter(a.fence), ..a }).collect();
+            attempts.into_iter().map(|a| Attempt { fence: self.rank_of(seq, a.fence), ..a }).collect();
         let log = self.store.logs(id, (1, 1), 5).await.unwrap();
         let standing = self.store.standing(id).await.unwrap();
         let now = self.store.clock().now();
         let reason = standing.as_ref().map(|standing| explain(standing, now));
         let gates =
             standing.as_ref().map(|s| (s.after.clone(), s.spoiled_by, s.turn, s.limit.clone(), s.queue));
-        let around = standing.map(|s| (s.paused, s.serving, s.running, s.ahead, without_epoch(s.job)));
+        let around = standing.map(|s| (s.paused, s.serving, s.running, s.ahead, self.ranked(s.job)));
         format!("{job:?}\n{attempts:?}\n{log:?}\n{reason:?}\n{gates:?}\n{around:?}")
     }
 
@@ -208,8 +220,27 @@ impl Side {
         panic!("a change over a filter comes to an end");
     }
 
+    /// A job with places among those that were seen in place of its numbers.
+    fn ranked(&self, mut job: Job) -> Job {
+        job.fence = self.rank_of(job.seq, job.fence);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.seqs.insert(job.seq);
+        job.seq = seen.seqs.range(..=job.seq).count() as u64;
+        job
+    }
+
+    fn rank_of(&self, seq: u64, fence: Fence) -> Fence {
+        if fence == Fence::NONE {
+            return fence;
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let fences = seen.fences.entry(seq).or_default();
+        fences.insert(fence);
+        Fence::from_number(fences.range(..=fence).count() as u64)
+    }
+
     fn keep(&mut self, reservation: Reservation) -> String {
-        let jobs: Vec<Job> = reservation.jobs.iter().map(|r| without_epoch(r.job().clone())).collect();
+        let jobs: Vec<Job> = reservation.jobs.iter().map(|r| self.ranked(r.job().clone())).collect();
         self.held.extend(reservation.jobs);
         text(&jobs)
     }
@@ -250,15 +281,6 @@ impl Side {
 
 fn text(answer: &impl std::fmt::Debug) -> String {
     format!("{answer:?}")
-}
-
-fn counter(fence: Fence) -> Fence {
-    Fence::from_number(fence.counter())
-}
-
-fn without_epoch(mut job: Job) -> Job {
-    job.fence = counter(job.fence);
-    job
 }
 
 /// The jobs of an answer that were not there before.

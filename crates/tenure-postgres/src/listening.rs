@@ -1,0 +1,126 @@
+//! Hints from one program to the others: told on one connection, which also hears those of others. All of it may be
+//! lost; where it cannot be had, everybody looks once a second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_store::Fault;
+use tokio::sync::{mpsc, watch};
+
+use crate::connection::Connection;
+use crate::database::Database;
+use crate::fault::Effect;
+use crate::memory::{Memory, Told};
+use crate::patience::{pause, within};
+use crate::query::Query;
+
+/// How soon after one another hints are sent.
+const APART: Duration = Duration::from_millis(5);
+/// How long it may take until others hear of what is no hint for them.
+const LATER: Duration = Duration::from_millis(100);
+/// How often everybody looks where nothing is heard.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a program waits to hear itself.
+const ECHO: Duration = Duration::from_secs(2);
+
+const TELL: &str = "SELECT pg_notify(current_schema() || ':tenure', $1)";
+const WHO: &str = "SELECT pg_backend_pid()";
+
+/// What was heard, and who said it.
+type Heard = mpsc::UnboundedReceiver<(i32, String)>;
+
+/// Tells others what happens here, and hears what happens there, until the store is closed.
+pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut closed: watch::Receiver<bool>) {
+    let listening = async {
+        let mut is_first = true;
+        loop {
+            let lost = listen(&database, &memory, is_first).await;
+            is_first = false;
+            tracing::warn!(%lost, "nothing is heard from other programs for now");
+            pause(LOOK).await;
+            Told::ALL.publish(&memory.bulletin);
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = closed.wait_for(|closed| *closed) => {}
+        () = listening => {}
+    }
+}
+
+/// Listens until that does not work any more.
+async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let ear = Box::new(move |notification: tokio_postgres::Notification| {
+        // Nobody hears it any more once the connection is given up.
+        let _ = said.send((notification.process_id(), notification.payload().to_owned()));
+    });
+    let mut connection = match database.connect(Some(ear)).await {
+        Ok(connection) => connection,
+        Err(fault) => return fault,
+    };
+    let me = match begin(&mut connection, &mut heard, &database.options.schema).await {
+        Ok(me) => me,
+        Err(fault) => return fault,
+    };
+    if !is_first {
+        Told::ALL.publish(&memory.bulletin);
+    }
+    loop {
+        let waiting = async {
+            let soon = async {
+                memory.later.notified().await;
+                pause(LATER).await;
+            };
+            tokio::select! {
+                biased;
+                () = memory.urgent.notified() => {}
+                () = soon => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            said = heard.recv() => match said {
+                Some((who, text)) => {
+                    if who != me {
+                        Told::read(&text).publish(&memory.bulletin);
+                    }
+                    memory.ring_again();
+                }
+                None => return Fault::Unavailable("the listening connection was lost".to_owned()),
+            },
+            () = waiting => {
+                if let Some(untold) = memory.take_untold() {
+                    let tell = Query::new(TELL).with(untold.as_text());
+                    if let Err(fault) = connection.run(&[tell], Effect::None).await {
+                        return fault;
+                    }
+                    pause(APART).await;
+                }
+            }
+        }
+    }
+}
+
+/// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.
+async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str) -> Result<i32, Fault> {
+    connection.execute_text(&format!("LISTEN \"{schema}:tenure\"")).await?;
+    let who = connection.read(Query::new(WHO)).await?;
+    let me: i32 = who.first().map_or(0, |row| row.get(0));
+    connection.run(&[Query::new(TELL).with(String::new())], Effect::None).await?;
+    let echo = async {
+        while let Some((who, _)) = heard.recv().await {
+            if who == me {
+                return true;
+            }
+        }
+        false
+    };
+    match within(ECHO, echo).await {
+        Some(true) => Ok(me),
+        Some(false) | None => Err(Fault::Unavailable(
+            "this connection hears nothing, perhaps because of a pooler: everybody looks once a second"
+                .to_owned(),
+        )),
+    }
+}
