@@ -54,10 +54,10 @@ impl Connection {
         }
     }
 
-    /// Waits no longer than this for the server from now on, and a quarter of it for a lock.
+    /// Waits no longer than this for the server from now on, and for two thirds of it for a lock.
     pub(crate) async fn hurry(&mut self, patience: Duration) -> Result<(), Fault> {
         self.patience = patience;
-        let (answer, lock) = (patience.as_millis(), (patience / 4).as_millis());
+        let (answer, lock) = (patience.as_millis(), (patience * 2 / 3).as_millis());
         let set = format!(
             "SET lock_timeout = {lock}; SET statement_timeout = {answer};
              SET idle_in_transaction_session_timeout = {answer};"

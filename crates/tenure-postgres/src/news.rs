@@ -23,6 +23,11 @@ impl News {
         Self { due: true, ..Self::default() }
     }
 
+    /// That a lease may have become free, and that a holder was asked to come to an end.
+    pub(crate) fn of_leases(freed: bool, asked: bool) -> Self {
+        Self { freed, asked, ..Self::default() }
+    }
+
     pub(crate) fn for_whom(bulletin: &Bulletin) -> Self {
         Self { is_heard: bulletin.is_heard(), ..Self::default() }
     }

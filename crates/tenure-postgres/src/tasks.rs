@@ -11,7 +11,7 @@ use crate::command::Errand;
 use crate::database::Database;
 use crate::enqueue::{self, Batch};
 use crate::inbox::Inbox;
-use crate::leases::{self, Keeper};
+use crate::leases::{self, LeaseTask};
 use crate::link::Link;
 use crate::listening;
 use crate::memory::Memory;
@@ -92,7 +92,7 @@ fn spawn(
     running.spawn(work::work(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
-    running.spawn(Keeper::new(new_link()).run(Inbox::new(inbox, closing.clone())));
+    running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);
     let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
     for _ in 0..database.options.readers.max(1) {

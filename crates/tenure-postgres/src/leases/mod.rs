@@ -4,11 +4,11 @@
 //! locks and reads the rows in the order of their names, a decision in memory, and a round trip that writes all of
 //! it and commits. If something is granted that others had, there is one more in between, see [`read::TAKE`].
 
-mod keeper;
 mod line;
 mod notice;
 mod read;
 mod row;
+mod task;
 mod turn;
 mod views;
 mod write;
@@ -22,8 +22,8 @@ use tenure_store::{
 use crate::ledger;
 use crate::store::PostgresStore;
 
-pub(crate) use keeper::{Command, Keeper};
 pub(crate) use row::{holder, meta};
+pub(crate) use task::{Command, LeaseTask};
 
 impl Leases for PostgresStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Epoch, LeaseName, LeaseOutcome, Timestamp, limits};
-use tenure_store::{Bulletin, Clock, Fault, LeaseWish, Moment, Steps};
+use tenure_store::{Clock, Fault, LeaseWish, Moment, Steps};
 use tokio_postgres::Row;
 
 use super::notice::{self, Noticed};
@@ -16,6 +16,8 @@ use crate::command::Reply;
 use crate::fault::unreadable;
 use crate::inbox::Inbox;
 use crate::link::Link;
+use crate::memory::Memory;
+use crate::news::News;
 use crate::query::Query;
 use crate::time::Time;
 use crate::transaction::{Gate, Transaction};
@@ -53,12 +55,12 @@ impl Command {
 type Taken = Result<Vec<LeaseOutcome>, Fault>;
 
 /// The task that changes leases.
-pub(crate) struct Keeper {
+pub(crate) struct LeaseTask {
     link: Link,
     steps: Steps,
 }
 
-impl Keeper {
+impl LeaseTask {
     pub(crate) fn new(link: Link) -> Self {
         Self { link: link.hurried(PATIENCE), steps: Steps::default() }
     }
@@ -143,7 +145,7 @@ impl Keeper {
                 taken = answer(&mut turn);
             }
         }
-        finish(&turn, transaction, &memory.bulletin).await?;
+        finish(&turn, transaction, &memory).await?;
         Ok(taken)
     }
 
@@ -228,18 +230,15 @@ async fn checked_in(turn: &Turn<'_>, transaction: &mut Transaction<'_>) -> Resul
 }
 
 /// Writes what it has come to, and calls out what others may wait for.
-async fn finish(turn: &Turn<'_>, mut transaction: Transaction<'_>, bulletin: &Bulletin) -> Result<(), Fault> {
+async fn finish(turn: &Turn<'_>, mut transaction: Transaction<'_>, memory: &Memory) -> Result<(), Fault> {
     if turn.is_idle() {
         return transaction.roll_back().await;
     }
     write::queries(turn).into_iter().for_each(|query| transaction.write(query));
     let committed = transaction.commit().await;
-    // Also if nobody knows whether it was: whoever looks finds out.
-    if turn.frees {
-        bulletin.call_freed();
-    }
-    if turn.asks() {
-        bulletin.call_asked();
+    // Also if nobody knows whether it was: whoever looks finds out. Of what is only renewed there is nothing to tell.
+    if turn.frees || !turn.notes.is_empty() {
+        memory.publish(News::of_leases(turn.frees, turn.asks()));
     }
     committed
 }
