@@ -205,3 +205,7 @@ fn what(number: i16) -> Result<What, Fault> {
     let known = What::ALL.into_iter().find(|what| code(*what) == number);
     known.ok_or_else(|| unreadable(format_args!("what {number} happened")))
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 9] =
+    [ADD, OLD, PRUNE, ENTRIES, AFTER, BEFORE, OF_LEASE_AFTER, OF_LEASE_BEFORE, BY_TIME];

@@ -6,6 +6,8 @@
 
 mod line;
 mod notice;
+#[cfg(test)]
+mod plans;
 mod read;
 mod row;
 mod task;

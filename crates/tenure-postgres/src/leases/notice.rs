@@ -69,3 +69,6 @@ fn ends(known: &Known, turn: &Turn<'_>) -> Option<Timestamp> {
     });
     turn.now.steps.steady(lease.ok()?.clone()?).until()
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 2] = [CLEAR, LOOK_LATER];

@@ -160,7 +160,7 @@ impl LeaseTask {
         let shown = answers.pop().unwrap_or_default();
         let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
         let at = now.at;
-        let rows = read::rows(&answers.pop().unwrap_or_default())?;
+        let rows = read::rows(&answers.pop().unwrap_or_default());
         let mut turn = Turn { now, rows, told: Default::default(), notes: Vec::new(), frees: false };
         let (moves, more) = notice::notice(&mut turn);
         let mut queries: Vec<Query> = moves.into_iter().collect();
@@ -195,8 +195,11 @@ async fn look<'s>(
 ) -> Result<Now<'s>, Fault> {
     let read = |rows: Vec<Row>| -> Result<(Timestamp, Epoch, Timestamp), Fault> {
         let row = rows.first().ok_or_else(|| unreadable("no clock"))?;
-        let epoch = u16::try_from(row.get::<_, i64>(1)).map_err(unreadable)?;
-        Ok((value::instant(row, 0)?, Epoch::new(epoch), value::instant(row, 2)?))
+        let epoch = row.get::<_, Option<i64>>(1).and_then(|epoch| u16::try_from(epoch).ok());
+        let (Some(epoch), Some(bar)) = (epoch, value::maybe_instant(row, 2)?) else {
+            return Err(unreadable("no epoch"));
+        };
+        Ok((value::instant(row, 0)?, Epoch::new(epoch), bar))
     };
     let (mut at, epoch, bar) = read(shown)?;
     match time {
@@ -242,3 +245,6 @@ async fn finish(turn: &Turn<'_>, mut transaction: Transaction<'_>, memory: &Memo
     }
     committed
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 1] = [CLOCK];

@@ -86,6 +86,9 @@ fn end_of(prefix: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+pub(super) const STATEMENTS: [&str; 3] = [INFO, PAGE, PAGE_TO_THE_END];
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

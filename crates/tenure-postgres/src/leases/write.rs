@@ -131,3 +131,6 @@ fn notes<'t>(turn: &'t Turn<'_>) -> Vec<(i64, &'t LedgerNote, bool)> {
 pub(super) fn uuid(id: LeaseId) -> Uuid {
     Uuid::from_bytes(*id.as_bytes())
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 6] = [PROLONG, CHANGE, UNUSED, STAND_UP, SIT, PAST];
