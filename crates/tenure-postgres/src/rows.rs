@@ -31,15 +31,19 @@ pub(crate) enum Kept {
     Nowhere,
 }
 
+/// Who had a job that was taken from its holder is told by the record of that attempt.
 const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, coalesce(j.due, j.created), j.created,
-         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until), g.started,
-         s.ended, s.expires, g.holder, s.failure, s.output, s.place, s.cancel, s.progress,
+         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until),
+         coalesce(g.started, a.started),
+         s.ended, s.expires, coalesce(g.holder, a.holder), s.failure, s.output, s.place, s.cancel, s.progress,
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq)
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = j.lane LIMIT 1) l
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
-     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true";
+     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true
+     LEFT JOIN LATERAL (SELECT holder, started FROM attempt
+         WHERE g.fence IS NULL AND seq = s.seq AND delivery = s.delivery LIMIT 1) a ON true";
 
 const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))

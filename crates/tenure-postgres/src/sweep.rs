@@ -1,13 +1,11 @@
 //! What time alone brings, in bounded steps: leases that lapse, jobs that come due.
 
-use std::collections::BTreeMap;
-
 use tenure_core::{Epoch, Fence, JobId, limits};
 use tenure_store::Fault;
 
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows::{self, Stored};
+use crate::rows;
 use crate::transaction::Gate;
 use crate::value;
 use crate::writing::{TRIES, Writing};
@@ -36,9 +34,8 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros
      UNION ALL
      SELECT j.id, NULL FROM first f
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j";
-/// A job that is taken from its holder is under a fence that nobody has.
-const TAKE_BACK: &str = "INSERT INTO granted (started, until, is_open, holder, seqs)
-     SELECT started, until, false, holder, $2 FROM granted WHERE fence = $1 RETURNING fence";
+/// What is taken from its holder is under a fence that nobody was granted.
+const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
 const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)
      AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
          WHERE seq = u.seq AND fence = granted.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s)";
@@ -85,7 +82,7 @@ impl Writing<'_> {
     async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
         let reads = vec![rows::lock_standings(ids), rows::by_ids(ids.iter().copied())];
         let read = self.read(reads).await?;
-        let mut lapsed: BTreeMap<Fence, Vec<(Stored, tenure_core::Transition)>> = BTreeMap::new();
+        let (mut fence, mut count) = (None, 0);
         for row in read.last().into_iter().flatten() {
             let stored = match rows::stored(row) {
                 Ok(stored) => stored,
@@ -95,24 +92,24 @@ impl Writing<'_> {
                 }
             };
             // Somebody may have renewed it meanwhile.
-            if let Some(transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) {
-                lapsed.entry(stored.job.fence).or_default().push((stored, transition));
-            }
-        }
-        let new_fences = lapsed.iter().map(|(fence, jobs)| {
-            let seqs: Vec<i64> = jobs.iter().map(|(stored, _)| value::signed(stored.job.seq)).collect();
-            Query::new(TAKE_BACK).with(value::signed(fence.number())).with(seqs)
-        });
-        let new_fences = self.read(new_fences.collect()).await?;
-        let mut count = 0;
-        for (jobs, rows) in lapsed.into_values().zip(new_fences) {
-            let fence = rows.first().map(|row| value::fence(row.get(0))).transpose()?;
-            for (stored, mut transition) in jobs {
-                transition.fence = fence.unwrap_or(transition.fence);
-                self.enter(stored, transition)?;
-                count += 1;
-            }
+            let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
+                continue;
+            };
+            let next = match fence {
+                Some(fence) => fence,
+                None => self.next_fence().await?,
+            };
+            fence = Some(next);
+            transition.fence = next;
+            self.enter(stored, transition)?;
+            count += 1;
         }
         Ok(count)
+    }
+
+    async fn next_fence(&mut self) -> Result<Fence, Fault> {
+        let read = self.read(vec![Query::new(NEXT_FENCE)]).await?;
+        let number = read.iter().flatten().next().map(|row| value::fence(row.get(0))).transpose()?;
+        number.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))
     }
 }
