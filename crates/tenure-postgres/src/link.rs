@@ -1,6 +1,7 @@
 //! A connection that is made when somebody needs it, and made anew when it is of no use any more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::Fault;
 
@@ -8,7 +9,11 @@ use crate::connection::Connection;
 use crate::database::Database;
 use crate::fault::Effect;
 use crate::memory::Memory;
+use crate::patience::pause;
 use crate::query::Query;
+
+/// How often what met somebody else is tried: in all for half a second.
+const TRIES: u32 = 9;
 
 /// A connection that is made when somebody needs it. A task has one for itself.
 pub(crate) struct Link {
@@ -47,8 +52,16 @@ impl Link {
         Some(connection)
     }
 
-    /// Whether the last call was refused because of what somebody else did at the same time: it may be tried again.
-    pub(crate) fn met_somebody(&mut self) -> bool {
-        self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody))
+    /// Whether the last call was refused because of what somebody else did at the same time, and may be tried again. It
+    /// is, after a moment that grows, so that the other comes to its end.
+    pub(crate) async fn may_try_again(&mut self, tries: &mut u32) -> bool {
+        let met =
+            self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody));
+        *tries += 1;
+        if !met || *tries >= TRIES {
+            return false;
+        }
+        pause(Duration::from_millis(1 << *tries)).await;
+        true
     }
 }

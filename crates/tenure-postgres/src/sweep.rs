@@ -8,7 +8,7 @@ use crate::query::Query;
 use crate::rows;
 use crate::transaction::Gate;
 use crate::value;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM later WHERE due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
@@ -18,7 +18,8 @@ const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
      t AS (INSERT INTO tally (lane, scheduled, queued) SELECT lane, -count(*), count(*) FROM moved GROUP BY lane)
      SELECT count(*) FROM moved";
 /// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. A grant is
-/// looked at once: those of its jobs that are held for longer have a lapse of their own.
+/// looked at once: those of its jobs that are held for longer have a lapse of their own. What somebody else has locked
+/// is left to the next who looks.
 const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
      over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
@@ -33,6 +34,7 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros
      SELECT NULL::uuid, fence FROM over
      UNION ALL
      SELECT j.id, NULL FROM first f
+     CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = f.seq FOR UPDATE SKIP LOCKED) s
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j";
 /// What is taken from its holder is under a fence that nobody was granted.
 const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
@@ -47,14 +49,13 @@ pub(crate) fn line_up(now: Option<i64>) -> Query {
 
 /// Takes jobs from holders that fell silent or did not stop; answers how many.
 pub(crate) async fn take_lapsed(link: &mut Link) -> Result<usize, Fault> {
-    let mut tried = try_take_lapsed(link).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_take_lapsed(link).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_take_lapsed(link).await;
     }
-    tried
 }
 
 async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
@@ -80,8 +81,7 @@ async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
 
 impl Writing<'_> {
     async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
-        let reads = vec![rows::lock_standings(ids), rows::by_ids(ids.iter().copied())];
-        let read = self.read(reads).await?;
+        let read = self.read(vec![rows::by_ids(ids.iter().copied())]).await?;
         let (mut fence, mut count) = (None, 0);
         for row in read.last().into_iter().flatten() {
             let stored = match rows::stored(row) {
