@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::transaction::Gate;
 use crate::value;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 const HOLDERS: &str = "SELECT key, id FROM unique_key
      WHERE key = ANY ($1) AND (until IS NULL OR until > $2) ORDER BY key FOR UPDATE";
@@ -50,14 +50,13 @@ async fn change_some(
     change: &Change,
     ids: &[JobId],
 ) -> Result<Vec<(JobId, ChangeOutcome)>, Fault> {
-    let mut tried = try_change(link, change, ids).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_change(link, change, ids).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_change(link, change, ids).await;
     }
-    tried
 }
 
 async fn try_change(

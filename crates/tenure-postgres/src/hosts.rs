@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
 use crate::value;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 const ANNOUNCE: &str = "INSERT INTO host (id, name, started, until, slots, serves)
      SELECT $1, $2, n.now, n.now + $3, $4, $5 FROM (SELECT coalesce($6::bigint, micros()) AS now) n
@@ -63,14 +63,13 @@ impl Hosts for PostgresStore {
         let (app, program) = (app.clone(), program.to_owned());
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
-                let mut tried = try_claim(link, &app, &program, host).await;
-                for _ in 1..TRIES {
-                    if tried.is_ok() || !link.met_somebody() {
-                        break;
+                let mut tries = 0;
+                loop {
+                    let tried = try_claim(link, &app, &program, host).await;
+                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
+                        return tried;
                     }
-                    tried = try_claim(link, &app, &program, host).await;
                 }
-                tried
             })
         }))
     }

@@ -10,7 +10,11 @@ use crate::database::Database;
 use crate::epoch;
 use crate::fault::Effect;
 use crate::memory::Memory;
+use crate::patience::pause;
 use crate::query::Query;
+
+/// How often what met somebody else is tried: in all for half a second.
+const TRIES: u32 = 9;
 
 /// A connection that is made when somebody needs it. A task has one for itself.
 pub(crate) struct Link {
@@ -75,8 +79,16 @@ impl Link {
         self.connection.as_ref().is_some_and(|connection| connection.waited_in_vain)
     }
 
-    /// Whether the last call was refused because of what somebody else did at the same time: it may be tried again.
-    pub(crate) fn met_somebody(&mut self) -> bool {
-        self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody))
+    /// Whether the last call was refused because of what somebody else did at the same time, and may be tried again. It
+    /// is, after a moment that grows, so that the other comes to its end.
+    pub(crate) async fn may_try_again(&mut self, tries: &mut u32) -> bool {
+        let met =
+            self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody));
+        *tries += 1;
+        if !met || *tries >= TRIES {
+            return false;
+        }
+        pause(Duration::from_millis(1 << *tries)).await;
+        true
     }
 }

@@ -31,23 +31,24 @@ pub(crate) enum Kept {
     Nowhere,
 }
 
+/// Who had a job that was taken from its holder is told by the record of that attempt.
 const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, coalesce(j.due, j.created), j.created,
-         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until), g.started,
-         s.ended, s.expires, g.holder, s.failure, s.output, s.place, s.cancel, s.progress,
+         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until),
+         coalesce(g.started, a.started),
+         s.ended, s.expires, coalesce(g.holder, a.holder), s.failure, s.output, s.place, s.cancel, s.progress,
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq)
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = j.lane LIMIT 1) l
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
-     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true";
+     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true
+     LEFT JOIN LATERAL (SELECT holder, started FROM attempt
+         WHERE g.fence IS NULL AND seq = s.seq AND delivery = s.delivery LIMIT 1) a ON true";
 
-/// Whoever has checked in under an attempt keeps nobody from renewing or settling it, see [`take_standings`].
+/// Whoever has checked in under an attempt keeps nobody from renewing or settling it: this is not `FOR UPDATE`.
 const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
      ORDER BY seq FOR NO KEY UPDATE";
-const TAKEN: &str = "SELECT seq FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
-         FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
-     ORDER BY seq FOR UPDATE SKIP LOCKED";
 
 /// The jobs with these ids.
 pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
@@ -75,12 +76,6 @@ pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
 /// Keeps others from changing the standings of these jobs until the end of the transaction.
 pub(crate) fn lock_standings(ids: &[JobId]) -> Query {
     Query::new(STANDINGS).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
-}
-
-/// Of the standings of these jobs, locks those that can be taken from their holders, and answers their numbers: a
-/// job under which a user's own transaction has checked in is its holder's until that ends.
-pub(crate) fn take_standings(ids: &[JobId]) -> Query {
-    Query::new(TAKEN).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
 }
 
 /// Reads a row of a job.

@@ -117,14 +117,17 @@ impl Sheet {
     }
 }
 
+/// The places were locked when they were read, unless the jobs have just come there: then a claim may have locked them,
+/// and waits for what is locked here.
 const OUT_OF_LINE: &str = "WITH gone AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(SELECT r.ctid
          FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
          CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = u.lane AND priority = u.priority AND due = u.due
-             AND seq = u.seq LIMIT 1) r)) RETURNING seq)
+             AND seq = u.seq LIMIT 1 FOR UPDATE SKIP LOCKED) r)) RETURNING seq)
      SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
 const OUT_OF_DIARY: &str = "WITH gone AS (DELETE FROM later WHERE ctid = ANY (ARRAY(SELECT d.ctid
          FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
-         CROSS JOIN LATERAL (SELECT ctid FROM later WHERE due = u.due AND seq = u.seq LIMIT 1) d)) RETURNING seq)
+         CROSS JOIN LATERAL (
+             SELECT ctid FROM later WHERE due = u.due AND seq = u.seq LIMIT 1 FOR UPDATE SKIP LOCKED) d)) RETURNING seq)
      SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
 const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun, round)
      SELECT u.*, 0 FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[]) u";

@@ -1,16 +1,14 @@
 //! What time alone brings, in bounded steps: leases that lapse, jobs that come due.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use tenure_core::{Epoch, Fence, JobId, limits};
 use tenure_store::Fault;
 
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows::{self, Stored};
+use crate::rows;
 use crate::transaction::Gate;
 use crate::value;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM later WHERE due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
@@ -20,7 +18,9 @@ const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
      t AS (INSERT INTO tally (lane, scheduled, queued) SELECT lane, -count(*), count(*) FROM moved GROUP BY lane)
      SELECT count(*) FROM moved";
 /// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. A grant is
-/// looked at once: those of its jobs that are held for longer have a lapse of their own.
+/// looked at once: those of its jobs that are held for longer have a lapse of their own. What somebody else has locked
+/// is left to the next who looks.
+/// `FOR UPDATE`, so that one under which a transaction has checked in is left to its holder until that ends.
 const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
      over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
@@ -35,10 +35,10 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros
      SELECT NULL::uuid, fence FROM over
      UNION ALL
      SELECT j.id, NULL FROM first f
+     CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = f.seq FOR UPDATE SKIP LOCKED) s
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j";
-/// A job that is taken from its holder is under a fence that nobody has.
-const TAKE_BACK: &str = "INSERT INTO granted (started, until, is_open, holder, seqs)
-     SELECT started, until, false, holder, $2 FROM granted WHERE fence = $1 RETURNING fence";
+/// What is taken from its holder is under a fence that nobody was granted.
+const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
 const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)
      AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
          WHERE seq = u.seq AND fence = granted.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s)";
@@ -50,14 +50,13 @@ pub(crate) fn line_up(now: Option<i64>) -> Query {
 
 /// Takes jobs from holders that fell silent or did not stop; answers how many.
 pub(crate) async fn take_lapsed(link: &mut Link) -> Result<usize, Fault> {
-    let mut tried = try_take_lapsed(link).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_take_lapsed(link).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_take_lapsed(link).await;
     }
-    tried
 }
 
 async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
@@ -83,10 +82,8 @@ async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
 
 impl Writing<'_> {
     async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
-        let reads = vec![rows::take_standings(ids), rows::by_ids(ids.iter().copied())];
-        let read = self.read(reads).await?;
-        let taken: BTreeSet<i64> = read.first().into_iter().flatten().map(|row| row.get(0)).collect();
-        let mut lapsed: BTreeMap<Fence, Vec<(Stored, tenure_core::Transition)>> = BTreeMap::new();
+        let read = self.read(vec![rows::by_ids(ids.iter().copied())]).await?;
+        let (mut fence, mut count) = (None, 0);
         for row in read.last().into_iter().flatten() {
             let stored = match rows::stored(row) {
                 Ok(stored) => stored,
@@ -96,27 +93,24 @@ impl Writing<'_> {
                 }
             };
             // Somebody may have renewed it meanwhile.
-            if !taken.contains(&value::signed(stored.job.seq)) {
+            let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
                 continue;
-            }
-            if let Some(transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) {
-                lapsed.entry(stored.job.fence).or_default().push((stored, transition));
-            }
-        }
-        let new_fences = lapsed.iter().map(|(fence, jobs)| {
-            let seqs: Vec<i64> = jobs.iter().map(|(stored, _)| value::signed(stored.job.seq)).collect();
-            Query::new(TAKE_BACK).with(value::signed(fence.number())).with(seqs)
-        });
-        let new_fences = self.read(new_fences.collect()).await?;
-        let mut count = 0;
-        for (jobs, rows) in lapsed.into_values().zip(new_fences) {
-            let fence = rows.first().map(|row| value::fence(row.get(0))).transpose()?;
-            for (stored, mut transition) in jobs {
-                transition.fence = fence.unwrap_or(transition.fence);
-                self.enter(stored, transition)?;
-                count += 1;
-            }
+            };
+            let next = match fence {
+                Some(fence) => fence,
+                None => self.next_fence().await?,
+            };
+            fence = Some(next);
+            transition.fence = next;
+            self.enter(stored, transition)?;
+            count += 1;
         }
         Ok(count)
+    }
+
+    async fn next_fence(&mut self) -> Result<Fence, Fault> {
+        let read = self.read(vec![Query::new(NEXT_FENCE)]).await?;
+        let number = read.iter().flatten().next().map(|row| value::fence(row.get(0))).transpose()?;
+        number.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))
     }
 }

@@ -11,7 +11,7 @@ use crate::rows::{self, Stored};
 use crate::sweep;
 use crate::transaction::Gate;
 use crate::value;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until <= (SELECT coalesce($1::bigint, micros()))";
 const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= (SELECT coalesce($1::bigint, micros()))";
@@ -22,13 +22,19 @@ const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELE
      INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
      SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
      FROM gone GROUP BY lane";
-const EXPIRED: &str =
-    "SELECT ctid::text, seqs FROM ended WHERE expires <= (SELECT coalesce($1::bigint, micros()))
+/// With the instant by which they have: whether their jobs have, too, is asked by the same.
+const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now)
+     SELECT ctid::text, seqs, (SELECT now FROM n) FROM ended WHERE expires <= (SELECT now FROM n)
      ORDER BY expires LIMIT 100 FOR UPDATE SKIP LOCKED";
-/// A job that was done again since has another end.
-const OF_EXPIRED: &str = "SELECT j.id FROM (SELECT * FROM unnest($1::bigint[]) u (seq) ORDER BY seq) u
-     CROSS JOIN LATERAL (SELECT lane FROM standing WHERE seq = u.seq AND state >= 2 AND expires <= $2 FOR UPDATE) s
-     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = u.seq LIMIT 1) j";
+/// A job that was done again since has another end. One that somebody has locked has no id here: it is looked at later.
+/// Whoever changes jobs locks them before their standings; here it is the other way round, so nobody is waited for.
+const OF_EXPIRED: &str = "SELECT s.seq, j.id FROM unnest($1::bigint[]) u (seq)
+     CROSS JOIN LATERAL (SELECT seq, lane FROM standing WHERE seq = u.seq AND state >= 2 AND expires <= $2 LIMIT 1) s
+     LEFT JOIN LATERAL (SELECT j.id FROM (SELECT id FROM job WHERE lane = s.lane AND seq = s.seq LIMIT 1
+             FOR UPDATE SKIP LOCKED) j
+         CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = s.seq AND state >= 2 AND expires <= $2
+             FOR UPDATE SKIP LOCKED) l) j ON true";
+const LOOK_LATER: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, $2)";
 const LOOKED_AT: &str = "DELETE FROM ended WHERE ctid = ANY ($1::text[]::tid[])";
 const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = $2 WHERE ctid = $1::text::tid";
 
@@ -56,22 +62,22 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
 
 /// Removes finished jobs whose time of keeping is over; answers how many, and whether a bound stopped it.
 async fn prune(link: &mut Link) -> Result<(usize, bool), Fault> {
-    let mut tried = try_prune(link).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_prune(link).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_prune(link).await;
     }
-    tried
 }
 
 async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     let told = link.database.time.told();
     let (mut writing, read) = Writing::begin(link, Gate::Open, vec![Query::new(EXPIRED).with(told)]).await?;
-    let (mut seqs, mut looked_at, mut rest) = (Vec::new(), Vec::new(), None);
+    let (mut seqs, mut looked_at, mut rest, mut now) = (Vec::new(), Vec::new(), None, 0_i64);
     for row in read.iter().flatten() {
         let (at, mut of_row): (String, Vec<i64>) = (row.get(0), row.get(1));
+        now = row.get(2);
         let room = limits::PRUNE_JOBS - seqs.len();
         if room == 0 {
             break;
@@ -90,9 +96,17 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
         return Ok((0, false));
     }
     let is_full = seqs.len() >= limits::PRUNE_JOBS;
-    let of_expired = Query::new(OF_EXPIRED).with(seqs).with(writing.now.as_micros());
-    let ids: Vec<JobId> =
-        writing.read(vec![of_expired]).await?.iter().flatten().map(|row| value::job_id(row, 0)).collect();
+    let of_expired = Query::new(OF_EXPIRED).with(seqs).with(now);
+    let (mut ids, mut later): (Vec<JobId>, Vec<i64>) = Default::default();
+    for row in writing.read(vec![of_expired]).await?.iter().flatten() {
+        match row.get::<_, Option<uuid::Uuid>>(1) {
+            Some(_) => ids.push(value::job_id(row, 1)),
+            None => later.push(row.get(0)),
+        }
+    }
+    if !later.is_empty() {
+        writing.write(Query::new(LOOK_LATER).with(now).with(later))?;
+    }
     let read = writing.read(vec![rows::by_ids(ids)]).await?;
     let gone: Vec<Stored> = read.iter().flatten().filter_map(readable).collect();
     writing.remove(&gone)?;

@@ -28,9 +28,6 @@ pub(crate) struct Writing<'c> {
     new_lanes: Vec<Lane>,
 }
 
-/// How often what met somebody else is tried anew.
-pub(crate) const TRIES: usize = 8;
-
 impl<'c> Writing<'c> {
     /// Begins a transaction, and reads in the same round trip.
     pub(crate) async fn begin(
@@ -76,6 +73,11 @@ impl<'c> Writing<'c> {
         self.memory.lanes().meet(self.new_lanes);
         self.memory.publish(self.news);
         Ok(())
+    }
+
+    /// Undoes it because somebody has changed meanwhile what was decided on: it is a fault after which it is tried anew.
+    pub(crate) async fn begin_anew(&mut self) -> Result<(), Fault> {
+        self.txn.run(vec![Query::new("SELECT surely(false)")]).await.map(drop)
     }
 
     /// Undoes it.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tenure_core::{AppId, LeaseOutcome, LeaseRefusal, What};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Clock, Fault, Hosts, Jobs, Leases, LeasesAsk, LedgerAsk, ManualClock, Store};
+use tenure_store::{
+    Clock, Fault, Hosts, Jobs, Leases, LeasesAsk, LedgerAsk, ManualClock, Store, SystemClock,
+};
 use tokio_postgres::Client;
 
 use given::leases::{acquire, forget, granted, id, name, refusal, release, renew, wait_for, who, wish};
@@ -245,4 +247,24 @@ async fn an_app_id_is_still_its_programs_after_reopening() {
     store.claim_app(&app, "billing-service", host(3)).await.unwrap().unwrap();
     let apps = store.apps().await.unwrap();
     assert_eq!(apps.iter().map(|app| app.host).collect::<Vec<_>>(), [host(3)]);
+}
+
+#[tokio::test]
+#[ignore = "for whoever looks at speed"]
+async fn what_a_thousand_renewals_cost() {
+    const LEASES: u64 = 1_000;
+    let (store, client, clock, _) = given().await;
+    let of = |number: u64| format!("lease-{number}");
+    let wishes = (0..LEASES).map(|number| acquire(&of(number), number)).collect();
+    let fences: Vec<_> = store.lease(wishes).await.unwrap().into_iter().map(granted).collect();
+    let written =
+        async || number(&client, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").await;
+    for _ in 0..10 {
+        clock.advance(Duration::from_secs(5));
+        let wishes = (0..LEASES).zip(&fences).map(|(number, fence)| renew(&of(number), number, *fence));
+        let (before, began) = (written().await, SystemClock.moment());
+        store.lease(wishes.collect()).await.unwrap();
+        let took = SystemClock.moment().since(began);
+        println!("{took:?}, {} bytes of log each", (written().await - before) / LEASES as i64);
+    }
 }

@@ -11,10 +11,10 @@ use crate::link::Link;
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::transaction::Gate;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 use crate::{lanes, value};
 
-const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1) ORDER BY key FOR UPDATE";
+const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1)";
 /// Of those that were there when this was decided: whoever has taken a key since keeps it.
 const FREE: &str = "DELETE FROM unique_key WHERE key = ANY ($1) AND id = ANY ($2)";
 const TAKE: &str = "INSERT INTO unique_key (key, seq, id, until)
@@ -32,19 +32,28 @@ struct Plan<'a> {
     had: Vec<JobId>,
 }
 
+/// Who holds which key.
+fn holders(rows: &[Row], now: i64) -> BTreeMap<UniqueKey, JobId> {
+    let holder = |row: &Row| {
+        let (key, until): (&[u8], Option<i64>) = (row.get(0), row.get(2));
+        let key = key.try_into().map(UniqueKey).ok()?;
+        until.is_none_or(|until| until > now).then(|| (key, value::job_id(row, 1)))
+    };
+    rows.iter().filter_map(holder).collect()
+}
+
 /// Stores a batch, or nothing of it.
 pub(super) async fn enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
     if batch.iter().any(|new| new.terms.are_gated()) {
         return Err(Fault::Broken("jobs with keys are not there yet".to_owned()));
     }
-    let mut tried = try_enqueue(link, batch).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_enqueue(link, batch).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_enqueue(link, batch).await;
     }
-    tried
 }
 
 async fn try_enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
@@ -85,35 +94,32 @@ impl<'a> Plan<'a> {
             let stored = rows::stored(row)?;
             plan.there.insert(stored.job.id, stored);
         }
-        for row in holders {
-            plan.had.push(value::job_id(row, 1));
-            let (key, until): (&[u8], Option<i64>) = (row.get(0), row.get(2));
-            if let Ok(key) = key.try_into().map(UniqueKey)
-                && until.is_none_or(|until| until > now)
-            {
-                plan.holders.insert(key, value::job_id(row, 1));
-            }
-        }
+        plan.had = holders.iter().map(|row| value::job_id(row, 1)).collect();
+        plan.holders = self::holders(holders, now);
         Ok(plan)
     }
 
-    /// Looks at the holders of keys that jobs of the batch may take from them.
+    /// Looks at the holders of keys that jobs of the batch may take from them. Everybody locks jobs before keys: so the
+    /// holders are locked first, and then it is seen whether they are still the holders.
     async fn look_at_replaced(&mut self, writing: &mut Writing<'_>, batch: &[NewJob]) -> Result<(), Fault> {
         let replacing = batch.iter().filter_map(|new| new.terms.unique);
         let replacing = replacing.filter(|unique| unique.on_conflict == OnConflict::Replace);
-        let held: Vec<JobId> =
-            replacing.filter_map(|unique| self.holders.get(&unique.key).copied()).collect();
+        let held = replacing.filter_map(|unique| Some((unique.key, self.holders.get(&unique.key).copied()?)));
+        let held: BTreeMap<UniqueKey, JobId> = held.collect();
         if held.is_empty() {
             return Ok(());
         }
-        let mut reads = rows::lock(&held);
-        reads.push(rows::by_ids(held));
-        let read = writing.read(reads).await?;
-        for row in read.last().into_iter().flatten() {
+        let ids: Vec<JobId> = held.values().copied().collect();
+        let mut reads = rows::lock(&ids);
+        reads.push(Query::new(HOLDERS).with(held.keys().map(|key| key.0.to_vec()).collect::<Vec<_>>()));
+        reads.push(rows::by_ids(ids));
+        let mut read = writing.read(reads).await?;
+        for row in &read.pop().unwrap_or_default() {
             let stored = rows::stored(row)?;
             self.there.insert(stored.job.id, stored);
         }
-        Ok(())
+        let now = holders(&read.pop().unwrap_or_default(), writing.now.as_micros());
+        if now == held { Ok(()) } else { writing.begin_anew().await }
     }
 
     fn decide(&mut self, new: &'a NewJob, writing: &Writing<'_>) -> Result<Accepted, Refusal> {

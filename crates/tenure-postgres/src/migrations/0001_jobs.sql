@@ -98,7 +98,7 @@ CREATE INDEX later_due ON later (due, seq);
 -- `due`:   NULL if it is that of the job.
 -- `lapse`: when a running job is taken from its holder, if it is not when the time of its grant is over.
 -- `until`: how long it is held, if it was renewed.
--- A job that is taken from its holder gets the fence of a new row of granted, which nobody holds.
+-- `fence`: of its last grant; greater, and of none, if it was taken from its holder.
 -- `failure`, `cancel` and `progress` are JSON. Nothing that an ordinary end changes is in an index.
 CREATE TABLE standing (
     seq      bigint PRIMARY KEY,

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::transaction::Gate;
-use crate::writing::{TRIES, Writing};
+use crate::writing::Writing;
 
 /// Ends ownerships, each under its own fence, after statements that are sent along.
 pub(super) async fn settle(
@@ -17,14 +17,13 @@ pub(super) async fn settle(
     settlements: &[&Settlement],
     before: impl Fn() -> Vec<Query>,
 ) -> Result<(Vec<Settled>, Vec<Vec<tokio_postgres::Row>>), Fault> {
-    let mut tried = try_settle(link, settlements, before()).await;
-    for _ in 1..TRIES {
-        if tried.is_ok() || !link.met_somebody() {
-            break;
+    let mut tries = 0;
+    loop {
+        let tried = try_settle(link, settlements, before()).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
         }
-        tried = try_settle(link, settlements, before()).await;
     }
-    tried
 }
 
 async fn try_settle(

@@ -99,33 +99,41 @@ async fn settle_and_reserve(
     }
     let mut settled = vec![Settled::Gone; settlements.len()];
     let told = link.database.time.told();
-    let mut ends: Vec<Query> = successes.statements(told);
-    ends.extend(successes.close());
-    if !others.is_empty() {
-        let careful: Vec<&Settlement> = others.iter().map(|index| settlements[*index]).collect();
-        let with_ends = || {
-            let mut ends = successes.statements(told);
-            ends.extend(successes.close());
-            ends
-        };
-        let (answers, rows) = settle(link, &careful, with_ends).await?;
-        others.iter().zip(answers).for_each(|(index, answer)| settled[*index] = answer);
-        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
-        ends.clear();
-    }
-    let Some(ask) = ask else {
-        if !ends.is_empty() {
-            let rows = run_alone(link, ends).await?;
-            note_ends(link, &successes, settlements, &rows, &mut settled).await?;
-        }
-        return Ok((settled, None));
+    let ends = || {
+        let mut ends = successes.statements(told);
+        ends.extend(successes.close());
+        ends
     };
-    let sent = ends.len();
-    let (reservation, rows) = reserve(link, ask, ends).await?;
-    if sent > 0 {
+    if others.is_empty() {
+        let (reservation, rows) = end_and_reserve(link, ask, ends).await?;
         note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+        return Ok((settled, reservation));
     }
-    Ok((settled, Some(reservation)))
+    let careful: Vec<&Settlement> = others.iter().map(|index| settlements[*index]).collect();
+    let (answers, rows) = settle(link, &careful, ends).await?;
+    others.iter().zip(answers).for_each(|(index, answer)| settled[*index] = answer);
+    note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+    let (reservation, _) = end_and_reserve(link, ask, Vec::new).await?;
+    Ok((settled, reservation))
+}
+
+/// Writes ordinary ends and grants what is asked for; answers also what came of the ends.
+async fn end_and_reserve(
+    link: &mut Link,
+    ask: Option<&Reserve>,
+    ends: impl Fn() -> Vec<Query>,
+) -> Result<(Option<Reservation>, Vec<Vec<Row>>), Fault> {
+    let mut tries = 0;
+    loop {
+        let tried = match (ask, ends()) {
+            (None, ends) if ends.is_empty() => return Ok((None, Vec::new())),
+            (None, ends) => run_alone(link, ends).await.map(|rows| (None, rows)),
+            (Some(ask), ends) => reserve(link, ask, ends).await.map(|(granted, rows)| (Some(granted), rows)),
+        };
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
+        }
+    }
 }
 
 async fn run_alone(link: &mut Link, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Fault> {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+pub mod agree;
+
 use std::sync::Arc;
 use std::time::Duration;
 
