@@ -15,6 +15,7 @@ mod connection;
 mod connector;
 mod database;
 mod enqueue;
+mod epoch;
 mod fault;
 mod grants;
 mod hosts;
