@@ -30,6 +30,7 @@ pub(crate) struct Tasks {
     /// Whatever has no task of its own.
     pub others: mpsc::Sender<Errand>,
     /// Leases, which wait for nothing else.
+    #[allow(dead_code, reason = "there are none yet")]
     pub leases: mpsc::Sender<Errand>,
     /// Looking.
     pub reads: mpsc::Sender<Errand>,
