@@ -1,6 +1,7 @@
 //! Where a store is, and how it is reached: what its connections have in common.
 
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_store::Fault;
@@ -10,14 +11,18 @@ use tokio_postgres::config::{Host, TargetSessionAttrs};
 use crate::Options;
 use crate::connection::Connection;
 use crate::connector::{Ear, connect};
+use crate::epoch::{self, Origin, WHICH};
 use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::within;
+use crate::query::Query;
 use crate::time::Time;
 
 /// With these only index scans and nested loops are left, which are right for every statement here at every size. A
 /// plan that was made while tables were empty outlives that by far. Compiling never pays.
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;";
+
+const HAS_TABLES: &str = "SELECT to_regclass(current_schema() || '.lease') IS NOT NULL";
 
 /// A server whose commits may be lost in a crash would grant the same fence again. Any other setting is its operator's.
 const LASTING: &str = "SELECT set_config('synchronous_commit', 'on', false)
@@ -37,6 +42,8 @@ pub(crate) struct Database {
     config: Config,
     pub options: Options,
     pub time: Time,
+    /// The server that answered last.
+    origin: Mutex<Option<Origin>>,
 }
 
 impl Database {
@@ -56,7 +63,7 @@ impl Database {
             config.application_name("tenure");
         }
         check_schema(&options.schema)?;
-        Ok(Self { config, options, time })
+        Ok(Self { config, options, time, origin: Mutex::default() })
     }
 
     /// Opens a connection and tells it how this store works.
@@ -73,16 +80,32 @@ impl Database {
             );
             let fault = |error| fault_of(&error, Effect::None);
             raw.client.batch_execute(&set).await.map_err(fault)?;
-            let row = raw
-                .client
-                .query_one("SELECT current_setting('server_version_num')::int, pg_is_in_recovery()", &[])
-                .await
-                .map_err(fault)?;
+            let row = raw.client.query_one(WHICH, &[]).await.map_err(fault)?;
             check_server(row.get(0), row.get(1))?;
-            Ok(Connection::new(raw, self.options.patience))
+            let origin = Origin { system: row.get(2), timeline: row.get(3) };
+            let mut connection = Connection::new(raw, self.options.patience);
+            self.meet(&mut connection, origin).await?;
+            Ok(connection)
         };
         let patience = self.options.connecting + self.options.patience;
         within(patience, opening).await.unwrap_or_else(|| Err(too_late(Effect::None)))
+    }
+
+    /// Looks whether another server answers than before. Before the tables are there, nobody has anything to forget.
+    async fn meet(&self, connection: &mut Connection, origin: Origin) -> Result<(), Fault> {
+        let before = *self.origin();
+        if before == Some(origin) {
+            return Ok(());
+        }
+        if connection.read(Query::new(HAS_TABLES)).await?.first().is_some_and(|row| row.get(0)) {
+            epoch::settle(connection, origin, self.time.told()).await?;
+            *self.origin() = Some(origin);
+        }
+        Ok(())
+    }
+
+    fn origin(&self) -> MutexGuard<'_, Option<Origin>> {
+        self.origin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// In a few words for a person, without any secret.

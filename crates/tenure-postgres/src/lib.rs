@@ -6,8 +6,6 @@
 //!
 //! **It is being built**: timers and jobs with keys answer a fault for now.
 
-#![allow(dead_code, reason = "it is being built: some of it is not used yet")]
-
 mod change;
 mod check_in;
 mod code;

@@ -7,7 +7,6 @@ use tenure_store::Fault;
 
 use crate::connection::Connection;
 use crate::database::Database;
-use crate::epoch;
 use crate::fault::Effect;
 use crate::memory::Memory;
 use crate::patience::pause;
@@ -42,19 +41,12 @@ impl Link {
             Some(connection) => connection,
             None => {
                 let mut connection = self.database.connect(None).await?;
-                epoch::compare(&mut connection, &self.database.time).await?;
                 if let Some(patience) = self.patience {
                     connection.hurry(patience).await?;
                 }
                 connection
             }
         };
-        Ok(self.connection.insert(connection))
-    }
-
-    /// A connection to a database in which there may be no tables yet.
-    pub(crate) async fn first_connection(&mut self) -> Result<&mut Connection, Fault> {
-        let connection = self.database.connect(None).await?;
         Ok(self.connection.insert(connection))
     }
 

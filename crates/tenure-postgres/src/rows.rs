@@ -122,7 +122,7 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
 fn state(row: &Row, code: i16) -> Result<State, Fault> {
     let finished = |end: End| Ok(State::Finished { at: value::instant(row, 18)?, end });
     // A job that waits as it was created has no due of its own.
-    let due = || Ok(value::maybe_instant(row, 15)?.map_or_else(|| value::instant(row, 6), Ok)?);
+    let due = || value::maybe_instant(row, 15)?.map_or_else(|| value::instant(row, 6), Ok);
     match code {
         code::WAITING => {
             Ok(State::Waiting { due: due()?, why: code::why(row.get::<_, Option<i16>>(14).unwrap_or(0))? })

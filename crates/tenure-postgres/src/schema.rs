@@ -3,7 +3,6 @@
 use tenure_store::Fault;
 
 use crate::connection::Connection;
-use crate::epoch;
 use crate::fault::Effect;
 use crate::link::Link;
 use crate::query::Query;
@@ -31,8 +30,7 @@ const MIGRATION: &str =
 /// later version.
 pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     let schema = link.database.options.schema.clone();
-    let time = link.database.time.clone();
-    let connection = link.first_connection().await?;
+    let connection = link.connection().await?;
     connection.in_transaction = true;
     let begin = [Query::new("BEGIN"), Query::new(LOCK)];
     connection.run(&begin, Effect::None).await?;
@@ -45,7 +43,7 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     let end = if done { "COMMIT" } else { "ROLLBACK" };
     connection.run(&[Query::new(end)], Effect::Commits).await?;
     connection.in_transaction = false;
-    epoch::compare(connection, &time).await
+    Ok(())
 }
 
 /// Runs the steps that are missing; answers whether there were any.

@@ -49,21 +49,21 @@ impl Sheet {
         self.standings.insert(value::signed(stored.job.seq), stored.clone());
     }
 
-    pub(crate) fn into_line(&mut self, place: Place) {
+    pub(crate) fn joins_line(&mut self, place: Place) {
         self.into_line.insert(place.seq, place);
     }
 
-    pub(crate) fn into_diary(&mut self, place: Place) {
+    pub(crate) fn joins_diary(&mut self, place: Place) {
         self.into_diary.insert(place.seq, place);
     }
 
-    pub(crate) fn out_of_line(&mut self, place: Place) {
+    pub(crate) fn leaves_line(&mut self, place: Place) {
         if self.into_line.remove(&place.seq).is_none() {
             self.out_of_line.push(place);
         }
     }
 
-    pub(crate) fn out_of_diary(&mut self, place: Place) {
+    pub(crate) fn leaves_diary(&mut self, place: Place) {
         if self.into_diary.remove(&place.seq).is_none() {
             self.out_of_diary.push(place);
         }

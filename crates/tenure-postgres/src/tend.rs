@@ -96,6 +96,9 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
         return Ok((0, false));
     }
     let is_full = seqs.len() >= limits::PRUNE_JOBS;
+    // A job that was done again and has ended again is named more than once.
+    seqs.sort_unstable();
+    seqs.dedup();
     let of_expired = Query::new(OF_EXPIRED).with(seqs).with(now);
     let (mut ids, mut later): (Vec<JobId>, Vec<i64>) = Default::default();
     for row in writing.read(vec![of_expired]).await?.iter().flatten() {

@@ -77,11 +77,11 @@ impl Writing<'_> {
         let place = place_of(stored, due);
         match kept {
             Kept::InLine => {
-                self.sheet.into_line(place);
+                self.sheet.joins_line(place);
                 self.sheet.count(stored.lane, StateName::Queued, 1);
             }
             Kept::InDiary => {
-                self.sheet.into_diary(place);
+                self.sheet.joins_diary(place);
                 self.sheet.count(stored.lane, StateName::Scheduled, 1);
             }
             Kept::Nowhere => {}
@@ -93,11 +93,11 @@ impl Writing<'_> {
         let place = place_of(stored, due);
         match stored.kept {
             Kept::InLine => {
-                self.sheet.out_of_line(place);
+                self.sheet.leaves_line(place);
                 self.sheet.count(stored.lane, StateName::Queued, -1);
             }
             Kept::InDiary => {
-                self.sheet.out_of_diary(place);
+                self.sheet.leaves_diary(place);
                 self.sheet.count(stored.lane, StateName::Scheduled, -1);
             }
             Kept::Nowhere => {}

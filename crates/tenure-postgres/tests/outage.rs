@@ -136,5 +136,6 @@ async fn one_program_hears_what_another_has_enqueued() {
     tokio::time::timeout(Duration::from_secs(5), due.changed()).await.unwrap().unwrap();
     tokio::time::timeout(Duration::from_secs(5), others.recv()).await.unwrap().unwrap();
     assert_eq!(there.reserve(ask(2, 5)).await.unwrap().jobs.len(), 1);
-    (here.close().await.unwrap(), there.close().await.unwrap());
+    here.close().await.unwrap();
+    there.close().await.unwrap();
 }

@@ -19,7 +19,7 @@ BEGIN
     RAISE EXCEPTION 'somebody else was faster' USING ERRCODE = 'serialization_failure';
 END $$;
 
--- epoch: the upper part of every fence.
+-- epoch: the upper part of every fence. system, timeline: of the server on which it began. since: when it began.
 CREATE TABLE meta (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO meta (name, value) VALUES ('epoch', 0);
 

@@ -1,14 +1,7 @@
 -- Leases, who waits for them, and the ledger.
 
--- Which server this is, and on which of its timelines it writes: another one after a promotion.
-CREATE FUNCTION this_system() RETURNS bigint LANGUAGE sql VOLATILE
-    AS $$ SELECT system_identifier FROM pg_control_system() $$;
-CREATE FUNCTION this_timeline() RETURNS bigint LANGUAGE sql VOLATILE
-    AS $$ SELECT ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint $$;
-
--- system, timeline: which server wrote here last.
--- bar: the instant before which nothing is granted, because this server may have forgotten who holds what.
-INSERT INTO meta (name, value) VALUES ('system', this_system()), ('timeline', this_timeline()), ('bar', 0);
+-- bar: the instant before which no lease is granted, because this server may have forgotten who holds what.
+INSERT INTO meta (name, value) VALUES ('bar', 0);
 
 -- A name that was ever held. A row is never deleted: its fence outlives every ownership and the name itself.
 -- `freed`: since when it has been free, if it was released or broken.
