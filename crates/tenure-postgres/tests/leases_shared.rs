@@ -267,13 +267,14 @@ async fn by_the_servers_clock_a_lease_lasts_as_long_as_it_was_taken_for() {
     let shown = SystemClock.now();
     assert!(until.unwrap().since(shown) <= Duration::from_secs(1), "{until:?} at {shown}");
     let next = loop {
-        match wish(&*two, acquire_for("x", 2, ttl)).await {
-            LeaseOutcome::Granted { fence, .. } => break fence,
-            LeaseOutcome::Refused(LeaseRefusal::Held { until: told, by, .. }) => {
-                assert_eq!((told, by), (until, who(1)));
-            }
-            other => panic!("{other:?}"),
+        let outcome = wish(&*two, acquire_for("x", 2, ttl)).await;
+        if let LeaseOutcome::Granted { fence, .. } = outcome {
+            break fence;
         }
+        let LeaseOutcome::Refused(LeaseRefusal::Held { until: told, by, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!((told, by), (until, who(1)));
     };
     assert!(next > fence && clock.moment().since(began) >= Duration::from_secs(1));
     let freed = two.freed();

@@ -60,8 +60,9 @@ impl Steps {
         let expected = last.after(passed);
         let (ahead, back) = (now.since(expected), expected.since(now));
         if ahead > margin {
-            let by = ahead + self.ahead.map_or(Duration::ZERO, |before| before.by);
-            self.ahead = Some(Ahead { by, old: expected, new: now });
+            // Of what it may have been, the most: no lease that was renewed before the step goes by the new time.
+            let by = ahead + took + self.ahead.map_or(Duration::ZERO, |before| before.by);
+            self.ahead = Some(Ahead { by, old: expected.after(last_took), new: now });
         } else if back > margin {
             self.ahead = self.ahead.filter(|step| step.by > back).map(|step| Ahead {
                 by: step.by - back,
@@ -168,6 +169,28 @@ mod tests {
             ..renewed(clock.now())
         };
         assert_eq!(steps.steady(endless.clone()), endless);
+    }
+
+    /// A clock elsewhere showed its time at some moment between the question and the answer.
+    #[test]
+    fn an_answer_that_took_long_is_no_step_and_hides_none_that_is_greater() {
+        let (clock, mut steps) = (ManualClock::new(), Steps::default());
+        let mut ask = |before: Duration, after: Duration| {
+            let asked = clock.moment();
+            clock.advance(before);
+            let shown = clock.now();
+            clock.advance(after);
+            steps.compare(asked, shown, clock.moment());
+            steps.steady(renewed(shown)) != renewed(shown)
+        };
+        let slow = [(0.0, 0.0), (0.0, 5.0), (5.0, 0.0), (0.0, 0.0), (3.0, 3.0), (0.0, 5.0)];
+        for (before, after) in slow {
+            assert!(!ask(secs(before), secs(after)), "{before} and {after}");
+        }
+        let lease = renewed(clock.now());
+        clock.step_to(clock.now().after(secs(14.0)));
+        ask(secs(0.0), secs(0.0));
+        assert!(steps.steady(lease.clone()).until() > lease.until(), "a step of more than it took to answer");
     }
 
     #[test]
