@@ -23,6 +23,7 @@ mod leases;
 mod link;
 mod listening;
 mod listing;
+mod marks;
 mod memory;
 mod news;
 mod options;

@@ -57,6 +57,13 @@ pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
     let outcome = settle_and_reserve(link, &settlements, ask).await;
     let (settled, mut first) = match outcome {
         Ok((settled, reservation)) => (settled, reservation),
+        // One of them may be what cannot be done.
+        Err(Fault::Unavailable(_)) if turns.len() > 1 => {
+            for turn in turns {
+                Box::pin(take(link, vec![turn])).await;
+            }
+            return;
+        }
         Err(fault) => {
             turns.into_iter().for_each(|turn| turn.reply.send(Err(fault.clone())));
             return;
@@ -220,7 +227,8 @@ async fn claim_all(
     before: Vec<Query>,
     lapses_first: bool,
 ) -> Result<(Reservation, Around, Vec<Vec<Row>>), Fault> {
-    let (told, memory) = (link.database.time.told(), Arc::clone(&link.memory));
+    let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
+    let told = time.told();
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
     let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
     // If each want may have all that it wants, none has to wait for another.
@@ -238,19 +246,24 @@ async fn claim_all(
         let chunk = chunks.next().unwrap_or_default();
         let is_last = chunks.len() == 0;
         let first_claim = queries.len();
-        queries.extend(chunk.iter().filter_map(|want| {
-            claim::statement(&memory, ask, want, want.at_most.min(left), told, lapses_first)
-        }));
+        let claims = chunk
+            .iter()
+            .filter_map(|want| claim::claim(&memory, ask, want, want.at_most.min(left), &time, lapses_first));
+        let (claims, looks): (Vec<Query>, Vec<_>) = claims.map(|claim| (claim.query, claim.of)).unzip();
+        queries.extend(claims);
         let look = queries.len();
         if is_last {
             queries.extend([Query::new(LOOK).with(told), Query::new("COMMIT")]);
         }
         let effect = if is_last { Effect::Commits } else { Effect::None };
         let mut rows = run(link, &queries, effect).await?;
-        for claimed in &rows[first_claim..look] {
+        for (claimed, of) in rows[first_claim..look].iter().zip(looks) {
             let granted = claim::granted(&memory, &mut news, ask, claimed);
-            left = left.saturating_sub(granted.len());
-            jobs.extend(granted);
+            if let Some((lane, from)) = of {
+                memory.marks().looked(lane, from, granted.took, &granted.places, time.clock().moment());
+            }
+            left = left.saturating_sub(granted.jobs.len());
+            jobs.extend(granted.jobs);
         }
         let around = if is_last { Some(around(rows[look].first())?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
