@@ -48,6 +48,12 @@ impl Marks {
         mark.map_or(START, |mark| mark.place)
     }
 
+    /// When a lane is looked at as a whole again; `None` if it always is.
+    pub(crate) fn whole_in(&self, lane: i32, now: Moment) -> Option<Duration> {
+        let mark = self.of.get(&lane).filter(|mark| mark.whole_from > now);
+        mark.map(|mark| mark.whole_from.since(now))
+    }
+
     /// Notes a look that began there, took so long, and claimed these places, in order.
     pub(crate) fn looked(&mut self, lane: i32, from: Place, took: Duration, claimed: &[Place], now: Moment) {
         let (Some(first), Some(last)) = (claimed.first(), claimed.last()) else { return };
@@ -117,7 +123,7 @@ mod tests {
         let begun = marks.begin(1, at(101));
         assert!(begun > START && begun < PLACES[0].max(PLACES[1]), "{begun:?}");
         assert_eq!(marks.begin(2, at(101)), START, "another lane");
-        assert!(marks.begin(1, at(4_099)) > START);
+        assert!(marks.begin(1, at(4_099)) > START && marks.whole_in(1, at(4_099)) == Some(millis(1)));
         assert_eq!(marks.begin(1, at(4_100)), START, "200 times 20 milliseconds later");
     }
 

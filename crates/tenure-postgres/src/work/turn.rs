@@ -1,6 +1,7 @@
 //! A turn: what is settled, then what is granted, with as few round trips as can be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::{Settlement, StateName, Timestamp, limits};
 use tenure_store::{Fault, Happening, Reservation, Reserve, Settled, Turn};
@@ -214,7 +215,7 @@ async fn reserve(
     if (meets_new || lapses) && reservation.jobs.is_empty() {
         (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
     }
-    let soonest = around.now.after(std::time::Duration::from_micros(1));
+    let soonest = around.now.after(Duration::from_micros(1));
     let next = around.held_until.into_iter().chain(around.next_due).min();
     reservation.next_due = next.map(|at| at.max(soonest));
     Ok((reservation, rows))
@@ -241,7 +242,8 @@ async fn claim_all(
         queries.push(sweep::line_up(told));
     }
     let mut chunks = ask.wants.chunks(together);
-    let mut rows_of_others = None;
+    // What lies before a mark is found by the next look at the whole line.
+    let (mut rows_of_others, mut whole_in) = (None, None);
     loop {
         let chunk = chunks.next().unwrap_or_default();
         let is_last = chunks.len() == 0;
@@ -260,12 +262,14 @@ async fn claim_all(
         for (claimed, of) in rows[first_claim..look].iter().zip(looks) {
             let granted = claim::granted(&memory, &mut news, ask, claimed);
             if let Some((lane, from)) = of {
-                memory.marks().looked(lane, from, granted.took, &granted.places, time.clock().moment());
+                let (mut marks, now) = (memory.marks(), time.clock().moment());
+                whole_in = whole_in.into_iter().chain(marks.whole_in(lane, now)).min();
+                marks.looked(lane, from, granted.took, &granted.places, now);
             }
             left = left.saturating_sub(granted.jobs.len());
             jobs.extend(granted.jobs);
         }
-        let around = if is_last { Some(around(rows[look].first())?) } else { None };
+        let around = if is_last { Some(around(rows[look].first(), whole_in)?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
         if let Some(around) = around {
             // Whoever asked in vain has nothing to tell.
@@ -288,12 +292,14 @@ async fn run(link: &mut Link, queries: &[Query], effect: Effect) -> Result<Vec<V
     Ok(answered.into_iter().map(|answered| answered.rows).collect())
 }
 
-fn around(row: Option<&Row>) -> Result<Around, Fault> {
+fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Around, Fault> {
     let row = row.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))?;
+    let now = value::instant(row, 0)?;
+    let whole_at = whole_in.map(|span| now.after(span));
     Ok(Around {
-        now: value::instant(row, 0)?,
+        now,
         held_until: value::maybe_instant(row, 1)?,
-        next_due: value::maybe_instant(row, 2)?,
+        next_due: value::maybe_instant(row, 2)?.into_iter().chain(whole_at).min(),
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
     })
 }
