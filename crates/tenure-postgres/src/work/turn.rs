@@ -203,22 +203,29 @@ async fn reserve(
 ) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
     let (mut reservation, mut around, rows) = claim_all(link, ask, before, true).await?;
     let meets_new = around.last_lane > link.memory.lanes().last();
-    let lapses = around.held_until.is_some_and(|until| until <= around.now);
-    if meets_new {
-        let last = link.memory.lanes().last();
-        let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
-        link.memory.lanes().meet(new);
-    }
-    if lapses {
-        sweep::take_lapsed(link).await?;
-    }
-    if (meets_new || lapses) && reservation.jobs.is_empty() {
-        (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
+    let met = if meets_new { meet_lanes(link).await } else { Ok(()) };
+    // What was granted is told at once, whatever went wrong; what else there is to do is done by a turn that finds nothing.
+    if reservation.jobs.is_empty() {
+        met?;
+        let lapses = around.held_until.is_some_and(|until| until <= around.now);
+        if lapses {
+            sweep::take_lapsed(link).await?;
+        }
+        if meets_new || lapses {
+            (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
+        }
     }
     let soonest = around.now.after(Duration::from_micros(1));
     let next = around.held_until.into_iter().chain(around.next_due).min();
     reservation.next_due = next.map(|at| at.max(soonest));
     Ok((reservation, rows))
+}
+
+async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
+    let last = link.memory.lanes().last();
+    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
+    link.memory.lanes().meet(new);
+    Ok(())
 }
 
 /// Claims, in one transaction with what is sent along; answers also what that did.
