@@ -70,7 +70,7 @@ impl Database {
     pub(crate) async fn connect(&self, ear: Option<Ear>) -> Result<Connection, Fault> {
         let opening = async {
             let raw = connect(&self.config, ear).await?;
-            let patience = self.options.patience.as_millis();
+            let patience = self.options.patience.as_millis() * 9 / 10;
             let schema = &self.options.schema;
             // The server gives up a little before this program does, so that a lock is free when it tries again.
             let set = format!(

@@ -25,6 +25,7 @@ mod ledger;
 mod link;
 mod listening;
 mod listing;
+mod marks;
 mod memory;
 mod news;
 mod options;

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::grants::Grants;
 use crate::lanes::Lanes;
+use crate::marks::Marks;
 use crate::news::News;
 
 /// What the tasks of a store have in common. All of it can be read again from the database.
@@ -15,6 +16,7 @@ use crate::news::News;
 pub(crate) struct Memory {
     lanes: Mutex<Lanes>,
     grants: Mutex<Grants>,
+    marks: Mutex<Marks>,
     pub bulletin: Bulletin,
     /// What other programs have not been told yet: see [`Told`].
     untold: AtomicU8,
@@ -71,6 +73,10 @@ impl Memory {
 
     pub(crate) fn grants(&self) -> MutexGuard<'_, Grants> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn marks(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells what there is to tell, here at once and elsewhere soon.

@@ -77,6 +77,7 @@ impl Writing<'_> {
         let place = place_of(stored, due);
         match kept {
             Kept::InLine => {
+                self.memory().marks().joined(place.lane, place.priority, Some(place.due));
                 self.sheet.joins_line(place);
                 self.sheet.count(stored.lane, StateName::Queued, 1);
             }

@@ -62,3 +62,36 @@ async fn a_hundred_thousand_jobs() {
     println!("{done} done in {:?}, the longest turn {longest:?}", start.elapsed());
     store.close().await.unwrap();
 }
+
+/// Nor is this: a dump that goes on for long shall not make each claim dearer than the one before.
+#[tokio::test]
+#[ignore = "for whoever looks at speed"]
+async fn a_hundred_thousand_jobs_behind_an_old_snapshot() {
+    let server = Server::start().unwrap();
+    let store = open(&server).await;
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    store.enqueue(jobs(1000, 1)).await.unwrap();
+    client
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tenure.job")
+        .await
+        .unwrap();
+    let mut took = Vec::new();
+    let mut turn = store.settle(vec![], Some(ask(1, 500))).await.unwrap();
+    let mut done = 0;
+    for batch in 0..200 {
+        store.enqueue(jobs(500, batch + 2)).await.unwrap();
+        let one = std::time::Instant::now();
+        done += turn.reservation.jobs.len();
+        turn = store.settle(succeeded(turn.reservation.jobs), Some(ask(1, 500))).await.unwrap();
+        took.push(one.elapsed());
+    }
+    for third in took.chunks(67) {
+        let mut third = third.to_vec();
+        third.sort_unstable();
+        println!("median {:?}, longest {:?}", third[third.len() / 2], third[third.len() - 1]);
+    }
+    println!("{done} done");
+    client.batch_execute("COMMIT").await.unwrap();
+    store.close().await.unwrap();
+}

@@ -16,8 +16,8 @@ use std::time::Duration;
 use common::{ask, jobs, open, succeeded};
 use own_postgres::Server;
 use tenure_core::{JobId, StateName};
-use tenure_postgres::PostgresStore;
-use tenure_store::{Hints, Jobs, Settled, Store, Views};
+use tenure_postgres::{Options, PostgresStore};
+use tenure_store::{Fault, Hints, Jobs, Settled, Store, Views};
 
 /// Enqueues until it is told to stop; answers what was acknowledged.
 async fn produce(store: Arc<PostgresStore>, stop: Arc<AtomicBool>, chance: u64) -> BTreeSet<JobId> {
@@ -138,4 +138,23 @@ async fn one_program_hears_what_another_has_enqueued() {
     assert_eq!(there.reserve(ask(2, 5)).await.unwrap().jobs.len(), 1);
     here.close().await.unwrap();
     there.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_too_long_for_a_lock_is_told_that_nothing_was_done() {
+    let server = Server::start_hasty().unwrap();
+    let mut options = Options::default();
+    options.patience = Duration::from_secs(1);
+    let store = PostgresStore::open(&server.url(), options, None).await.unwrap();
+    store.enqueue(jobs(1, 1)).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let late = store.enqueue(jobs(1, 2));
+    let late = tokio::time::timeout(Duration::from_secs(20), late).await.expect("an answer comes in time");
+    assert!(matches!(late, Err(Fault::Unavailable(_))), "{late:?}");
+    client.batch_execute("COMMIT").await.unwrap();
+    store.enqueue(jobs(1, 3)).await.unwrap();
+    assert_eq!(store.reserve(ask(1, 5)).await.unwrap().jobs.len(), 2);
+    store.close().await.unwrap();
 }

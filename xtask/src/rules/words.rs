@@ -9,7 +9,7 @@ const WORDS: &[&str] = &["session", "helper agent", "/tmp/", "/work/", "/root/",
 /// The lines that may all the same: the file, a part of the line, and why.
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("xtask/src/rules/words.rs", "", "it has to name the words that it looks for"),
-    ("crates/tenure-postgres/src/database.rs", "target_session_attrs", "PostgreSQL calls it so"),
+    ("crates/tenure-postgres/src/database.rs", "target_session_attrs", "the driver calls it so"),
     (
         "crates/tenure-postgres/src/database.rs",
         "idle_in_transaction_session_timeout",

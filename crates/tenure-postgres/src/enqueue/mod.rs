@@ -70,6 +70,7 @@ async fn put_all(link: &mut Link, jobs: &[&NewJob]) -> Result<bool, Fault> {
         Sent::Refused(error) => return Err(fault_of(&error, Effect::Commits)),
         Sent::Lost(fault) => return Err(fault),
     }
+    put::join(&link.memory, jobs);
     let mut news = News::for_whom(&link.memory.bulletin);
     let now = link.database.time.now();
     for job in jobs {

@@ -78,6 +78,20 @@ pub(super) fn put(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Result
     Ok(columns(PUT, jobs, lanes, now).with(terms).with(at).with(wait))
 }
 
+/// Notes where these jobs stand among those that are claimed.
+pub(super) fn join(memory: &Memory, jobs: &[&NewJob]) {
+    let (lanes, mut marks) = (memory.lanes(), memory.marks());
+    for job in jobs {
+        let due = match job.due {
+            Due::Now | Due::In(_) => None,
+            Due::At(at) => Some(at.as_micros()),
+        };
+        if let Some(lane) = lanes.find(&job.queue, &job.kind) {
+            marks.joined(lane, value::of_priority(job.priority), due);
+        }
+    }
+}
+
 fn columns(sql: &'static str, jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Query {
     Query::new(sql)
         .with(jobs.iter().map(|job| value::of_job(job.id)).collect::<Vec<_>>())

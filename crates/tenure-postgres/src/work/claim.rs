@@ -1,21 +1,24 @@
 //! Claiming the first due jobs of lanes: each want is one statement.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tenure_core::{Args, HostId, Job, Reserved, State, Timestamp};
 use tenure_store::{Fault, Happening, Reserve, Want};
 use tokio_postgres::Row;
 
 use crate::grants::Grant;
+use crate::marks::{Place, START};
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::Query;
+use crate::time::Time;
 use crate::value;
 
 // `go` says how many may be taken: none of a queue that hands out none, or that is not plain; and none while
 // something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
-// claimed before is read as it was before this claim.
+// claimed before is read as it was before this claim. `at` tells of the first job that is taken how long the look took.
 macro_rules! claim {
     ($first:literal) => {
         concat!(
@@ -27,7 +30,7 @@ macro_rules! claim {
                  THEN $2::bigint ELSE 0 END AS most),
              taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
             $first,
-            ")) RETURNING lane, priority, round, due, seq, begun),
+            ")) RETURNING lane, priority, round, due, seq, begun, clock_timestamp() AS at),
              g AS (INSERT INTO granted (started, until, is_open, holder, seqs)
                  SELECT (SELECT now FROM n), (SELECT now FROM n) + $4, true, $5, array_agg(seq) FROM taken
                  HAVING count(*) > 0 RETURNING fence),
@@ -39,7 +42,7 @@ macro_rules! claim {
              t AS (INSERT INTO tally (lane, queued, running)
                  SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
              SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now,
-                 b.attempt, b.delivery, b.failure
+                 b.attempt, b.delivery, b.failure, t.at, statement_timestamp()
              FROM taken t CROSS JOIN g CROSS JOIN n
              CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
              LEFT JOIN LATERAL (SELECT attempt, delivery, failure FROM standing s
@@ -50,6 +53,7 @@ macro_rules! claim {
 
 const OF_ONE: &str = claim!(
     "SELECT ctid FROM ready WHERE lane = ($1::int[])[1] AND due <= (SELECT now FROM n) AND limit_id IS NULL
+         AND (priority, round, due, seq) > ($8, $9, $10, $11)
      ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go) FOR UPDATE SKIP LOCKED"
 );
 /// The first of several lanes are chosen before any is locked: what others have locked meanwhile is left to them.
@@ -58,38 +62,64 @@ const OF_SEVERAL: &str = claim!(
          SELECT p.ctid FROM unnest($1::int[]) l (lane) CROSS JOIN LATERAL (
              SELECT ctid, priority, round, due, seq FROM ready
              WHERE lane = l.lane AND due <= (SELECT now FROM n) AND limit_id IS NULL
+                 AND (priority, round, due, seq) > ($8, $9, $10, $11)
              ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go)) p
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
 
-/// The statement that grants what is wanted of a queue; `None` if none of its lanes is known.
-pub(super) fn statement(
+/// A claim: its statement, and where it looks.
+pub(super) struct Claim {
+    pub query: Query,
+    /// The lane, if it is one, and behind which place of it.
+    pub of: Option<(i32, Place)>,
+}
+
+/// What grants what is wanted of a queue; `None` if none of its lanes is known.
+pub(super) fn claim(
     memory: &Memory,
     ask: &Reserve,
     want: &Want,
     at_most: usize,
-    now: Option<i64>,
+    time: &Time,
     lapses_first: bool,
-) -> Option<Query> {
+) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
-    let sql = match lanes.len() {
-        0 => return None,
-        1 => OF_ONE,
-        _ => OF_SEVERAL,
+    // Several lanes have no mark in common.
+    let (sql, of) = match lanes.as_slice() {
+        [] => return None,
+        // A given clock is for those who want to know beforehand what comes.
+        [_] if time.told().is_some() => (OF_ONE, None),
+        [lane] => (OF_ONE, Some((*lane, memory.marks().begin(*lane, time.clock().moment())))),
+        _ => (OF_SEVERAL, None),
     };
+    let (priority, round, due, seq) = of.map_or(START, |(_, from)| from);
     let query = Query::new(sql)
         .with(lanes)
         .with(value::bound(at_most))
-        .with(now)
+        .with(time.told())
         .with(value::micros(ask.ttl))
         .with(value::of_host(ask.holder))
         .with(want.queue.as_str().to_owned())
-        .with(lapses_first);
-    (at_most > 0).then_some(query)
+        .with(lapses_first)
+        .with(priority)
+        .with(round)
+        .with(due)
+        .with(seq);
+    (at_most > 0).then_some(Claim { query, of })
 }
 
-/// The jobs of a claim, in the order in which they stood.
-pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[Row]) -> Vec<Reserved> {
+/// What was claimed.
+pub(super) struct Granted {
+    /// In order.
+    pub jobs: Vec<Reserved>,
+    /// The places that they had.
+    pub places: Vec<Place>,
+    /// How long the server looked for the first of them.
+    pub took: Duration,
+}
+
+/// The jobs of a claim.
+pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[Row]) -> Granted {
     let mut placed = Vec::with_capacity(rows.len());
     for row in rows {
         match read(memory, ask, row) {
@@ -110,10 +140,16 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
             news.note(started, job.id, (&job.queue, &job.kind), || Happening::Started { attempt });
         }
     }
-    placed.into_iter().map(|(_, (_, job))| Reserved::granted(job)).collect()
+    let places = placed.iter().map(|(place, _)| *place).collect();
+    let jobs = placed.into_iter().map(|(_, (_, job))| Reserved::granted(job)).collect();
+    Granted { jobs, places, took: took(rows) }
 }
 
-type Place = (i16, i64, i64, i64);
+fn took(rows: &[Row]) -> Duration {
+    let first = rows.iter().map(|row| row.get::<_, SystemTime>(14)).min();
+    let began = rows.first().map(|row| row.get::<_, SystemTime>(15));
+    first.zip(began).and_then(|(first, began)| first.duration_since(began).ok()).unwrap_or_default()
+}
 
 fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job)), Fault> {
     let (seq, due, lane): (i64, i64, i32) = (row.get(0), row.get(4), row.get(5));

@@ -1,6 +1,7 @@
 //! A turn: what is settled, then what is granted, with as few round trips as can be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::{Settlement, StateName, Timestamp, limits};
 use tenure_store::{Fault, Happening, Reservation, Reserve, Settled, Turn};
@@ -57,6 +58,13 @@ pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
     let outcome = settle_and_reserve(link, &settlements, ask).await;
     let (settled, mut first) = match outcome {
         Ok((settled, reservation)) => (settled, reservation),
+        // One of them may be what cannot be done.
+        Err(Fault::Unavailable(_)) if turns.len() > 1 => {
+            for turn in turns {
+                Box::pin(take(link, vec![turn])).await;
+            }
+            return;
+        }
         Err(fault) => {
             turns.into_iter().for_each(|turn| turn.reply.send(Err(fault.clone())));
             return;
@@ -195,22 +203,29 @@ async fn reserve(
 ) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
     let (mut reservation, mut around, rows) = claim_all(link, ask, before, true).await?;
     let meets_new = around.last_lane > link.memory.lanes().last();
-    let lapses = around.held_until.is_some_and(|until| until <= around.now);
-    if meets_new {
-        let last = link.memory.lanes().last();
-        let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
-        link.memory.lanes().meet(new);
+    let met = if meets_new { meet_lanes(link).await } else { Ok(()) };
+    // What was granted is told at once, whatever went wrong; what else there is to do is done by a turn that finds nothing.
+    if reservation.jobs.is_empty() {
+        met?;
+        let lapses = around.held_until.is_some_and(|until| until <= around.now);
+        if lapses {
+            sweep::take_lapsed(link).await?;
+        }
+        if meets_new || lapses {
+            (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
+        }
     }
-    if lapses {
-        sweep::take_lapsed(link).await?;
-    }
-    if (meets_new || lapses) && reservation.jobs.is_empty() {
-        (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
-    }
-    let soonest = around.now.after(std::time::Duration::from_micros(1));
+    let soonest = around.now.after(Duration::from_micros(1));
     let next = around.held_until.into_iter().chain(around.next_due).min();
     reservation.next_due = next.map(|at| at.max(soonest));
     Ok((reservation, rows))
+}
+
+async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
+    let last = link.memory.lanes().last();
+    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
+    link.memory.lanes().meet(new);
+    Ok(())
 }
 
 /// Claims, in one transaction with what is sent along; answers also what that did.
@@ -220,7 +235,8 @@ async fn claim_all(
     before: Vec<Query>,
     lapses_first: bool,
 ) -> Result<(Reservation, Around, Vec<Vec<Row>>), Fault> {
-    let (told, memory) = (link.database.time.told(), Arc::clone(&link.memory));
+    let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
+    let told = time.told();
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
     let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
     // If each want may have all that it wants, none has to wait for another.
@@ -233,26 +249,34 @@ async fn claim_all(
         queries.push(sweep::line_up(told));
     }
     let mut chunks = ask.wants.chunks(together);
-    let mut rows_of_others = None;
+    // What lies before a mark is found by the next look at the whole line.
+    let (mut rows_of_others, mut whole_in) = (None, None);
     loop {
         let chunk = chunks.next().unwrap_or_default();
         let is_last = chunks.len() == 0;
         let first_claim = queries.len();
-        queries.extend(chunk.iter().filter_map(|want| {
-            claim::statement(&memory, ask, want, want.at_most.min(left), told, lapses_first)
-        }));
+        let claims = chunk
+            .iter()
+            .filter_map(|want| claim::claim(&memory, ask, want, want.at_most.min(left), &time, lapses_first));
+        let (claims, looks): (Vec<Query>, Vec<_>) = claims.map(|claim| (claim.query, claim.of)).unzip();
+        queries.extend(claims);
         let look = queries.len();
         if is_last {
             queries.extend([Query::new(LOOK).with(told), Query::new("COMMIT")]);
         }
         let effect = if is_last { Effect::Commits } else { Effect::None };
         let mut rows = run(link, &queries, effect).await?;
-        for claimed in &rows[first_claim..look] {
+        for (claimed, of) in rows[first_claim..look].iter().zip(looks) {
             let granted = claim::granted(&memory, &mut news, ask, claimed);
-            left = left.saturating_sub(granted.len());
-            jobs.extend(granted);
+            if let Some((lane, from)) = of {
+                let (mut marks, now) = (memory.marks(), time.clock().moment());
+                whole_in = whole_in.into_iter().chain(marks.whole_in(lane, now)).min();
+                marks.looked(lane, from, granted.took, &granted.places, now);
+            }
+            left = left.saturating_sub(granted.jobs.len());
+            jobs.extend(granted.jobs);
         }
-        let around = if is_last { Some(around(rows[look].first())?) } else { None };
+        let around = if is_last { Some(around(rows[look].first(), whole_in)?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
         if let Some(around) = around {
             // Whoever asked in vain has nothing to tell.
@@ -275,12 +299,14 @@ async fn run(link: &mut Link, queries: &[Query], effect: Effect) -> Result<Vec<V
     Ok(answered.into_iter().map(|answered| answered.rows).collect())
 }
 
-fn around(row: Option<&Row>) -> Result<Around, Fault> {
+fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Around, Fault> {
     let row = row.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))?;
+    let now = value::instant(row, 0)?;
+    let whole_at = whole_in.map(|span| now.after(span));
     Ok(Around {
-        now: value::instant(row, 0)?,
+        now,
         held_until: value::maybe_instant(row, 1)?,
-        next_due: value::maybe_instant(row, 2)?,
+        next_due: value::maybe_instant(row, 2)?.into_iter().chain(whole_at).min(),
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
     })
 }
