@@ -227,7 +227,8 @@ impl Timers for SqliteStore {
             let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));
             let (next, now) = self.read(look).await?;
             if next.is_none_or(|next| next > now) {
-                return Ok(Fired { next, ..Fired::default() });
+                let ripe_in = next.map(|next| next.since(now));
+                return Ok(Fired { ripe_in, ..Fired::default() });
             }
             self.write(|reply| Command::Fire(at_most, reply)).await
         })

@@ -104,7 +104,7 @@ fn a_timer_that_cannot_be_read_stops_none_of_the_others() {
         clock.advance(MINUTE);
         let fired = fire(&store).await;
         assert_eq!((fired.timers, fired.jobs), (3, 2));
-        assert_eq!(fired.next, Some(clock.now().after(Duration::from_secs(1))), "it is passed by for a while");
+        assert_eq!(fired.ripe_in, Some(Duration::from_secs(1)), "it is passed by for a while");
         assert_eq!(fire(&store).await, Fired { timers: 0, jobs: 0, ..fired });
         let told: Vec<String> = records(&*store).await.iter().map(|record| record.timer.to_string()).collect();
         assert_eq!(told, ["other", "third"]);
@@ -148,8 +148,8 @@ fn a_job_that_cannot_be_read_stops_its_timer_and_nothing_of_that_stays() {
         other(&file).execute(spoil, []).unwrap();
         let before = store.timer(&name("a")).await.unwrap();
         clock.advance(MINUTE);
-        let next = Some(clock.now().after(Duration::from_secs(1)));
-        assert_eq!(fire(&store).await, Fired { timers: 2, jobs: 1, next });
+        let ripe_in = Some(Duration::from_secs(1));
+        assert_eq!(fire(&store).await, Fired { timers: 2, jobs: 1, ripe_in });
         assert_eq!(store.timer(&name("a")).await.unwrap(), before);
         assert_eq!(records(&*store).await.len(), 3);
     });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tenure_core::{Fate, SlotRecord, limits};
 use tenure_sqlite::{Options, SqliteStore};
-use tenure_store::{Clock, Hints, Jobs, ManualClock, Store, TimerAct, TimerSet, Timers, Views};
+use tenure_store::{Hints, Jobs, ManualClock, Store, TimerAct, TimerSet, Timers, Views};
 
 use given::agree::assert_agrees;
 use given::leases::other;
@@ -82,7 +82,7 @@ fn what_one_store_changes_of_a_timer_the_other_fires_by() {
         assert_eq!(one.fire(limits::FIRE_TIMERS).await.unwrap().jobs, 0);
         let pause = TimerAct::Pause { reason: "moving".to_owned() };
         one.change_timer(&name("a"), pause).await.unwrap();
-        assert_eq!(two.fire(limits::FIRE_TIMERS).await.unwrap().next, None);
+        assert_eq!(two.fire(limits::FIRE_TIMERS).await.unwrap().ripe_in, None);
         two.change_timer(&name("a"), TimerAct::Resume).await.unwrap();
         one.set_timers(vec![timer("a", "every 1s")], false).await.unwrap();
         clock.advance(Duration::from_secs(1));
@@ -126,7 +126,7 @@ fn a_host_that_cannot_read_a_timer_keeps_no_other_from_firing_it_in_time() {
             for _ in 0..minute {
                 let fired = older.fire(limits::FIRE_TIMERS).await.unwrap();
                 assert_eq!((fired.timers, fired.jobs), (1, 0));
-                let wait = fired.next.unwrap().since(clock.now());
+                let wait = fired.ripe_in.unwrap();
                 waits.push(wait.as_secs());
                 clock.advance(wait);
             }

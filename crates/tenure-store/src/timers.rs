@@ -1,5 +1,7 @@
 //! What can be done with timers, and what became of their slots.
 
+use std::time::Duration;
+
 use tenure_core::{
     Args, Fate, JobId, Name, NewTimer, Open, Origin, Pause, Skipped, SlotRecord, Timer, Timestamp, limits,
     resume,
@@ -63,8 +65,9 @@ pub struct Fired {
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
-    /// When the next timer is ripe, by the store's clock; `None` if none will be by itself.
-    pub next: Option<Timestamp>,
+    /// In how long the next timer is ripe, and zero if one was left; `None` if none will be by itself. How long and not
+    /// when, since the caller may have another clock.
+    pub ripe_in: Option<Duration>,
 }
 
 /// Something that somebody wants of a timer.

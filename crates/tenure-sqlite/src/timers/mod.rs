@@ -120,7 +120,8 @@ impl Writing<'_> {
                 Err(error) => self.set_timer_aside(name, *wake, &error)?,
             }
         }
-        fired.next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
+        let next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
+        fired.ripe_in = next.map(|next| next.since(self.now));
         Ok(fired)
     }
 

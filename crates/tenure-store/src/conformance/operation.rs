@@ -55,8 +55,8 @@ pub(super) struct Side {
 pub(super) struct Answered {
     /// In full, as text; fences without their epoch, which is the store's own affair.
     pub(super) text: String,
-    /// When the store expects something next, if it was asked to reserve.
-    pub(super) next_due: Option<Timestamp>,
+    /// In how long the store expects something, if it was asked to reserve.
+    pub(super) due_in: Option<Duration>,
 }
 
 impl Side {
@@ -65,12 +65,12 @@ impl Side {
     }
 
     pub(super) async fn apply(&mut self, operation: &Operation) -> Answered {
-        let mut next_due = None;
+        let mut due_in = None;
         let text = match operation {
             Operation::Enqueue(batch) => text(&self.store.enqueue(batch.clone()).await.unwrap()),
             Operation::Reserve(ask) => {
                 let reservation = self.store.reserve(ask.clone()).await.unwrap();
-                next_due = reservation.next_due;
+                due_in = reservation.due_in;
                 self.keep(reservation)
             }
             Operation::Renew { held, spent, ttl } => {
@@ -80,7 +80,7 @@ impl Side {
             Operation::Settle { held, spent, then } => {
                 let settlements = self.decide(held, spent);
                 let turn = self.store.settle(settlements, then.clone()).await.unwrap();
-                next_due = turn.reservation.next_due;
+                due_in = turn.reservation.due_in;
                 format!("{:?} {}", turn.settled, self.keep(turn.reservation))
             }
             Operation::Report { held, spent, progress, lines } => {
@@ -126,7 +126,7 @@ impl Side {
                 String::new()
             }
         };
-        Answered { text, next_due }
+        Answered { text, due_in }
     }
 
     /// Everything there is to see, one job after the other.

@@ -161,7 +161,7 @@ impl Rows {
             fired.timers += 1;
             fired.jobs += self.write_firing(firing, now);
         }
-        fired.next = self.timers.next();
+        fired.ripe_in = self.timers.next().map(|next| next.since(now));
         fired
     }
 

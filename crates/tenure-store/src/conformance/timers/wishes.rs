@@ -29,7 +29,7 @@ async fn a_paused_timer_brings_nothing_until_it_goes_on(given: Given) {
     given.pass(seconds(150));
     assert_eq!(given.fire().await, Fired::default());
     assert_eq!(given.act("a", TimerAct::Resume).await, TimerOutcome::Done);
-    assert_eq!(given.fire().await.next, Some(since.after(minutes(3))));
+    assert_eq!(given.fire().await.ripe_in, Some(seconds(30)));
     given.pass(minutes(1));
     given.fire().await;
     assert_eq!(given.told(since).await, [(1, 2, "paused"), (3, 3, "ran")]);
