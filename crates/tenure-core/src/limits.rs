@@ -127,6 +127,12 @@ pub const SLOTS_COUNTED: u64 = 1_000;
 pub const FIRE_TIMERS: usize = 1_000;
 /// Most jobs that one call of firing brings, over all timers: what is ripe beyond that is left for the next call.
 pub const FIRE_JOBS: usize = 10_000;
+/// Most records of slots that one timer gets when it is fired: one a job, and one each for slots that were too late,
+/// missed or too many, and those for which there was no room.
+pub const TIMER_RECORDS: usize = CATCH_UP_JOBS + 4;
+/// Most records of slots that one call of firing makes, over all timers: what is ripe beyond that is left for the next
+/// call.
+pub const FIRE_RECORDS: usize = 12_000;
 /// Most timers that one page of a listing returns.
 pub const PAGE_TIMERS: usize = 1_000;
 /// Most records of slots that one page returns.

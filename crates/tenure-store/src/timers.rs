@@ -21,8 +21,8 @@ pub trait Timers {
     fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
 
     /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
-    /// have brought a bounded number of jobs ([`limits::FIRE_JOBS`]): what is left is ripe as before, and the answer
-    /// says so. Repeating it is harmless.
+    /// have brought a bounded number of jobs and of records ([`limits::FIRE_JOBS`], [`limits::FIRE_RECORDS`]): what is
+    /// left is ripe as before, and the answer says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
     /// Does what somebody wants of a timer.
@@ -65,6 +65,8 @@ pub struct Fired {
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
+    /// Records of their slots that were made.
+    pub records: usize,
     /// In how long the next timer is ripe, and zero if one was left; `None` if none will be by itself. How long and not
     /// when, since the caller may have another clock.
     pub ripe_in: Option<Duration>,
@@ -178,10 +180,12 @@ pub struct SlotPage {
 }
 
 impl Fired {
-    /// Whether one more timer could bring more jobs than one call may. The others are fired by the next.
+    /// Whether one more timer could bring more jobs, or more records, than one call may. The others are fired by the
+    /// next.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
+            || self.records + limits::TIMER_RECORDS > limits::FIRE_RECORDS
     }
 }
 
@@ -227,4 +231,16 @@ pub fn left_by(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
     let paused = Timer { paused: Some(timer.paused.clone().unwrap_or_else(pause)), ..timer.clone() };
     let records = resume(&paused, open, now).records.into_iter();
     records.map(|record| SlotRecord { fate: Fate::Skipped { why: why.clone() }, ..record }).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_call_goes_on_only_while_one_more_timer_stays_within_its_limits() {
+        let is_enough = |jobs, records| Fired { jobs, records, ..Fired::default() }.is_enough();
+        assert!(!is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS, 0));
+        assert!(is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS + 1, 0));
+        assert!(!is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS));
+        assert!(is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS + 1));
+    }
 }

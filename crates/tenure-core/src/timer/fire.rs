@@ -160,6 +160,11 @@ impl Firing {
                 // What the schedule still had to bring when it had brought enough is no slot any more.
                 break;
             }
+            if let Some(job) = taken(&self.timer) {
+                // No room comes back within one decision: what is left shares a record.
+                self.note_range(passed, slot, passed.last, Fate::Skipped { why: Skipped::Busy { job } }, now);
+                break;
+            }
             self.bring_one(slot, Origin::Schedule, false, now);
         }
     }

@@ -264,6 +264,29 @@ fn missed_slots_are_busy_together_while_the_job_before_has_not_ended() {
     assert_eq!(rig.told(), told);
 }
 
+/// However many they are, they share a record with the reason.
+#[test]
+fn slots_that_find_no_room_behind_those_that_did_are_busy_together() {
+    let policies =
+        |overlap| Policies { catch_up: CatchUp::All { most: 1_000 }, overlap, ..Policies::default() };
+    let told = |overlap| {
+        let mut rig = Rig::every_minute(policies(overlap));
+        rig.fire(on("00:09:30"));
+        assert_eq!(rig.timer.last_skip.as_ref().map(|(slot, _)| *slot), Some(on("00:09:00")));
+        rig.told()
+    };
+    assert_eq!(told(Overlap::Skip), ["00:01:00 ran", "00:02:00-00:09:00 busy"]);
+    let two = ["00:01:00 ran", "00:02:00 ran", "00:03:00-00:09:00 busy"];
+    assert_eq!(told(Overlap::QueueOne), two);
+    assert_eq!(told(Overlap::Allow { most: 2 }), two);
+    let given = Policies { max_lateness: Some(Duration::from_secs(7_200)), ..policies(Overlap::Skip) };
+    let mut rig = Rig::with("* * * * * *", given, on("00:00:00"));
+    let firing = fire(&rig.timer, &rig.open(), on("09:00:00"));
+    assert!(firing.records.len() <= firing.jobs.len() + limits::TIMER_RECORDS - limits::CATCH_UP_JOBS);
+    rig.take(firing);
+    assert_eq!(rig.records.len(), 4);
+}
+
 /// T058: with a maximum lateness of ten minutes, as Kudu has it, a job comes at 9:59, at 10:00, and not at 10:01.
 #[test]
 fn a_slot_later_than_allowed_is_skipped() {

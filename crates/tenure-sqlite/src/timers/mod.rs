@@ -113,8 +113,9 @@ impl Writing<'_> {
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok(jobs) => {
+                Ok((jobs, records)) => {
                     fired.jobs += jobs;
+                    fired.records += records;
                     self.memory.timers_aside.forget(name);
                 }
                 Err(error) => self.set_timer_aside(name, *wake, &error)?,
@@ -141,13 +142,15 @@ impl Writing<'_> {
         Ok(ripe)
     }
 
-    fn fire_one(&mut self, name: &str) -> Result<usize> {
+    /// Answers how many jobs and how many records that came to.
+    fn fire_one(&mut self, name: &str) -> Result<(usize, usize)> {
         let name = Name::new("timer", name).map_err(unreadable)?;
         let Some(timer) = row::find(self.conn, &name)? else {
             return Err(unreadable("what was agreed about it"));
         };
         let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
-        self.write_firing(firing)
+        let records = firing.records.len();
+        Ok((self.write_firing(firing)?, records))
     }
 
     /// Does what somebody wants of a timer.

@@ -159,6 +159,7 @@ impl Rows {
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
             fired.timers += 1;
+            fired.records += firing.records.len();
             fired.jobs += self.write_firing(firing, now);
         }
         fired.ripe_in = self.timers.next().map(|next| next.since(now));

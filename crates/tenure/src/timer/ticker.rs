@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn fired(timers: usize, ripe_in: Option<Duration>) -> Fired {
-        Fired { timers, jobs: timers, ripe_in }
+        Fired { timers, jobs: timers, records: timers, ripe_in }
     }
 
     /// T060: a wait of any length is taken in short steps, each of them counted anew from the clock.

@@ -26,14 +26,15 @@ pub(super) fn tests() -> Vec<Test> {
         test(the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end),
         test(of_many_ripe_timers_the_first_are_fired_first_in_bounded_calls),
         test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
+        test(one_call_makes_a_bounded_number_of_records_however_many_slots_were_busy),
     ]
 }
 
 async fn a_slot_that_is_ripe_brings_one_job_that_tells_of_it(given: Given) {
     let since = given.each_minute(Policies::default()).await;
     given.pass(seconds(61));
-    let next = Some(since.after(minutes(2)));
-    assert_eq!(given.fire().await, Fired { timers: 1, jobs: 1, ripe_in: Some(seconds(59)) });
+    let (next, ripe_in) = (Some(since.after(minutes(2))), Some(seconds(59)));
+    assert_eq!(given.fire().await, Fired { timers: 1, jobs: 1, records: 1, ripe_in });
     let job = given.all().await.remove(0);
     let slot = job.terms.slot.clone().unwrap();
     let minute = since.after(minutes(1));
@@ -57,7 +58,7 @@ async fn nothing_is_fired_before_its_time(given: Given) {
     given.each_minute(Policies::default()).await;
     let just = Duration::from_micros(1);
     given.pass(minutes(1) - just);
-    assert_eq!(given.fire().await, Fired { timers: 0, jobs: 0, ripe_in: Some(just) });
+    assert_eq!(given.fire().await, Fired { ripe_in: Some(just), ..Fired::default() });
     assert_eq!((given.all().await.len(), given.records().await.len()), (0, 0));
 }
 
@@ -236,4 +237,18 @@ async fn one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on(given: Gi
     let second = given.fire().await;
     assert_eq!((second.timers, second.jobs), (2, 2 * EACH));
     assert!(second.ripe_in.is_some_and(|span| !span.is_zero()), "{second:?}");
+}
+
+/// What was missed and met a job that had not ended shares a record.
+async fn one_call_makes_a_bounded_number_of_records_however_many_slots_were_busy(given: Given) {
+    let policies = Policies { catch_up: CatchUp::All { most: 1_000 }, ..Policies::default() };
+    let timers = (0..20).map(|n| timer(&format!("t{n:02}"), "every 1s", policies));
+    given.store.set_timers(timers.collect(), false).await.unwrap();
+    given.pass(minutes(20));
+    let fired = given.fire().await;
+    assert_eq!((fired.timers, fired.jobs), (20, 20));
+    let records = given.records().await;
+    assert_eq!((fired.records, records.len()), (3 * 20, 3 * 20), "too many, one ran, the others were busy");
+    let slots: Option<u64> = records.iter().map(|record| record.count).sum();
+    assert_eq!(slots, Some(20 * 20 * 60));
 }
