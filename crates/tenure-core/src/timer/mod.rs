@@ -158,12 +158,16 @@ impl NewTimer {
         let job = &self.job;
         let mut terms = Terms::clone(&job.terms);
         let key = Key::of_timer(&self.name);
+        // The jobs of a backfill stand in a line of their own, so that those of slots that come meanwhile do not wait for
+        // all of them. What holds both is the limit, and it lets those of the slots go first.
+        let is_beside = slot.origin == Origin::Backfill && terms.ordering.is_none() && terms.limit.is_none();
+        let line = if is_beside { Key::of_backfill(&self.name) } else { key.clone() };
         match self.policies.overlap.at_once() {
             None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
             // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
             // nothing but the limit holds them back.
             None => {
-                terms.ordering = Some(OrderingKey { key: key.clone(), head: Head::Block });
+                terms.ordering = Some(OrderingKey { key: line, head: Head::Block });
                 terms.limit.get_or_insert(LimitKey { key, most: Some(1) });
             }
             most => terms.limit = Some(LimitKey { key, most }),
@@ -175,7 +179,7 @@ impl NewTimer {
             kind: job.kind.clone(),
             queue: job.queue.clone(),
             args: job.args.clone(),
-            priority: job.priority,
+            priority: if is_beside { job.priority.lower() } else { job.priority },
             due: Due::Now,
             terms: Arc::new(terms),
         }

@@ -494,6 +494,37 @@ fn slots_of_the_past_are_brought_once_in_bounded_steps() {
     assert_eq!((ids.len(), steps), (3_601, 4), "until now, and no further");
 }
 
+/// The jobs of its slots wait for what runs of it, and not for its line.
+#[test]
+fn jobs_of_a_backfill_stand_in_a_line_of_their_own_behind_those_of_slots() {
+    let keys = |origin, terms: &Terms, overlap, priority| {
+        let mut timer = new("0 * * * * *", Policies { overlap, ..Policies::default() });
+        (timer.job.terms, timer.job.priority) = (Arc::new(terms.clone()), Priority::new(priority).unwrap());
+        assert_eq!(timer.check(), Ok(()));
+        let (at, fired) = (on("00:01:00"), on("00:02:00"));
+        let job = timer.job_for(&TimerSlot { timer: timer.name.clone(), at, fired, origin, past_due: true });
+        let ordering = job.terms.ordering.as_ref().map(|ordering| ordering.key.as_str().to_owned());
+        let limit = job.terms.limit.as_ref().map(|limit| (limit.key.as_str().to_owned(), limit.most));
+        (ordering, limit, job.priority.number())
+    };
+    let (line, backlog) = (Some("timer/nightly".to_owned()), Some("timer/nightly/backfill".to_owned()));
+    let limit = |most| Some(("timer/nightly".to_owned(), Some(most)));
+    let none = Terms::default();
+    for overlap in [Overlap::Skip, Overlap::QueueOne, Overlap::QueueAll, Overlap::CancelPrevious] {
+        assert_eq!(keys(Origin::Schedule, &none, overlap, 7), (line.clone(), limit(1), 7));
+        assert_eq!(keys(Origin::Backfill, &none, overlap, 7), (backlog.clone(), limit(1), 8));
+        assert_eq!(keys(Origin::Backfill, &none, overlap, 100), (backlog.clone(), limit(1), 100));
+    }
+    let allow = Overlap::Allow { most: 2 };
+    assert_eq!(keys(Origin::Schedule, &none, allow, 7), (None, limit(2), 7));
+    assert_eq!(keys(Origin::Backfill, &none, allow, 7), (None, limit(2), 8));
+    // Nothing else would keep them apart where a key of its own is in the place of the timer's.
+    let own = Some(LimitKey { key: Key::new("limit_key", "smtp").unwrap(), most: Some(50) });
+    let own = Terms { limit: own, ..Terms::default() };
+    let shared = (line, Some(("smtp".to_owned(), Some(50))), 7);
+    assert_eq!(keys(Origin::Backfill, &own, Overlap::Skip, 7), shared);
+}
+
 #[test]
 fn slots_that_come_during_a_backfill_neither_cancel_it_nor_are_skipped_for_it() {
     for overlap in [Overlap::Skip, Overlap::CancelPrevious] {

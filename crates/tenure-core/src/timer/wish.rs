@@ -120,7 +120,9 @@ fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
 }
 
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
-/// timer, one at a time or so many at once, and its schedule does not ask for them: no slot is skipped while they run.
+/// timer, one at a time or so many at once, but behind those of its schedule, which does not ask for them: the job of a
+/// slot waits at most for such as run already, and no slot is skipped because others of them wait. With a limit key or an
+/// ordering key of the timer's own there is one line for all, and the jobs of slots wait for those of a backfill.
 /// Asking again brings no job twice. What is counted from the end of jobs has no such slots.
 #[must_use]
 pub fn backfill(
@@ -148,7 +150,8 @@ pub fn backfill(
             past_due: true,
         };
         let job = timer.agreed.job_for(&of);
-        // The key that they share keeps their order. Slots that come meanwhile neither wait for them nor cancel them.
+        // The key that they share keeps their order. They are not among the open jobs: whoever decides a slot neither
+        // skips it for them nor cancels them.
         firing.timer.fired = Some(now);
         let fate = Fate::Ran { job: job.id };
         firing.records.push(SlotRecord::of_one(timer.name(), at, Origin::Backfill, fate, now));

@@ -14,6 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(of_triggers_at_one_instant_each_has_its_record),
         test(a_trigger_is_refused_while_a_job_runs),
         test(slots_of_the_past_are_brought_once),
+        test(slots_are_neither_skipped_nor_late_because_a_backfill_runs),
         test(a_removed_timer_is_gone_and_its_records_stay),
         test(what_a_removed_timer_leaves_is_on_record_as_skipped),
         test(what_is_wanted_of_no_timer_is_answered_so),
@@ -87,6 +88,33 @@ async fn slots_of_the_past_are_brought_once(given: Given) {
     let mut reserved = given.reserve("mail", 9).await;
     assert_eq!(ids(&reserved), [records[0].job().unwrap()], "one at a time, the oldest first");
     given.succeed(reserved.remove(0)).await;
+}
+
+/// Each job takes a third of the time between two slots.
+async fn slots_are_neither_skipped_nor_late_because_a_backfill_runs(given: Given) {
+    let overlaps = [Overlap::Skip, Overlap::QueueOne, Overlap::CancelPrevious, Overlap::Allow { most: 1 }];
+    for (seed, overlap) in overlaps.into_iter().enumerate() {
+        let given = given.anew(seed as u64).await;
+        let since = given.each_minute(overlapping(overlap)).await;
+        let act = TimerAct::Backfill { from: since.before(minutes(30)), to: since };
+        assert_eq!(given.act("a", act).await, TimerOutcome::Backfilled { jobs: 31, next: None });
+        let mut origins = Vec::new();
+        for _ in 0..12 {
+            given.fire().await;
+            let mut reserved = given.reserve("mail", 9).await;
+            assert_eq!(reserved.len(), 1, "one at a time: {overlap:?}");
+            origins.extend(reserved[0].job().terms.slot.as_ref().map(|slot| slot.origin));
+            given.pass(seconds(20));
+            given.succeed(reserved.remove(0)).await;
+        }
+        let (slot, past) = (Origin::Schedule, Origin::Backfill);
+        let minute = |first| [first, past, past];
+        let expected = [minute(past), minute(slot), minute(slot), minute(slot)].concat();
+        assert_eq!(origins, expected, "{overlap:?}");
+        let told = given.told(since).await;
+        assert_eq!(told[told.len() - 3..], [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
+        given.store.close().await.unwrap();
+    }
 }
 
 async fn a_removed_timer_is_gone_and_its_records_stay(given: Given) {
