@@ -83,7 +83,8 @@ pub struct Timer {
     pub runs: u64,
     /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
     pub last_skip: Option<(Timestamp, Skipped)>,
-    /// Its jobs that had not ended when it was last looked at, the oldest first.
+    /// Its jobs that had not ended when somebody last decided a slot of it or did something about it, the oldest first:
+    /// each of them may have ended since.
     pub open: Vec<JobId>,
     /// Who does not want it to fire at present.
     pub paused: Option<Pause>,

@@ -152,19 +152,62 @@ fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit
             rig.take(*firing);
         },
     ];
-    let was_ahead = TimerReason::ClockWasAhead { decided: ahead };
+    let was_ahead = TimerReason::ClockWasAhead { until: ahead, ends_by_pause: true };
     for mend in mends {
         let mut rig = hourly("0 0 * * * *");
-        assert_eq!(explain_timer(&rig.timer, on("00:40:00"))[0], was_ahead);
+        assert_eq!(explain_timer(&rig.timer, &rig.open(), on("00:40:00"))[0], was_ahead);
         mend(&mut rig);
-        assert!(!explain_timer(&rig.timer, on("00:42:00")).contains(&was_ahead));
+        assert!(!explain_timer(&rig.timer, &rig.open(), on("00:42:00")).contains(&was_ahead));
         assert_eq!((rig.timer.next, rig.fire(on("01:00:00"))), (Some(on("01:00:00")), 1));
     }
+    // Nobody is told to do what does not help.
+    let mut rig = Rig::with("0 * * * * *", Policies::default(), on("00:30:00"));
+    rig.fire(on("00:39:00"));
+    rig.end_all(on("00:39:00"));
+    let told = explain_timer(&rig.timer, &rig.open(), on("00:30:00")).remove(0);
+    assert_eq!(
+        told.to_string(),
+        "the clock was ahead once, so that it is silent until 2026-01-01T00:39:00.000000Z"
+    );
     // A wait looks no further ahead than that, as soon as anybody looks.
     let mut wait = hourly("delay 1h");
     wait.take(start(&wait.timer, &wait.open(), on("00:40:00")));
     assert_eq!((wait.timer.next, wait.fire(on("01:40:00"))), (Some(on("01:40:00")), 1));
     assert_eq!(wait.records.last().map(|record| record.first), Some(on("01:40:00")));
+}
+
+/// Its job runs while the clock is ahead, and ends when that is right again.
+#[test]
+fn a_wait_that_was_looked_at_by_a_clock_ahead_says_so_and_goes_on_after_a_pause() {
+    let mut rig = Rig::with("delay 1m", Policies::default(), on("00:00:00"));
+    rig.fire(on("00:01:00"));
+    rig.fire(at("2026-01-02T00:01:00Z"));
+    let look = rig.timer.next.unwrap();
+    rig.end_all(on("00:02:00"));
+    let told = explain_timer(&rig.timer, &rig.open(), on("00:07:00"));
+    assert_eq!(told[0], TimerReason::ClockWasAhead { until: look, ends_by_pause: true });
+    assert!(
+        !told.iter().any(|reason| matches!(reason, TimerReason::Open { .. } | TimerReason::AfterRun { .. }))
+    );
+    rig.take(pause(&rig.timer, &rig.open(), "", on("00:08:00")));
+    rig.take(resume(&rig.timer, &rig.open(), on("00:08:00")));
+    assert_eq!((rig.timer.next, rig.fire(on("00:09:00"))), (Some(on("00:09:00")), 1));
+    rig.end_all(on("00:09:30"));
+    let reasons = explain_timer(&rig.timer, &rig.open(), on("00:09:31"));
+    let next = TimerReason::NotYet { slot: on("00:10:30"), wake: on("00:10:30") };
+    assert_eq!(reasons, [next], "nobody has looked yet whether its job has ended, but whoever asks");
+}
+
+#[test]
+fn a_job_that_has_ended_is_no_reason_though_nobody_has_decided_a_slot_since() {
+    let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:00:00"));
+    rig.fire(on("01:00:00"));
+    let job = rig.unfinished[0];
+    let told = |rig: &Rig| explain_timer(&rig.timer, &rig.open(), on("01:30:00"));
+    let next = TimerReason::NotYet { slot: on("02:00:00"), wake: on("02:00:00") };
+    assert_eq!(told(&rig), [next.clone(), TimerReason::Open { job, jobs: 1 }]);
+    rig.end_all(on("01:00:01"));
+    assert_eq!((told(&rig), &rig.timer.open), (vec![next], &vec![job]));
 }
 
 #[test]
@@ -222,10 +265,10 @@ fn a_timer_keeps_why_its_last_slot_was_skipped_until_one_is_not() {
     rig.take(trigger(&rig.timer, &rig.open(), id, None, on("00:02:02")).unwrap());
     let why = Skipped::Busy { job };
     let reason = TimerReason::LastSkipped { slot: on("00:02:00"), why: why.clone() };
-    assert!(explain_timer(&rig.timer, on("00:02:03")).contains(&reason));
+    assert!(explain_timer(&rig.timer, &rig.open(), on("00:02:03")).contains(&reason));
     rig.end_all(on("00:02:04"));
     rig.fire(on("00:03:00"));
-    assert!(!explain_timer(&rig.timer, on("00:03:01")).contains(&reason));
+    assert!(!explain_timer(&rig.timer, &rig.open(), on("00:03:01")).contains(&reason));
     assert_eq!(rig.timer.last_skip, Some((on("00:02:00"), why)));
 }
 
@@ -553,7 +596,7 @@ fn a_timer_ends_after_as_many_jobs_as_were_wanted() {
     assert_eq!(rig.fire(on("00:02:00")), 2);
     assert_eq!(rig.fire(on("00:09:00")), 1);
     assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
-    assert_eq!(explain_timer(&rig.timer, on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
+    assert_eq!(explain_timer(&rig.timer, &rig.open(), on("00:10:00"))[0], TimerReason::Spent { runs: 3 });
 }
 
 #[test]
@@ -640,7 +683,7 @@ fn a_job_that_blocks_for_ever_is_looked_at_less_and_less_often() {
 fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_from() {
     let mut rig = Rig::with("delay 10m", Policies::default(), on("00:00:00"));
     let told = |rig: &Rig, now| {
-        explain_timer(&rig.timer, on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
+        explain_timer(&rig.timer, &rig.open(), on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(told(&rig, "00:05:00"), ["its next slot is 2026-01-01T00:10:00.000000Z"]);
     rig.fire(on("00:10:00"));

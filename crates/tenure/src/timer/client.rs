@@ -10,7 +10,7 @@ use super::backfill::Backfill;
 use super::calendar::{Calendar, CalendarAsk, look_up};
 use super::coming::coming;
 use super::draft::TimerDraft;
-use super::explain::{TimerWhy, explain_with};
+use super::explain::{TimerWhy, explain_with, open_jobs};
 use super::heartbeat::Heartbeat;
 use super::trigger::Trigger;
 use crate::{Error, Job, Tenure};
@@ -142,8 +142,9 @@ impl<'a> Timers<'a> {
     /// A bad name, [`Error::NoTimer`], or a fault.
     pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
         let timer = self.get(name).await?;
+        let open = open_jobs(self.tenure.store().as_ref(), &timer).await?;
         let hosts = self.tenure.hosts().await?;
-        Ok(explain_with(&timer, &hosts, self.tenure.now()))
+        Ok(explain_with(&timer, &open, &hosts, self.tenure.now()))
     }
 
     /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.

@@ -183,6 +183,13 @@ async fn a_timer_says_that_its_job_has_not_ended_and_that_it_is_over() {
         assert_eq!(told[1], "it has brought 2 jobs, as many as it may");
         assert!(told[2].starts_with("2 of its jobs have not ended, first "), "{told:?}");
         assert_eq!(timers.next("twice", 10).await.unwrap(), []);
+        // As soon as they have ended, though nobody has looked at the timer since.
+        let open = timers.get("twice").await.unwrap().open;
+        rig.tenure.jobs().cancel(open[0], SECOND, "").await.unwrap();
+        assert_eq!(why().await[2], format!("its job {} has not ended", open[1]));
+        rig.tenure.jobs().cancel(open[1], SECOND, "").await.unwrap();
+        assert_eq!(why().await, told[..2]);
+        assert_eq!(timers.get("twice").await.unwrap().open, open);
         let all = timers.explain("twice").await.unwrap();
         assert_eq!(all[0], TimerWhy::NoWorker);
     }
