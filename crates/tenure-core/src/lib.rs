@@ -80,7 +80,7 @@ pub use time::Timestamp;
 pub use timer::{
     Backfilled, CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Pause, Policies,
     Refused, Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer,
-    fire, pause, resume, start, trigger,
+    fire, pause, remove, resume, start, trigger,
 };
 pub use transition::Transition;
 pub use unique::{OnConflict, Unique, UniqueKey, Window};

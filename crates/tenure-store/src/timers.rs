@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{
-    Args, Fate, JobId, Name, NewTimer, Open, Origin, Pause, Skipped, SlotRecord, Timer, Timestamp, limits,
-    resume,
-};
+use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
 
 use crate::{Answer, Order, Pruned};
 
@@ -221,16 +218,6 @@ impl SlotCursor {
     }
 }
 
-/// What becomes of the slots that a timer leaves undecided when it is removed: a timer that is paused has skipped them,
-/// and one that is not skips them as if it had got a schedule that brings none of them.
-#[must_use]
-pub fn left_by(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
-    let pause = || Pause { since: now, reason: String::new() };
-    let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
-    // Whoever goes on after a pause decides all slots until now, and brings no job.
-    let paused = Timer { paused: Some(timer.paused.clone().unwrap_or_else(pause)), ..timer.clone() };
-    let records = resume(&paused, open, now).records.into_iter();
-    records.map(|record| SlotRecord { fate: Fate::Skipped { why: why.clone() }, ..record }).collect()
 #[cfg(test)]
 mod tests {
     use super::*;

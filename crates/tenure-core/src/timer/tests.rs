@@ -768,6 +768,18 @@ fn a_slot_that_its_jitter_puts_off_behind_the_end_of_a_pause_is_not_skipped() {
 }
 
 #[test]
+fn a_slot_that_its_jitter_puts_off_is_on_record_when_its_timer_is_removed() {
+    let (mut rig, _) = put_off(Policies::default());
+    let left = |rig: &Rig| remove(&rig.timer, &rig.open(), on("01:00:01"));
+    let why = |left: Vec<SlotRecord>| left.into_iter().map(|left| (left.last, left.fate)).collect::<Vec<_>>();
+    let skipped = |why| [(on("01:00:00"), Fate::Skipped { why })];
+    assert_eq!(why(left(&rig)), skipped(Skipped::Edited));
+    rig.take(pause(&rig.timer, &rig.open(), "", on("00:59:00")));
+    assert_eq!(why(left(&rig)), skipped(Skipped::Paused));
+    assert_eq!(remove(&rig.timer, &rig.open(), on("00:59:59")), []);
+}
+
+#[test]
 fn a_slot_that_its_jitter_puts_off_behind_an_edit_keeps_its_time() {
     for on_edit in [OnEdit::Keep, OnEdit::Drop] {
         let (mut rig, due) = put_off(Policies { on_edit, ..Policies::default() });

@@ -66,6 +66,19 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     firing
 }
 
+/// It ends. Answers what becomes of the slots that have come and that nobody decided: they are skipped, also one that
+/// its jitter puts off, as if it had got a schedule that brings none of them.
+#[must_use]
+pub fn remove(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
+    let mut firing = Firing::of(timer, open, now);
+    let agreed = &timer.agreed;
+    if let Some(first) = timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs()) {
+        let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
+        firing.skip(&Passed::until(agreed, first, now), &why, now);
+    }
+    firing.records
+}
+
 /// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
 /// beginning of its schedule and after the end nothing comes.
 #[must_use]

@@ -9,10 +9,10 @@ mod views;
 
 use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, resume, start,
-    trigger,
+    Edited, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, remove, resume,
+    start, trigger,
 };
-use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, left_by};
+use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet};
 
 use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
@@ -197,7 +197,7 @@ impl Writing<'_> {
 
     fn record_left_by(&mut self, name: &Name) -> Result<()> {
         let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
-        let left = left_by(&timer, &self.open_jobs(&timer)?, self.now);
+        let left = remove(&timer, &self.open_jobs(&timer)?, self.now);
         slots::record_all(self.conn, &left)?;
         Ok(())
     }

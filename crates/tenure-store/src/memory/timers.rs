@@ -6,13 +6,13 @@ use std::ops::Bound;
 
 use tenure_core::{
     Edited, Firing, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer, Timestamp, Why,
-    backfill, edit, fire, limits, pause, resume, start, trigger,
+    backfill, edit, fire, limits, pause, remove, resume, start, trigger,
 };
 
 use super::rows::Rows;
 use crate::{
     Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk, left_by,
+    TimerPage, TimerSet, TimersAsk,
 };
 
 /// All that is known of timers.
@@ -189,7 +189,7 @@ impl Rows {
                 return TimerOutcome::Backfilled { jobs, next: step.next };
             }
             TimerAct::Remove => {
-                self.timers.record(left_by(&timer, &open, now));
+                self.timers.record(remove(&timer, &open, now));
                 self.timers.remove(name);
                 return TimerOutcome::Done;
             }

@@ -69,7 +69,7 @@ impl Timetable {
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
                     TimerAct::Resume => agreed.paused && due <= now,
-                    TimerAct::Remove => due <= now,
+                    TimerAct::Remove => next <= now,
                     TimerAct::Trigger { .. } | TimerAct::Backfill { .. } => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
