@@ -79,7 +79,7 @@ pub struct Timer {
     pub decided: Option<Timestamp>,
     /// When a job of it was last enqueued.
     pub fired: Option<Timestamp>,
-    /// Jobs by its schedule since it has that.
+    /// Jobs by its schedule since that has its rule, its zone and its number of times.
     pub runs: u64,
     /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
     pub last_skip: Option<(Timestamp, Skipped)>,

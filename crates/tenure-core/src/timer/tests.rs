@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::schedule::{Bounds, Jitter};
+use crate::schedule::{Bounds, Calendar, Jitter};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -617,6 +617,52 @@ fn a_timer_that_is_given_another_schedule_counts_its_jobs_anew() {
         rig.end_all(on(time));
     }
     assert_eq!((rig.timer.next, rig.timer.is_spent()), (None, true));
+}
+
+/// A deploy that adds a jitter sends no mail a second time.
+#[test]
+fn a_timer_that_is_spent_stays_so_unless_it_gets_other_slots_or_another_number() {
+    let once = |line: &str, most_runs, change: fn(Schedule) -> Schedule| {
+        let mut timer = new(line, Policies::default());
+        let bounds = Bounds { most_runs: Some(most_runs), ..Bounds::default() };
+        timer.schedule = change(timer.schedule.within(bounds).unwrap());
+        timer
+    };
+    let spent = || {
+        let mut rig = Rig::every_minute(Policies::default());
+        rig.timer = Timer::accepted(once("0 * * * * *", 1, |schedule| schedule), on("00:00:00"));
+        rig.fire(on("00:01:00"));
+        rig.end_all(on("00:01:01"));
+        assert!(rig.timer.is_spent());
+        rig
+    };
+    let next_after = |edited: NewTimer| {
+        let mut rig = spent();
+        let edited = edit(&rig.timer, &rig.open(), edited, on("00:02:00"));
+        let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+        rig.take(*firing);
+        rig.timer.next
+    };
+    let details: [fn(Schedule) -> Schedule; 4] = [
+        |schedule| schedule.with_jitter(Jitter::within(Duration::from_secs(1)).unwrap()),
+        |schedule| schedule.except(Calendar::of(["sat"]).unwrap()).unwrap(),
+        |schedule| {
+            let bounds = Bounds { starts_at: Some(on("00:00:30")), ..schedule.bounds() };
+            schedule.within(bounds).unwrap()
+        },
+        |schedule| {
+            let bounds = Bounds { ends_at: Some(on("09:00:00")), ..schedule.bounds() };
+            schedule.within(bounds).unwrap()
+        },
+    ];
+    for detail in details {
+        assert_eq!(next_after(once("0 * * * * *", 1, detail)), None);
+    }
+    let as_it_is = |schedule| schedule;
+    assert_eq!(next_after(once("0 */5 * * * *", 1, as_it_is)), Some(on("00:05:00")));
+    assert_eq!(next_after(once("0 * * * * *", 2, as_it_is)), Some(on("00:03:00")));
+    let elsewhere = next_after(once("0 * * * * * in Europe/Berlin", 1, as_it_is));
+    assert_eq!(elsewhere, Some(on("00:03:00")));
 }
 
 #[test]
