@@ -241,7 +241,7 @@ impl Firing {
             self.timer.next = Some(now.after(look));
             return;
         }
-        let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };
+        let Some(slot) = self.timer.next.filter(|slot| agreed.due(*slot) <= now) else { return };
         // One slot has one record, even if the clock was put back since.
         self.timer.forget_what_was_ahead(now);
         let slot =

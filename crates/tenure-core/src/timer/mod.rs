@@ -219,7 +219,10 @@ impl Timer {
         if self.paused.is_some() {
             return None;
         }
-        self.next.map(|slot| self.agreed.due(slot))
+        // While a job runs from whose end it counts, what it has for its next slot is the next look, which no jitter
+        // puts off.
+        let is_look = self.agreed.schedule.follows_runs() && !self.open.is_empty();
+        self.next.map(|next| if is_look { next } else { self.agreed.due(next) })
     }
 
     /// Whether it has brought as many jobs as it may.

@@ -714,6 +714,31 @@ fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwh
 }
 
 #[test]
+fn a_jitter_puts_off_the_slots_of_a_wait_and_not_the_looks_at_its_jobs() {
+    let mut timer = new("delay 1m", Policies::default());
+    timer.schedule = timer.schedule.with_jitter(Jitter::within(Duration::from_secs(3_600)).unwrap());
+    let mut rig = Rig::with("delay 1m", Policies::default(), on("00:00:00"));
+    rig.timer = Timer::accepted(timer, on("00:00:00"));
+    let due = |rig: &Rig, slot| rig.timer.agreed.due(slot);
+    let first = rig.timer.wake().unwrap();
+    assert!(first == due(&rig, on("00:01:00")) && first > on("00:02:00"));
+    assert_eq!(rig.fire(first), 1);
+    for _ in 0..9 {
+        let look = rig.timer.wake().unwrap();
+        assert!(look.since(first) <= Duration::from_secs(600), "{look}");
+        rig.fire(look);
+    }
+    let ended = rig.timer.wake().unwrap();
+    rig.end_all(ended);
+    let slot = ended.after(Duration::from_secs(60));
+    // Whoever looks so late that the wait is over waits for the jitter all the same.
+    for look in [ended, slot, due(&rig, slot).before(Duration::from_micros(1))] {
+        assert_eq!((rig.fire(look), rig.timer.wake()), (0, Some(due(&rig, slot))));
+    }
+    assert_eq!((rig.fire(due(&rig, slot)), rig.records[1].first), (1, slot));
+}
+
+#[test]
 fn a_job_that_blocks_for_ever_is_looked_at_less_and_less_often() {
     let mut rig = Rig::with("delay 1s", Policies::default(), on("00:00:00"));
     let (mut looks, mut now) = (0, on("00:00:01"));
