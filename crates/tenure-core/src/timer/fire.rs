@@ -198,7 +198,10 @@ impl Firing {
                 let slot = TimerSlot { timer: self.timer.name().clone(), at, fired: now, origin, past_due };
                 let job = self.timer.agreed.job_for(&slot);
                 let id = job.id;
-                self.timer.runs += u64::from(by_schedule);
+                if by_schedule {
+                    self.timer.runs += 1;
+                    self.timer.lateness = Some(slot.lateness());
+                }
                 self.timer.opened(id, now);
                 self.jobs.push(job);
                 Fate::Ran { job: id }

@@ -16,6 +16,7 @@ mod tests;
 mod wish;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,8 @@ pub struct Timer {
     pub decided: Option<Timestamp>,
     /// When a job of it was last enqueued.
     pub fired: Option<Timestamp>,
+    /// How much later than its instant the last slot of its schedule that got a job got it.
+    pub lateness: Option<Duration>,
     /// Jobs by its schedule since that has its rule, its zone and its number of times.
     pub runs: u64,
     /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
@@ -200,6 +203,7 @@ impl Timer {
             next,
             decided: None,
             fired: None,
+            lateness: None,
             runs: 0,
             last_skip: None,
             open: Vec::new(),

@@ -201,6 +201,7 @@ impl Store {
             next: row.next.map(at),
             decided: row.decided.map(at),
             fired: None,
+            lateness: None,
             runs: 0,
             last_skip: None,
             open: self.jobs_of(row.open),

@@ -11,7 +11,7 @@ use crate::value;
 
 pub(crate) const PAGE: &str = "SELECT t.name, t.version, t.revision, t.created, t.changed, t.agreed, t.args,
          s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason,
-         s.skipped, s.skip, s.skip_by
+         s.skipped, s.skip, s.skip_by, s.late
      FROM timer t CROSS JOIN timer_standing s ON s.name = t.name
      WHERE t.name >= ?1 AND t.name < ?2 ORDER BY t.name LIMIT ?3 + 0";
 

@@ -195,6 +195,22 @@ async fn a_timer_says_that_its_job_has_not_ended_and_that_it_is_over() {
     }
 }
 
+#[tokio::test]
+async fn a_timer_is_listed_with_how_late_its_last_slot_was() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(hourly()).await.unwrap();
+        rig.clock.advance(HOUR + SECOND * 7);
+        rig.store.fire(10).await.unwrap();
+        rig.tenure.jobs().cancel(timers.get("hourly").await.unwrap().open[0], SECOND, "").await.unwrap();
+        rig.clock.advance(MINUTE);
+        let triggered = timers.trigger("hourly").await.unwrap();
+        assert!(matches!(triggered, TimerOutcome::Triggered(_)), "{triggered:?}");
+        let listed = timers.list(TimersAsk::default()).await.unwrap().timers.remove(0);
+        assert_eq!((listed.decided, listed.lateness), (Some(second(3_600)), Some(SECOND * 7)));
+    }
+}
+
 /// The overlap policy rests on a key that all jobs of a timer share: another job cannot take it by accident.
 #[tokio::test]
 async fn the_jobs_of_a_timer_share_an_ordering_key() {

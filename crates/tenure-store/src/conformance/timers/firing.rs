@@ -50,7 +50,7 @@ async fn a_slot_that_is_ripe_brings_one_job_that_tells_of_it(given: Given) {
     assert_eq!(given.records().await, [record]);
     let after = given.the_timer("a").await;
     assert_eq!((after.next, after.decided, after.fired), (next, Some(minute), Some(given.now())));
-    assert_eq!((after.runs, after.open), (1, vec![job.id]));
+    assert_eq!((after.runs, after.open, after.lateness), (1, vec![job.id], Some(seconds(1))));
     given.finish_one().await;
 }
 
