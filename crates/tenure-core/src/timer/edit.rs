@@ -93,8 +93,8 @@ impl Firing {
     }
 }
 
-/// Whether the number of jobs that a timer may bring begins anew: if it got other slots or another number. When its slots
-/// begin and end, which of them are left out and how far each is put off are details of the same schedule.
+/// Whether the number of jobs that a timer may bring begins anew: if it got other slots or another number. When its
+/// slots begin and end, which of them are left out and how far each is put off are details of the same schedule.
 fn counts_anew(before: &Schedule, new: &Schedule) -> bool {
     (before.rule(), before.zone(), before.bounds().most_runs)
         != (new.rule(), new.zone(), new.bounds().most_runs)

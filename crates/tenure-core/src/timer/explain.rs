@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::fire::{Firing, Open};
+use super::fire::{Firing, IN_TIME, Open};
 use super::{Skipped, Timer};
 use crate::{JobId, Timestamp, limits};
 
@@ -97,8 +97,8 @@ pub fn explain_timer(timer: &Timer, open: &Open, now: Timestamp) -> Vec<TimerRea
 fn ahead(timer: &Timer, now: Timestamp) -> Option<TimerReason> {
     let schedule = &timer.agreed.schedule;
     if schedule.follows_runs() {
-        // A look is never further away than one wait, whoever takes it.
-        let latest = schedule.next_after(now);
+        // A look is never further away than one wait, whoever takes it. Whoever asks may have a clock of their own.
+        let latest = schedule.next_after(now.after(IN_TIME));
         let far = timer.next.filter(|next| latest.is_some_and(|latest| *next > latest));
         if let Some(until) = far {
             return Some(TimerReason::ClockWasAhead { until, ends_by_pause: true });

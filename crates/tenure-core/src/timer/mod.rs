@@ -162,8 +162,8 @@ impl NewTimer {
         let job = &self.job;
         let mut terms = Terms::clone(&job.terms);
         let key = Key::of_timer(&self.name);
-        // The jobs of a backfill stand in a line of their own, so that those of slots that come meanwhile do not wait for
-        // all of them. What holds both is the limit, and it lets those of the slots go first.
+        // The jobs of a backfill stand in a line of their own, so that those of slots that come meanwhile do not wait
+        // for all of them. What holds both is the limit, and the priority lets those of the slots go first.
         let is_beside = slot.origin == Origin::Backfill && terms.ordering.is_none() && terms.limit.is_none();
         let line = if is_beside { Key::of_backfill(&self.name) } else { key.clone() };
         match self.policies.overlap.at_once() {

@@ -133,9 +133,9 @@ fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
 }
 
 /// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
-/// timer, one at a time or so many at once, but behind those of its schedule, which does not ask for them: the job of a
-/// slot waits at most for such as run already, and no slot is skipped because others of them wait. With a limit key or an
-/// ordering key of the timer's own there is one line for all, and the jobs of slots wait for those of a backfill.
+/// timer, one at a time or so many at once, but behind those of its schedule, which does not ask for them: the job of
+/// a slot waits at most for such as run already, and no slot is skipped because others of them wait. With a limit key
+/// or an ordering key of the timer's own there is one line for all, and the jobs of slots wait for those of a backfill.
 /// Asking again brings no job twice. What is counted from the end of jobs has no such slots.
 #[must_use]
 pub fn backfill(

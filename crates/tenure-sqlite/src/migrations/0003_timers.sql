@@ -15,8 +15,8 @@ CREATE TABLE timer (
 
 -- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
 -- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
--- ended when it was last looked at, one behind the other; NULL if there are none. `late`: how late the last slot that got a
--- job was. `skipped`: the last slot that was, with
+-- ended when it was last looked at, one behind the other; NULL if there are none. `late`: how late the last slot that
+-- got a job was. `skipped`: the last slot that was, with
 -- `skip` as the `fate` of such a slot, and the job by which it was busy.
 CREATE TABLE timer_standing (
     name    TEXT PRIMARY KEY,

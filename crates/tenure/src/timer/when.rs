@@ -37,8 +37,8 @@ pub fn unix_cron(expression: &str) -> When {
     rule(Cron::parse(Dialect::Unix, expression).map(Rule::Cron))
 }
 
-/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10; another grid is said with
-/// [`When::on_grid_of`].
+/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10; another grid is said
+/// with [`When::on_grid_of`].
 pub fn every(span: Duration) -> When {
     rule(Every::new(span).map(Rule::Every))
 }
@@ -86,14 +86,14 @@ impl When {
         self.with(|schedule| schedule.in_zone(Zone::named(name)?))
     }
 
-    /// On the grid that contains this instant: every eight hours on that of 06:00 means 06:00, 14:00 and 22:00. It is of
-    /// [`every`] alone, and says nothing of when the schedule begins; `every 8h from …` in a text is the same.
+    /// On the grid that contains this instant: every eight hours on that of 06:00 means 06:00, 14:00 and 22:00. It is
+    /// of [`every`] alone, and says nothing of when the schedule begins; `every 8h from …` in a text is the same.
     pub fn on_grid_of(self, instant: Timestamp) -> Self {
         self.with(|schedule| schedule.on_grid_of(instant))
     }
 
-    /// Not before this instant. It shifts no slot: every eight hours not before 06:00 means 08:00, 16:00 and midnight, unless
-    /// [`When::on_grid_of`] says otherwise.
+    /// Not before this instant. It shifts no slot: every eight hours not before 06:00 means 08:00, 16:00 and midnight,
+    /// unless [`When::on_grid_of`] says otherwise.
     pub fn from(self, instant: Timestamp) -> Self {
         self.within(|bounds| bounds.starts_at = Some(instant))
     }
