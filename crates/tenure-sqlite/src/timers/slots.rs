@@ -58,9 +58,10 @@ pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Ve
             later(&record.fate).map(Timestamp::as_micros),
             record.at.as_micros(),
         ])?;
-        // A trigger is a wish of its own, whatever else there is of its instant.
+        // A trigger is a wish of its own, whatever else there is of its instant. And the job by which a slot was busy is
+        // another slot's, which may be new.
         if kept == 0 && record.origin != Origin::Trigger {
-            decided.extend(job);
+            decided.extend(record.job());
         }
     }
     Ok(decided)

@@ -18,6 +18,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(firing_again_brings_nothing_new),
         test(a_clock_that_is_put_back_brings_no_slot_twice),
         test(a_slot_that_is_on_record_gets_no_job_again),
+        test(a_slot_whose_job_keeps_one_on_record_from_running_has_its_job),
         test(missed_slots_are_decided_at_once_and_each_is_on_record),
         test(a_slot_is_skipped_while_the_job_before_has_not_ended),
         test(a_job_that_has_ended_makes_room_however_it_ended),
@@ -105,6 +106,25 @@ async fn a_slot_that_is_on_record_gets_no_job_again(given: Given) {
     given.pass(minutes(1));
     assert_eq!(given.fire().await.jobs, 0);
     assert_eq!((given.records().await, given.all().await.len()), (records, 0));
+}
+
+/// The record of before says as little of that job as of any other.
+async fn a_slot_whose_job_keeps_one_on_record_from_running_has_its_job(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let every_third = format!("every 3m from {since}");
+    given.set(timer("a", &every_third, Policies::default())).await;
+    given.pass(minutes(3));
+    assert_eq!(given.fire().await.jobs, 1);
+    given.finish_one().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.clock.step_to(since);
+    let policies = Policies { catch_up: CatchUp::All { most: 3 }, ..Policies::default() };
+    given.set(timer("a", "0 * * * * *", policies)).await;
+    given.pass(minutes(3));
+    assert_eq!(given.fire().await.jobs, 1);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "busy"), (3, 3, "ran")]);
+    let first = given.records().await[0].job().unwrap();
+    assert_eq!(given.state(first).await, StateName::Ready);
 }
 
 /// T056
