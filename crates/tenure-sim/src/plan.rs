@@ -240,14 +240,15 @@ impl Weather {
 }
 
 fn network(chance: &Chance) -> Faults {
+    let seed = chance.bits();
     let up_to = |most: f64| if chance.below(2) == 0 { 0.0 } else { chance.fraction() * most };
     Faults {
-        seed: chance.bits(),
         delay: up_to(0.5),
         longest_delay: Duration::from_millis(1 + chance.below(4_000)),
         fail: up_to(0.2),
         drop_request: up_to(0.2),
         drop_reply: up_to(0.2),
+        ..Faults::none(seed)
     }
 }
 
