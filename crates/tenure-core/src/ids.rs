@@ -62,6 +62,16 @@ impl HostId {
         Self(version_7(now, chance))
     }
 
+    /// The instant of which it tells: when it was drawn, by the clock of that host, to the millisecond. What is finer is
+    /// drawn by chance, so that hardly two of them tell of the same instant.
+    #[must_use]
+    pub fn drawn_at(&self) -> Timestamp {
+        let bytes = self.0.as_bytes();
+        let millis = bytes[..6].iter().fold(0_i64, |sum, byte| sum << 8 | i64::from(*byte));
+        let finer = bytes[8..].iter().fold(0_i64, |sum, byte| (sum << 8 | i64::from(*byte)) % 1000);
+        Timestamp::from_micros(millis * 1000 + finer).unwrap_or(Timestamp::LAST)
+    }
+
     /// The id that is stored as these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {

@@ -92,7 +92,7 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     if ask.to <= ask.from {
         return Err(Invalid::new("to", ask.to, format_args!("later than {}", ask.from)).into());
     }
-    let (now, range) = (tenure.now(), (ask.from, ask.to));
+    let range = (ask.from, ask.to);
     let page = tenure.store().timers(timers_of(&ask)).await?;
     let records = tenure.store().slots(records_of(&ask)).await?;
     let beyond = records_beyond(tenure, &page.timers, ask.to).await?;
@@ -102,7 +102,7 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     let known = timers_told_of(tenure, page.timers, &wanted).await?;
     let told = |record: SlotRecord| Past { change: change_at(&known, &record), record };
     Ok(Calendar {
-        now,
+        now: page.now,
         coming,
         past: wanted.into_iter().map(told).collect(),
         beyond: beyond.into_iter().map(told).collect(),
