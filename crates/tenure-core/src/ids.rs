@@ -205,6 +205,16 @@ mod tests {
     }
 
     #[test]
+    fn hosts_that_start_within_one_millisecond_tell_of_instants_of_their_own() {
+        let now: Timestamp = "2026-03-29T00:30:00.123456Z".parse().unwrap();
+        let told = |chance: u64| HostId::new(now, chance.wrapping_mul(0x9E37_79B9_7F4A_7C15)).drawn_at();
+        let all: std::collections::BTreeSet<Timestamp> = (0..20).map(told).collect();
+        assert!(all.len() > 15, "{all:?}");
+        assert!(all.iter().all(|at| at.to_string().starts_with("2026-03-29T00:30:00.123")), "{all:?}");
+        assert_eq!(HostId::from_bytes([255; 16]).drawn_at(), Timestamp::LAST);
+    }
+
+    #[test]
     fn ids_of_one_sequence_only_grow_even_if_the_clock_steps_back() {
         let mut ids = IdSequence::default();
         let start = Timestamp::from_micros(1_000_000_000_000).unwrap();

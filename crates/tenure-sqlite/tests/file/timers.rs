@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure_core::{JobId, Origin, Timestamp, limits};
 use tenure_sqlite::{Options, SqliteStore};
 use tenure_store::{
-    Change, Clock, Fault, Fired, Jobs, ManualClock, Pruned, Selection, Store, TimerAct, TimerOutcome,
-    TimerSet, Timers, TimersAsk, Views,
+    Change, Clock, Fault, Fired, Jobs, ManualClock, Order, Pruned, Selection, SlotsAsk, Store, TimerAct,
+    TimerOutcome, TimerSet, Timers, TimersAsk, Views,
 };
 
 use crate::given::leases::other;
@@ -88,6 +88,44 @@ fn what_ripe_timers_bring_together_is_one_commit() {
         let commits = store.commits();
         assert_eq!(fire(&store).await.jobs, 200);
         assert_eq!(store.commits(), commits + 1);
+    });
+}
+
+/// However many rows a newer version has written, the ones behind them are found.
+#[test]
+fn a_page_goes_on_behind_rows_that_cannot_be_read() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let store = open(&file, &clock);
+    runtime().block_on(async {
+        store.set_timers(vec![timer("z", "every 1m")], None).await.unwrap();
+        clock.advance(MINUTE);
+        fire(&store).await;
+        let many = limits::PAGE_EXAMINED;
+        let strange = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {many})
+             INSERT INTO timer_slot (last, timer, origin, fate, at) SELECT n, 'a', 0, 99, 0 FROM n;
+             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {many})
+             INSERT INTO timer (name, version, revision, created, changed, agreed, args)
+                 SELECT 'a' || n, 1, 0, 0, 0, '{{}}', x'' FROM n;
+             INSERT INTO timer_standing (name, runs) SELECT name, 0 FROM timer WHERE name < 'z';"
+        );
+        other(&file).execute_batch(&strange).unwrap();
+        let (mut found, mut behind) = (Vec::new(), None);
+        for _ in 0..3 {
+            let ask = SlotsAsk { order: Order::OldestFirst, behind, ..SlotsAsk::default() };
+            let page = store.slots(ask).await.unwrap();
+            found.extend(page.slots);
+            behind = page.next;
+            if behind.is_none() {
+                break;
+            }
+        }
+        assert_eq!((found.len(), behind), (1, None));
+        let first = store.timers(TimersAsk::default()).await.unwrap();
+        assert_eq!(first.timers, []);
+        let second = store.timers(TimersAsk { behind: first.next, ..TimersAsk::default() }).await.unwrap();
+        assert_eq!((second.timers.len(), second.next), (1, None));
     });
 }
 
