@@ -112,8 +112,9 @@ pub const APP_GIVEN_UP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Most slots with which a timer catches up.
 pub const CATCH_UP: u64 = 1_000;
-/// Most jobs that one step of a backfill brings.
+/// Most jobs that one decision about a timer brings: who catches up, and one step of a backfill.
 pub const CATCH_UP_JOBS: usize = 1_000;
+const _: () = assert!(CATCH_UP_JOBS as u64 == CATCH_UP, "both are of one decision");
 /// Most jobs of one timer that may not have ended before slots are skipped.
 pub const OPEN_JOBS: usize = 1_000;
 /// How long the job of an earlier slot has to stop when the next one cancels it.
@@ -123,6 +124,8 @@ pub const TIMER_GRACE: Duration = Duration::from_secs(30);
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(10 * 60);
 /// Most slots of one record that are counted.
 pub const SLOTS_COUNTED: u64 = 1_000;
+/// Most timers that one call sets.
+pub const SET_TIMERS: usize = 100;
 /// Most timers that one call fires.
 pub const FIRE_TIMERS: usize = 1_000;
 /// Most jobs that one call of firing brings, over all timers: what is ripe beyond that is left for the next call.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_core::{Args, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
+use tenure_core::{Args, HostId, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
 
-use crate::{Answer, Order, Pruned};
+use crate::{Answer, Fault, Order, Pruned};
 
 /// Rules that bring a job for each slot.
 ///
@@ -12,10 +12,14 @@ use crate::{Answer, Order, Pruned};
 /// of the slots, and the timer with its next slot. So a slot has one record and at most one job, whoever fires it, and
 /// however often.
 pub trait Timers {
-    /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. If a program
-    /// `starts` that declares them, those that want it bring a job for that. A bounded number; repeating it is
-    /// harmless.
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
+    /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. No more than
+    /// [`limits::SET_TIMERS`]: of more none is taken, see [`check_timers`]. It answers for the first of them, one at
+    /// least, and stops once they have brought about as many jobs as a call may ([`limits::FIRE_JOBS`]): whoever wants the
+    /// others to be set as well asks again for those.
+    ///
+    /// If a program `starts` that declares them, on this host, those that want it bring a job for that. The start is known
+    /// by the host, whose id was drawn for it: repeating the call brings nothing twice, however late.
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>>;
 
     /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
     /// have brought a bounded number of jobs and of records ([`limits::FIRE_JOBS`], [`limits::FIRE_RECORDS`]): what is
@@ -53,6 +57,12 @@ pub enum TimerSet {
         /// The version.
         by: u64,
     },
+    /// No slot of its new schedule is left: nothing has changed. To a program that starts this is not said, since a
+    /// timer stays in the program when its time has passed: it is set.
+    Over {
+        /// What the store's clock shows.
+        now: Timestamp,
+    },
 }
 
 /// What became of firing.
@@ -65,7 +75,8 @@ pub struct Fired {
     /// Records of their slots that were made.
     pub records: usize,
     /// In how long the next timer is ripe, and zero if one was left; `None` if none will be by itself. How long and not
-    /// when, since the caller may have another clock.
+    /// when, since the caller may have another clock. It counts from when the store looked, so whoever waits counts it
+    /// from when the request was sent: a late answer makes no later look.
     pub ripe_in: Option<Duration>,
 }
 
@@ -129,13 +140,15 @@ pub struct TimersAsk {
     pub at_most: usize,
 }
 
-/// A page of timers.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// A page of timers. One that looked at many which nobody can read may be short, or even empty, and still go on.
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimerPage {
     /// The timers, by name.
     pub timers: Vec<Timer>,
     /// Behind which name it goes on; `None` at the end.
     pub next: Option<Name>,
+    /// What the store's clock showed.
+    pub now: Timestamp,
 }
 
 /// Which page of records of slots is wanted.
@@ -216,6 +229,26 @@ impl SlotCursor {
     pub fn of(record: &SlotRecord) -> Self {
         Self { slot: record.last, timer: record.timer.clone(), origin: record.origin }
     }
+}
+
+/// Refuses more timers than a call may set.
+///
+/// # Errors
+/// A fault, since there is no answer to some of them: whoever calls has to be mended.
+pub fn check_timers(timers: &[NewTimer]) -> Result<(), Fault> {
+    if timers.len() <= limits::SET_TIMERS {
+        return Ok(());
+    }
+    let (count, most) = (timers.len(), limits::SET_TIMERS);
+    Err(Fault::Broken(format!("{count} timers to be set in one call; {most} are allowed")))
+}
+
+/// Whether setting a timer brings a new schedule of which no slot is left. `there` is what there is of that name.
+#[must_use]
+pub fn is_over(new: &NewTimer, there: Option<&Timer>, now: Timestamp) -> bool {
+    let is_news = there
+        .is_none_or(|there| there.agreed.revision <= new.revision && there.agreed.schedule != new.schedule);
+    is_news && new.check_left(now).is_err()
 }
 
 #[cfg(test)]

@@ -94,7 +94,12 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime().with_app(lab(clock.now()));
         let mut parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
         let declared = std::mem::take(&mut parts.timers);
-        at_once(tenure.store().set_timers(declared, true));
+        let host = tenure.draw_host();
+        let mut left = declared.as_slice();
+        while !left.is_empty() {
+            let some = left[..left.len().min(limits::SET_TIMERS)].to_vec();
+            left = &left[at_once(tenure.store().set_timers(some, Some(host))).len()..];
+        }
         Self { tenure, clock, parts, reports: Arc::default() }
     }
 

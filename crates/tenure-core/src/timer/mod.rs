@@ -7,6 +7,7 @@
 mod edit;
 mod explain;
 mod fire;
+mod on_record;
 mod overlap;
 mod passed;
 mod policy;

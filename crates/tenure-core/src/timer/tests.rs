@@ -171,7 +171,7 @@ fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit
     );
     // A wait looks no further ahead than that, as soon as anybody looks.
     let mut wait = hourly("delay 1h");
-    wait.take(start(&wait.timer, &wait.open(), on("00:40:00")));
+    wait.take(start(&wait.timer, &wait.open(), on("00:40:00"), on("00:40:00")));
     assert_eq!((wait.timer.next, wait.fire(on("01:40:00"))), (Some(on("01:40:00")), 1));
     assert_eq!(wait.records.last().map(|record| record.first), Some(on("01:40:00")));
 }
@@ -215,7 +215,7 @@ fn a_wait_brings_no_slot_before_its_instant_though_the_clock_was_put_back() {
     let mut rig = Rig::with("delay 5s", Policies::default(), on("00:02:00"));
     assert_eq!(rig.fire(on("00:02:45")), 1);
     rig.end_all(on("00:01:20"));
-    rig.take(start(&rig.timer, &rig.open(), on("00:01:30")));
+    rig.take(start(&rig.timer, &rig.open(), on("00:01:30"), on("00:01:30")));
     let decided = rig.timer.decided.unwrap();
     let mut now = on("00:01:30");
     while rig.records.len() < 2 {
@@ -231,7 +231,7 @@ fn a_start_brings_its_job_though_the_clock_was_put_back() {
     let mut rig = Rig::with("0 0 * * * *", policies, on("05:30:00"));
     rig.fire(on("06:00:00"));
     rig.end_all(on("06:00:01"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"))), 1);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"), on("03:10:00"))), 1);
 }
 
 #[test]
@@ -478,13 +478,13 @@ fn a_paused_timer_is_silent_and_its_slots_are_on_record_when_it_goes_on() {
 fn a_start_brings_one_job_and_the_next_one_within_a_minute_none() {
     let mut rig =
         Rig::with("0 0 * * * *", Policies { run_on_start: true, ..Policies::default() }, on("00:10:00"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:00"))), 1);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:00"), on("00:10:00"))), 1);
     rig.end_all(on("00:10:01"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:02"))), 0);
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:20:00"))), 1);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:10:02"), on("00:10:02"))), 0);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:20:00"), on("00:20:00"))), 1);
     rig.end_all(on("00:20:01"));
     // What was missed comes first, and is enough.
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:00:05"))), 1);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:00:05"), on("01:00:05"))), 1);
     assert_eq!(rig.told(), ["00:10:00 ran", "00:20:00 ran", "01:00:00 ran"]);
 }
 
@@ -496,14 +496,14 @@ fn a_start_before_the_beginning_of_a_schedule_or_after_its_end_brings_none() {
     timer.schedule = timer.schedule.within(bounds).unwrap();
     let mut rig = Rig::with("0 0 * * * *", Policies::default(), on("00:00:00"));
     rig.timer = Timer::accepted(timer, on("00:00:00"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:30:00"))), 0);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("00:30:00"), on("00:30:00"))), 0);
     assert_eq!(rig.fire(on("01:00:00")), 1);
     rig.end_all(on("01:00:01"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:30:00"))), 1);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("01:30:00"), on("01:30:00"))), 1);
     rig.end_all(on("01:30:01"));
     assert_eq!(rig.fire(on("02:00:00")), 1);
     rig.end_all(on("02:00:01"));
-    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("02:30:00"))), 0);
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("02:30:00"), on("02:30:00"))), 0);
 }
 
 #[test]
@@ -685,7 +685,7 @@ fn a_wait_is_counted_from_the_end_of_the_last_job() {
 #[test]
 fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwhile() {
     let looks: [fn(&mut Rig); 4] = [
-        |rig| _ = rig.take(start(&rig.timer, &rig.open(), on("01:55:00"))),
+        |rig| _ = rig.take(start(&rig.timer, &rig.open(), on("01:55:00"), on("01:55:00"))),
         |rig| {
             rig.take(pause(&rig.timer, &rig.open(), "", on("01:55:00")));
             rig.take(resume(&rig.timer, &rig.open(), on("01:56:00")));
@@ -700,7 +700,7 @@ fn a_wait_is_counted_from_the_end_of_the_last_job_though_a_program_starts_meanwh
         // Its job was removed: it has ended, and nobody knows when.
         |rig| {
             rig.ended.clear();
-            rig.take(start(&rig.timer, &rig.open(), on("01:50:00")));
+            rig.take(start(&rig.timer, &rig.open(), on("01:50:00"), on("01:50:00")));
         },
     ];
     for look in looks {

@@ -80,9 +80,10 @@ pub fn remove(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
 }
 
 /// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
-/// beginning of its schedule and after the end nothing comes.
+/// beginning of its schedule and after the end nothing comes. The start is known by its instant, which is the program's:
+/// if there is a record of it, this is the same start once more.
 #[must_use]
-pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
+pub fn start(timer: &Timer, open: &Open, at: Timestamp, now: Timestamp) -> Firing {
     let mut firing = fire(timer, open, now);
     let is_fresh = firing.timer.fired.is_some_and(|fired| {
         // What was brought later than now was so before the clock was put back, and says nothing of this start.
@@ -92,7 +93,7 @@ pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let is_over = firing.timer.next.is_none();
     let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none();
     if is_wanted && has_begun && !is_over && !is_fresh {
-        firing.bring_one(now, Origin::Start, false, now);
+        firing.bring_one(at, Origin::Start, false, now);
     }
     firing
 }

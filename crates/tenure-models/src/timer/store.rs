@@ -140,7 +140,7 @@ impl Store {
             Some(_) | None => {}
         }
         match edit(&timer, &self.open(&read), new, now) {
-            Edited::Same => Some(start(&timer, &self.open(&read), now)),
+            Edited::Same => Some(start(&timer, &self.open(&read), now, now)),
             Edited::Outdated { .. } => None,
             Edited::Changed(firing) => Some(*firing),
         }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tenure_core::{JobId, Origin, Timestamp, limits};
 use tenure_sqlite::{Options, SqliteStore};
 use tenure_store::{
-    Change, Clock, Fault, Fired, Jobs, ManualClock, Pruned, Selection, Store, TimerAct, TimerOutcome,
-    TimerSet, Timers, TimersAsk, Views,
+    Change, Clock, Fault, Fired, Jobs, ManualClock, Order, Pruned, Selection, SlotsAsk, Store, TimerAct,
+    TimerOutcome, TimerSet, Timers, TimersAsk, Views,
 };
 
 use crate::given::leases::other;
 use crate::given::timers::{assert_timers_agree, name, records, timer};
-use crate::given::{file, runtime};
+use crate::given::{file, host, runtime};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,7 @@ fn a_restart_forgets_no_timer_and_no_slot() {
     let clock = ManualClock::new();
     runtime().block_on(async {
         let store = open(&file, &clock);
-        store.set_timers(vec![timer("a", "0 * * * * *")], false).await.unwrap();
+        store.set_timers(vec![timer("a", "0 * * * * *")], None).await.unwrap();
         clock.advance(MINUTE);
         assert_eq!(fire(&store).await.jobs, 1);
         let before = store.timer(&name("a")).await.unwrap();
@@ -40,7 +40,10 @@ fn a_restart_forgets_no_timer_and_no_slot() {
         clock.advance(10 * MINUTE);
         let store = open(&file, &clock);
         assert_eq!(store.timer(&name("a")).await.unwrap(), before);
-        assert_eq!(store.set_timers(vec![timer("a", "0 * * * * *")], true).await.unwrap(), [TimerSet::Same]);
+        assert_eq!(
+            store.set_timers(vec![timer("a", "0 * * * * *")], Some(host(1))).await.unwrap(),
+            [TimerSet::Same]
+        );
         fire(&store).await;
         let counted: Option<u64> = records(&*store).await.iter().map(|record| record.count).sum();
         assert_eq!(counted, Some(11));
@@ -55,7 +58,7 @@ fn whoever_finds_nothing_ripe_writes_nothing() {
     let store = open(&file, &clock);
     runtime().block_on(async {
         assert_eq!(fire(&store).await, Fired::default());
-        store.set_timers(vec![timer("a", "every 1h"), timer("b", "every 1h")], false).await.unwrap();
+        store.set_timers(vec![timer("a", "every 1h"), timer("b", "every 1h")], None).await.unwrap();
         let commits = store.commits();
         let other = other(&file);
         // Not even while another program writes has it to wait.
@@ -66,7 +69,7 @@ fn whoever_finds_nothing_ripe_writes_nothing() {
         }
         other.execute_batch("ROLLBACK").unwrap();
         // Nor does a host that starts and finds all as it declares it.
-        store.set_timers(vec![timer("a", "every 1h"), timer("b", "every 1h")], true).await.unwrap();
+        store.set_timers(vec![timer("a", "every 1h"), timer("b", "every 1h")], Some(host(1))).await.unwrap();
         assert_eq!(store.commits(), commits);
     });
 }
@@ -77,12 +80,52 @@ fn what_ripe_timers_bring_together_is_one_commit() {
     let clock = ManualClock::new();
     let store = open(&file, &clock);
     runtime().block_on(async {
-        let timers = (0..200).map(|number| timer(&format!("timer-{number}"), "every 1h")).collect();
-        store.set_timers(timers, false).await.unwrap();
+        let timers: Vec<_> = (0..200).map(|number| timer(&format!("timer-{number}"), "every 1h")).collect();
+        for some in timers.chunks(limits::SET_TIMERS) {
+            store.set_timers(some.to_vec(), None).await.unwrap();
+        }
         clock.advance(61 * MINUTE);
         let commits = store.commits();
         assert_eq!(fire(&store).await.jobs, 200);
         assert_eq!(store.commits(), commits + 1);
+    });
+}
+
+/// However many rows a newer version has written, the ones behind them are found.
+#[test]
+fn a_page_goes_on_behind_rows_that_cannot_be_read() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let store = open(&file, &clock);
+    runtime().block_on(async {
+        store.set_timers(vec![timer("z", "every 1m")], None).await.unwrap();
+        clock.advance(MINUTE);
+        fire(&store).await;
+        let many = limits::PAGE_EXAMINED;
+        let strange = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {many})
+             INSERT INTO timer_slot (last, timer, origin, fate, at) SELECT n, 'a', 0, 99, 0 FROM n;
+             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {many})
+             INSERT INTO timer (name, version, revision, created, changed, agreed, args)
+                 SELECT 'a' || n, 1, 0, 0, 0, '{{}}', x'' FROM n;
+             INSERT INTO timer_standing (name, runs) SELECT name, 0 FROM timer WHERE name < 'z';"
+        );
+        other(&file).execute_batch(&strange).unwrap();
+        let (mut found, mut behind) = (Vec::new(), None);
+        for _ in 0..3 {
+            let ask = SlotsAsk { order: Order::OldestFirst, behind, ..SlotsAsk::default() };
+            let page = store.slots(ask).await.unwrap();
+            found.extend(page.slots);
+            behind = page.next;
+            if behind.is_none() {
+                break;
+            }
+        }
+        assert_eq!((found.len(), behind), (1, None));
+        let first = store.timers(TimersAsk::default()).await.unwrap();
+        assert_eq!(first.timers, []);
+        let second = store.timers(TimersAsk { behind: first.next, ..TimersAsk::default() }).await.unwrap();
+        assert_eq!((second.timers.len(), second.next), (1, None));
     });
 }
 
@@ -94,7 +137,7 @@ fn a_timer_that_cannot_be_read_stops_none_of_the_others() {
     let store = open(&file, &clock);
     let all = || vec![timer("newer", "every 1m"), timer("other", "every 1m"), timer("third", "every 1m")];
     runtime().block_on(async {
-        store.set_timers(all(), false).await.unwrap();
+        store.set_timers(all(), None).await.unwrap();
         let spoil = "UPDATE timer SET agreed = '{\"version\":2,\"moon\":\"full\"}', revision = 7 WHERE name = 'newer'";
         other(&file).execute(spoil, []).unwrap();
         clock.advance(MINUTE);
@@ -109,11 +152,11 @@ fn a_timer_that_cannot_be_read_stops_none_of_the_others() {
         for fault in [
             store.timer(&name("newer")).await.unwrap_err(),
             store.change_timer(&name("newer"), TimerAct::Resume).await.unwrap_err(),
-            store.set_timers(vec![timer("newer", "every 1m")], false).await.unwrap_err(),
+            store.set_timers(vec![timer("newer", "every 1m")], None).await.unwrap_err(),
         ] {
             assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("timer newer")), "{fault}");
         }
-        let set = store.set_timers(all(), false).await.unwrap();
+        let set = store.set_timers(all(), None).await.unwrap();
         assert_eq!(set, [TimerSet::Outdated { by: 7 }, TimerSet::Same, TimerSet::Same]);
         let listed = store.timers(TimersAsk { at_most: 1, ..TimersAsk::default() }).await.unwrap();
         assert_eq!((listed.timers[0].name(), listed.next), (&name("other"), Some(name("other"))));
@@ -137,7 +180,7 @@ fn a_job_that_cannot_be_read_stops_its_timer_and_nothing_of_that_stays() {
     runtime().block_on(async {
         let mut cancelling = timer("a", "every 1m");
         cancelling.policies.overlap = tenure_core::Overlap::CancelPrevious;
-        store.set_timers(vec![cancelling, timer("b", "every 1m")], false).await.unwrap();
+        store.set_timers(vec![cancelling, timer("b", "every 1m")], None).await.unwrap();
         clock.advance(MINUTE);
         assert_eq!(fire(&store).await.jobs, 2);
         let spoil = "UPDATE job SET terms = '[\"of a newer version\"]' WHERE seq = 1";
@@ -157,7 +200,7 @@ fn a_timer_that_cannot_be_read_can_be_removed() {
     let clock = ManualClock::new();
     let store = open(&file, &clock);
     runtime().block_on(async {
-        store.set_timers(vec![timer("newer", "every 1m")], false).await.unwrap();
+        store.set_timers(vec![timer("newer", "every 1m")], None).await.unwrap();
         other(&file).execute("UPDATE timer SET agreed = '[]'", []).unwrap();
         let remove = || store.change_timer(&name("newer"), TimerAct::Remove);
         assert_eq!(remove().await, Ok(TimerOutcome::Done));
@@ -172,7 +215,7 @@ fn a_record_that_cannot_be_read_is_left_out() {
     let clock = ManualClock::new();
     let store = open(&file, &clock);
     runtime().block_on(async {
-        store.set_timers(vec![timer("a", "every 1m")], false).await.unwrap();
+        store.set_timers(vec![timer("a", "every 1m")], None).await.unwrap();
         for _ in 0..3 {
             clock.advance(MINUTE);
             fire(&store).await;
@@ -192,7 +235,7 @@ fn a_record_names_its_job_wherever_it_comes_from() {
     runtime().block_on(async {
         let mut starting = timer("a", "every 1m");
         starting.policies.run_on_start = true;
-        store.set_timers(vec![starting], true).await.unwrap();
+        store.set_timers(vec![starting], Some(host(1))).await.unwrap();
         let id = JobId::new(Timestamp::EPOCH, 7);
         clock.advance(Duration::from_secs(1));
         store.change_timer(&name("a"), TimerAct::Trigger { id, args: None }).await.unwrap();
@@ -217,8 +260,10 @@ fn pruning_records_is_bounded_and_takes_the_oldest() {
     let clock = ManualClock::new();
     let store = open(&file, &clock);
     runtime().block_on(async {
-        let timers = (0..1_001).map(|number| timer(&format!("t{number:04}"), "every 1m")).collect();
-        store.set_timers(timers, false).await.unwrap();
+        let timers: Vec<_> = (0..1_001).map(|number| timer(&format!("t{number:04}"), "every 1m")).collect();
+        for some in timers.chunks(limits::SET_TIMERS) {
+            store.set_timers(some.to_vec(), None).await.unwrap();
+        }
         clock.advance(MINUTE);
         while fire(&store).await.timers > 0 {}
         let last = records(&*store).await.pop().unwrap();
@@ -240,7 +285,7 @@ fn jobs_that_are_gone_are_not_waited_for() {
     runtime().block_on(async {
         let mut one_at_a_time = timer("a", "every 1m");
         one_at_a_time.policies.overlap = tenure_core::Overlap::Skip;
-        store.set_timers(vec![one_at_a_time], false).await.unwrap();
+        store.set_timers(vec![one_at_a_time], None).await.unwrap();
         for _ in 0..3 {
             clock.advance(MINUTE);
             assert_eq!(fire(&store).await.jobs, 1);

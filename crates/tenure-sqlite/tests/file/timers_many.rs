@@ -43,9 +43,9 @@ fn a_hundred_thousand_timers_cost_next_to_nothing_while_none_is_ripe_and_ten_tho
     let live = SystemClock;
     runtime().block_on(async {
         let began = live.moment();
-        for first in (0..TIMERS).step_by(1_000) {
-            let timers = (first..first + 1_000).map(|n| timer(&format!("timer-{n:06}"), schedule(n))).collect();
-            store.set_timers(timers, false).await.unwrap();
+        for first in (0..TIMERS).step_by(limits::SET_TIMERS) {
+            let timers = (first..first + limits::SET_TIMERS).map(|n| timer(&format!("timer-{n:06}"), schedule(n))).collect();
+            store.set_timers(timers, None).await.unwrap();
         }
         println!("{TIMERS} timers were set in {:?}", live.moment().since(began));
         println!("the file has {} MiB", std::fs::metadata(&file).unwrap().len() >> 20);

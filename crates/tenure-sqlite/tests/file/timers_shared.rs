@@ -12,7 +12,7 @@ use tenure_store::{Hints, Jobs, ManualClock, Store, TimerAct, TimerSet, Timers, 
 use crate::given::agree::assert_agrees;
 use crate::given::leases::other;
 use crate::given::timers::{assert_timers_agree, name, records, timer};
-use crate::given::{file, runtime};
+use crate::given::{file, host, runtime};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -29,8 +29,8 @@ fn eight_tasks_on_each_of_two_stores_fire_each_slot_once() {
     let (stores, runtime) = (two(&file, &clock), runtime());
     let declare = || NAMES.iter().map(|text| timer(text, "every 1s")).collect::<Vec<_>>();
     runtime.block_on(async {
-        assert_eq!(stores[0].set_timers(declare(), true).await.unwrap(), [TimerSet::New; 5]);
-        assert_eq!(stores[1].set_timers(declare(), true).await.unwrap(), [TimerSet::Same; 5]);
+        assert_eq!(stores[0].set_timers(declare(), Some(host(1))).await.unwrap(), [TimerSet::New; 5]);
+        assert_eq!(stores[1].set_timers(declare(), Some(host(2))).await.unwrap(), [TimerSet::Same; 5]);
         for round in 0..ROUNDS {
             clock.advance(Duration::from_secs(1));
             let tasks: Vec<_> = (0..16)
@@ -72,7 +72,7 @@ fn what_one_store_changes_of_a_timer_the_other_fires_by() {
     let clock = ManualClock::new();
     let [one, two] = two(&file, &clock);
     runtime().block_on(async {
-        one.set_timers(vec![timer("a", "every 1m")], false).await.unwrap();
+        one.set_timers(vec![timer("a", "every 1m")], None).await.unwrap();
         clock.advance(Duration::from_secs(60));
         assert_eq!(two.fire(limits::FIRE_TIMERS).await.unwrap().jobs, 1);
         assert_eq!(one.fire(limits::FIRE_TIMERS).await.unwrap().jobs, 0);
@@ -80,7 +80,7 @@ fn what_one_store_changes_of_a_timer_the_other_fires_by() {
         one.change_timer(&name("a"), pause).await.unwrap();
         assert_eq!(two.fire(limits::FIRE_TIMERS).await.unwrap().ripe_in, None);
         two.change_timer(&name("a"), TimerAct::Resume).await.unwrap();
-        one.set_timers(vec![timer("a", "every 1s")], false).await.unwrap();
+        one.set_timers(vec![timer("a", "every 1s")], None).await.unwrap();
         clock.advance(Duration::from_secs(1));
         assert_eq!(two.fire(limits::FIRE_TIMERS).await.unwrap().jobs, 1);
     });
@@ -94,7 +94,7 @@ fn a_timer_that_one_store_sets_is_heard_of_in_the_other_program() {
     let [one, two] = two(&file, &clock);
     runtime().block_on(async {
         let due = two.due();
-        one.set_timers(vec![timer("a", "every 1s")], false).await.unwrap();
+        one.set_timers(vec![timer("a", "every 1s")], None).await.unwrap();
         two.tend().await.unwrap();
         assert!(due.has_changed().unwrap());
     });
@@ -111,7 +111,7 @@ fn a_host_that_cannot_read_a_timer_keeps_no_other_from_firing_it_in_time() {
         other.execute("UPDATE timer SET agreed = ?1 WHERE name = 'a'", [agreed]).unwrap();
     };
     runtime().block_on(async {
-        newer.set_timers(vec![timer("a", "every 1m"), timer("b", "every 1h")], false).await.unwrap();
+        newer.set_timers(vec![timer("a", "every 1m"), timer("b", "every 1h")], None).await.unwrap();
         let sql = "SELECT agreed FROM timer WHERE name = 'a'";
         let agreed: String = other.query_row(sql, [], |row| row.get(0)).unwrap();
         for minute in 1..=5 {

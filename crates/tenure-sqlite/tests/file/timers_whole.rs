@@ -15,7 +15,7 @@ use tenure_store::{
 
 use crate::given::agree::assert_agrees;
 use crate::given::timers::{assert_timers_agree, name, records, timer};
-use crate::given::{file, runtime};
+use crate::given::{file, host, runtime};
 
 const STEPS: u64 = 1500;
 const NAMES: u64 = 5;
@@ -123,7 +123,7 @@ impl Life {
 async fn take(store: &dyn Store, step: &Step) -> String {
     match step {
         Step::Set(timers, starts) => {
-            format!("{:?}", store.set_timers(timers.clone(), *starts).await.unwrap())
+            format!("{:?}", store.set_timers(timers.clone(), starts.then(|| host(1))).await.unwrap())
         }
         Step::Fire(at_most) => format!("{:?}", store.fire(*at_most).await.unwrap()),
         Step::Act(text, act) => format!("{:?}", store.change_timer(&name(text), act.clone()).await.unwrap()),

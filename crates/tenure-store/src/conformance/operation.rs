@@ -31,7 +31,7 @@ pub(super) enum Operation {
     Announce(HostId, u32, Vec<Serves>, Duration),
     Retire(HostId),
     Tend,
-    SetTimers(Vec<NewTimer>, bool),
+    SetTimers(Vec<NewTimer>, Option<HostId>),
     Fire(usize),
     ChangeTimer(Name, TimerAct),
     PruneSlots(Timestamp),

@@ -38,20 +38,17 @@ impl<'a> Timers<'a> {
     /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         let timer = timer.finish(self.tenure)?;
-        if let Err(over) = timer.check_left(self.tenure.now()) {
-            // Whoever sets the same again need not know that it is over by now.
-            let there = self.tenure.store().timer(&timer.name).await?;
-            if there.is_none_or(|there| there.agreed.schedule != timer.schedule) {
-                return Err(over.into());
-            }
+        let set = self.insist_on_setting(&timer).await?;
+        if let TimerSet::Over { now } = set {
+            timer.check_left(now)?;
         }
-        Ok(self.insist_on_setting(timer).await?)
+        Ok(set)
     }
 
-    async fn insist_on_setting(&self, timer: NewTimer) -> Result<TimerSet, Fault> {
+    async fn insist_on_setting(&self, timer: &NewTimer) -> Result<TimerSet, Fault> {
         let mut repeats = REPEATS;
         loop {
-            match self.tenure.store().set_timers(vec![timer.clone()], false).await {
+            match self.tenure.store().set_timers(vec![timer.clone()], None).await {
                 Ok(set) => {
                     return set
                         .first()

@@ -176,7 +176,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
-            look.expect_next(reservation.due_in, reservation.jobs.len(), self.tenure.clock().moment());
+            // It counts from before the store answered: a reply that is late makes nothing late that comes due.
+            look.expect_next(reservation.due_in, reservation.jobs.len(), sent);
         }
         let late = cfg!(feature = "mutant-deadline-from-receipt");
         self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });

@@ -48,9 +48,9 @@ impl Look {
         }
     }
 
-    /// Learns in how long the store expects something to come due.
-    pub(crate) fn expect_next(&mut self, due_in: Option<Duration>, granted: usize, now: Moment) {
-        self.next_due = due_in.map(|span| now.after(span));
+    /// Learns in how long the store expects something to come due, counted from when it was asked.
+    pub(crate) fn expect_next(&mut self, due_in: Option<Duration>, granted: usize, sent: Moment) {
+        self.next_due = due_in.map(|span| sent.after(span));
         let is_vain = granted == 0 && due_in.is_some_and(|span| span.is_zero());
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
     }

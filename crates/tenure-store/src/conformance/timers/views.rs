@@ -19,10 +19,10 @@ pub(super) fn tests() -> Vec<Test> {
 async fn timers_are_listed_by_name_page_by_page(given: Given) {
     let names = ["b", "a.2", "a.1", "a-9", "c"];
     let timers = names.iter().map(|text| timer(text, "every 1h", Policies::default())).collect();
-    given.store.set_timers(timers, false).await.unwrap();
+    given.store.set_timers(timers, None).await.unwrap();
     let page = async |prefix: &str, behind: Option<&str>, at_most| {
         let ask = TimersAsk { prefix: prefix.to_owned(), behind: behind.map(name), at_most };
-        let TimerPage { timers, next } = given.store.timers(ask).await.unwrap();
+        let TimerPage { timers, next, .. } = given.store.timers(ask).await.unwrap();
         let names: Vec<String> = timers.iter().map(|timer| timer.name().to_string()).collect();
         (names.join(" "), next.map(|next| next.to_string()))
     };
