@@ -97,12 +97,15 @@ pub enum TimerAct {
         /// Other arguments than the timer's.
         args: Option<Args>,
     },
-    /// Jobs for the slots of a time that has passed, a bounded number of them.
+    /// Jobs for the slots of a time that has passed, a bounded number of them. Slots that have had a job by schedule are
+    /// left out as long as the record tells, unless they are to have one `again`.
     Backfill {
         /// From this instant on.
         from: Timestamp,
         /// Until this one, but not later than now.
         to: Timestamp,
+        /// Whether those that have had a job by schedule get one more.
+        again: bool,
     },
     /// That it ends. The records of its slots stay, and those that have passed and were not decided get theirs: they
     /// are skipped.

@@ -32,7 +32,7 @@ pub use explain::{TimerReason, explain_timer};
 pub use fire::{Firing, Open, fire};
 pub use policy::{CatchUp, OnEdit, Overlap, Policies};
 pub use slot::{Fate, Origin, Skipped, SlotRecord, TimerSlot};
-pub use wish::{Backfilled, Refused, backfill, pause, remove, resume, start, trigger};
+pub use wish::{Past, Refused, backfill, past_slots, pause, remove, resume, start, trigger};
 
 /// A timer that somebody wants.
 #[derive(Debug, Clone, PartialEq)]

@@ -529,7 +529,8 @@ fn slots_of_the_past_are_brought_once_in_bounded_steps() {
     let mut from = Some(range.0);
     let mut steps = 0;
     while let Some(start) = from {
-        let Backfilled { firing, next } = backfill(&rig.timer, &rig.open(), (start, range.1), on("01:00:00"));
+        let Past { slots, next } = past_slots(&rig.timer, (start, range.1), on("01:00:00"));
+        let firing = backfill(&rig.timer, &rig.open(), &slots, on("01:00:00"));
         assert!(firing.jobs.len() <= limits::CATCH_UP_JOBS);
         ids.extend(firing.jobs.iter().map(|job| job.id));
         (from, steps) = (next, steps + 1);
@@ -573,15 +574,16 @@ fn slots_that_come_during_a_backfill_neither_cancel_it_nor_are_skipped_for_it() 
     for overlap in [Overlap::Skip, Overlap::CancelPrevious] {
         let mut rig = Rig::every_minute(Policies { overlap, ..Policies::default() });
         let range = (on("00:00:00").before(Duration::from_secs(600)), on("00:00:00"));
-        let brought = backfill(&rig.timer, &rig.open(), range, on("00:00:30")).firing;
+        let past = past_slots(&rig.timer, range, on("00:00:30"));
+        let brought = backfill(&rig.timer, &rig.open(), &past.slots, on("00:00:30"));
         assert_eq!((brought.jobs.len(), &brought.timer.open), (11, &Vec::new()));
         rig.timer = brought.timer;
         assert_eq!(rig.fire(on("00:01:00")), 1);
         assert_eq!(rig.cancelled, []);
     }
     let wait = Rig::with("delay 10m", Policies::default(), on("01:00:00"));
-    let none = backfill(&wait.timer, &wait.open(), (on("00:00:00"), on("01:00:00")), on("01:00:00"));
-    assert_eq!((none.firing.jobs.len(), none.next), (0, None));
+    let none = past_slots(&wait.timer, (on("00:00:00"), on("01:00:00")), on("01:00:00"));
+    assert_eq!(none, Past::default());
 }
 
 #[test]

@@ -9,8 +9,8 @@ mod views;
 
 use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, HostId, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, remove,
-    resume, start, trigger,
+    Edited, HostId, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, past_slots,
+    pause, remove, resume, start, trigger,
 };
 use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, is_over};
 
@@ -188,10 +188,14 @@ impl Writing<'_> {
                     Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
                 };
             }
-            TimerAct::Backfill { from, to } => {
-                let step = backfill(&timer, &open, (*from, *to), self.now);
-                let jobs = self.write_firing(&timer, step.firing)?;
-                return Ok(TimerOutcome::Backfilled { jobs, next: step.next });
+            TimerAct::Backfill { from, to, again } => {
+                let mut past = past_slots(&timer, (*from, *to), self.now);
+                if !again {
+                    past.slots = slots::without_run(self.conn, name, past.slots)?;
+                }
+                let step = backfill(&timer, &open, &past.slots, self.now);
+                let jobs = self.write_firing(&timer, step)?;
+                return Ok(TimerOutcome::Backfilled { jobs, next: past.next });
             }
         };
         self.write_firing(&timer, firing)?;

@@ -38,6 +38,10 @@ pub(crate) const FIRST_KEPT: &str =
 pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
      WHERE (at, last, timer, origin) < (?1, ?2, ?3, ?4) AND last < ?5";
 
+/// By the codes of the schedule and of a slot that ran.
+pub(crate) const HAS_RUN: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
+     WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate = 0)";
+
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
@@ -91,6 +95,18 @@ fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
         record.at.as_micros(),
     ])?;
     Ok(written > 0)
+}
+
+/// Those of these slots that have no record of a job by schedule.
+pub(super) fn without_run(conn: &Connection, timer: &Name, slots: Vec<Timestamp>) -> Result<Vec<Timestamp>> {
+    let mut has_run = conn.prepare_cached(HAS_RUN)?;
+    let mut left = Vec::with_capacity(slots.len());
+    for slot in slots {
+        if !has_run.query_row(params![slot.as_micros(), timer.as_str()], |row| row.get::<_, bool>(0))? {
+            left.push(slot);
+        }
+    }
+    Ok(left)
 }
 
 impl Writing<'_> {

@@ -241,7 +241,7 @@ fn a_record_names_its_job_wherever_it_comes_from() {
         store.change_timer(&name("a"), TimerAct::Trigger { id, args: None }).await.unwrap();
         clock.advance(MINUTE);
         fire(&store).await;
-        let act = TimerAct::Backfill { from: clock.now().before(5 * MINUTE), to: clock.now() };
+        let act = TimerAct::Backfill { from: clock.now().before(5 * MINUTE), to: clock.now(), again: false };
         store.change_timer(&name("a"), act).await.unwrap();
         let records = records(&*store).await;
         for record in &records {

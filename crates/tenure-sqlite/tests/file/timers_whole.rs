@@ -93,7 +93,10 @@ impl Life {
                 let id = self.of(&self.triggered);
                 TimerAct::Trigger { id, args: None }
             }
-            5..7 => TimerAct::Backfill { from: self.clock.now().before(self.span(20)), to: Timestamp::LAST },
+            5..7 => {
+                let (from, again) = (self.clock.now().before(self.span(20)), self.below(2) == 0);
+                TimerAct::Backfill { from, to: Timestamp::LAST, again }
+            }
             // A timer that is set anew on a clock that was put back may come to its slots again.
             _ if self.seed.is_multiple_of(2) => TimerAct::Remove,
             _ => TimerAct::Resume,

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use tenure_core::schedule::Schedule;
 use tenure_core::{
     Edited, Firing, HostId, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer,
-    Timestamp, Why, backfill, edit, fire, limits, pause, remove, resume, start, trigger,
+    Timestamp, Why, backfill, edit, fire, limits, past_slots, pause, remove, resume, start, trigger,
 };
 
 use super::rows::Rows;
@@ -69,6 +69,12 @@ impl TimerRows {
             }
         }
         false
+    }
+
+    /// Whether the record of a slot of the schedule tells that it had a job.
+    fn has_run(&self, timer: &Name, slot: Timestamp) -> bool {
+        let place = SlotCursor { slot, timer: timer.clone(), origin: Origin::Schedule };
+        self.records.get(&place).is_some_and(|record| record.job().is_some())
     }
 
     /// When the next timer is ripe.
@@ -217,10 +223,11 @@ impl Rows {
                 }
                 Err(Refused::Busy { job }) => return TimerOutcome::Busy(job),
             },
-            TimerAct::Backfill { from, to } => {
-                let step = backfill(&timer, &open, (from, to), now);
-                let jobs = self.write_firing(&timer, step.firing, now);
-                return TimerOutcome::Backfilled { jobs, next: step.next };
+            TimerAct::Backfill { from, to, again } => {
+                let mut past = past_slots(&timer, (from, to), now);
+                past.slots.retain(|slot| again || !self.timers.has_run(name, *slot));
+                let jobs = self.write_firing(&timer, backfill(&timer, &open, &past.slots, now), now);
+                return TimerOutcome::Backfilled { jobs, next: past.next };
             }
             TimerAct::Remove => {
                 self.timers.record(remove(&timer, &open, now), &timer.agreed.schedule);

@@ -130,7 +130,10 @@ impl Generator {
                 let args = self.one_in(2).then(|| Args::new(*b"[8]").unwrap());
                 TimerAct::Trigger { id: self.known(now), args }
             }
-            8..11 => TimerAct::Backfill { from: now.before(self.span(50)), to: now.after(seconds(5)) },
+            8..11 => {
+                let (from, to) = (now.before(self.span(50)), now.after(seconds(5)));
+                TimerAct::Backfill { from, to, again: self.one_in(3) }
+            }
             _ => TimerAct::Remove,
         }
     }

@@ -92,7 +92,7 @@ async fn a_slot_that_is_on_record_gets_no_job_again(given: Given) {
     let since = given.each_minute(Policies::default()).await;
     given.pass(minutes(1));
     given.fire().await;
-    let backfill = || TimerAct::Backfill { from: since, to: since.after(minutes(1)) };
+    let backfill = || TimerAct::Backfill { from: since, to: since.after(minutes(1)), again: true };
     let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
     assert_eq!(given.act("a", backfill()).await, brought(2));
     for _ in 0..3 {

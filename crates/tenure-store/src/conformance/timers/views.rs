@@ -84,7 +84,7 @@ async fn old_records_are_removed_in_bounded_steps(given: Given) {
 async fn a_record_of_a_slot_long_past_is_kept_for_as_long_as_others(given: Given) {
     let since = given.each_minute(overlapping(Overlap::QueueAll)).await;
     given.pass(minutes(60));
-    let act = TimerAct::Backfill { from: since.after(minutes(1)), to: since.after(minutes(3)) };
+    let act = TimerAct::Backfill { from: since.after(minutes(1)), to: since.after(minutes(3)), again: false };
     given.store.change_timer(&name("a"), act).await.unwrap();
     let made = given.now();
     assert_eq!(given.store.prune_slots(made).await.unwrap(), Pruned::default());
