@@ -384,7 +384,7 @@ mod tests {
             declared,
             calls: Arc::default(),
             stop: stop.clone(),
-            host: tenure.draw_host(),
+            host: HostId::new(Timestamp::EPOCH, 1),
             set: AtomicUsize::new(0),
         };
         (tokio::spawn(ticker.tick()), stop)

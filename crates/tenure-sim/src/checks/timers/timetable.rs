@@ -107,9 +107,8 @@ impl Timetable {
                 }
                 TimerSet::Changed if is_rescheduled => {
                     line.forget(new, now);
-                    let kept = line
-                        .next
-                        .filter(|next| *next <= now && Some(*next) > line.before && keeps(new, *next, now));
+                    // Whether one is on record from before nobody asks who keeps it: then it is passed by.
+                    let kept = line.next.filter(|next| *next <= now && keeps(new, *next, now));
                     let after = line.decided.map_or(now, |decided| decided.max(now));
                     line.next = kept.or_else(|| first(new, after));
                 }
