@@ -62,6 +62,16 @@ impl HostId {
         Self(version_7(now, chance))
     }
 
+    /// The instant of which it tells: when it was drawn, by the clock of that host, to the millisecond. What is finer is
+    /// drawn by chance, so that hardly two of them tell of the same instant.
+    #[must_use]
+    pub fn drawn_at(&self) -> Timestamp {
+        let bytes = self.0.as_bytes();
+        let millis = bytes[..6].iter().fold(0_i64, |sum, byte| sum << 8 | i64::from(*byte));
+        let finer = bytes[8..].iter().fold(0_i64, |sum, byte| (sum << 8 | i64::from(*byte)) % 1000);
+        Timestamp::from_micros(millis * 1000 + finer).unwrap_or(Timestamp::LAST)
+    }
+
     /// The id that is stored as these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -192,6 +202,16 @@ mod tests {
         assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
         assert_eq!(id.made_at().unwrap().to_string(), "2026-03-29T00:30:00.123000Z");
         assert_eq!(id.to_string().parse::<JobId>().unwrap(), id);
+    }
+
+    #[test]
+    fn hosts_that_start_within_one_millisecond_tell_of_instants_of_their_own() {
+        let now: Timestamp = "2026-03-29T00:30:00.123456Z".parse().unwrap();
+        let told = |chance: u64| HostId::new(now, chance.wrapping_mul(0x9E37_79B9_7F4A_7C15)).drawn_at();
+        let all: std::collections::BTreeSet<Timestamp> = (0..20).map(told).collect();
+        assert!(all.len() > 15, "{all:?}");
+        assert!(all.iter().all(|at| at.to_string().starts_with("2026-03-29T00:30:00.123")), "{all:?}");
+        assert_eq!(HostId::from_bytes([255; 16]).drawn_at(), Timestamp::LAST);
     }
 
     #[test]

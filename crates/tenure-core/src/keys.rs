@@ -101,6 +101,11 @@ impl Key {
         Self(format!("timer/{name}").into())
     }
 
+    /// What orders the jobs that a backfill of a timer brings. No name of a timer has a slash.
+    pub(crate) fn of_backfill(name: &Name) -> Self {
+        Self(format!("timer/{name}/backfill").into())
+    }
+
     /// The key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -78,9 +78,9 @@ pub use state::{End, State, StateName, Why};
 pub use terms::Terms;
 pub use time::Timestamp;
 pub use timer::{
-    Backfilled, CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Pause, Policies,
-    Refused, Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer,
-    fire, pause, resume, start, trigger,
+    CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Past, Pause, Policies, Refused,
+    Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer, fire,
+    past_slots, pause, remove, resume, start, trigger,
 };
 pub use transition::Transition;
 pub use unique::{OnConflict, Unique, UniqueKey, Window};

@@ -112,8 +112,9 @@ pub const APP_GIVEN_UP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Most slots with which a timer catches up.
 pub const CATCH_UP: u64 = 1_000;
-/// Most jobs that one step of a backfill brings.
+/// Most jobs that one decision about a timer brings: who catches up, and one step of a backfill.
 pub const CATCH_UP_JOBS: usize = 1_000;
+const _: () = assert!(CATCH_UP_JOBS as u64 == CATCH_UP, "both are of one decision");
 /// Most jobs of one timer that may not have ended before slots are skipped.
 pub const OPEN_JOBS: usize = 1_000;
 /// How long the job of an earlier slot has to stop when the next one cancels it.
@@ -123,10 +124,18 @@ pub const TIMER_GRACE: Duration = Duration::from_secs(30);
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(10 * 60);
 /// Most slots of one record that are counted.
 pub const SLOTS_COUNTED: u64 = 1_000;
+/// Most timers that one call sets.
+pub const SET_TIMERS: usize = 100;
 /// Most timers that one call fires.
 pub const FIRE_TIMERS: usize = 1_000;
 /// Most jobs that one call of firing brings, over all timers: what is ripe beyond that is left for the next call.
 pub const FIRE_JOBS: usize = 10_000;
+/// Most records of slots that one timer gets when it is fired: one a job, and one each for slots that were too late,
+/// missed or too many, and those for which there was no room.
+pub const TIMER_RECORDS: usize = CATCH_UP_JOBS + 4;
+/// Most records of slots that one call of firing makes, over all timers: what is ripe beyond that is left for the next
+/// call.
+pub const FIRE_RECORDS: usize = 12_000;
 /// Most timers that one page of a listing returns.
 pub const PAGE_TIMERS: usize = 1_000;
 /// Most records of slots that one page returns.

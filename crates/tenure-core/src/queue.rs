@@ -28,6 +28,11 @@ impl Priority {
         Ok(priority)
     }
 
+    /// The next lower one; the last stays what it is.
+    pub(crate) fn lower(self) -> Self {
+        if self < Self::LAST { Self(self.0 + 1) } else { self }
+    }
+
     /// As a number.
     #[must_use]
     pub fn number(self) -> i64 {

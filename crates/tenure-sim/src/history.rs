@@ -299,8 +299,6 @@ pub enum TimerDoing {
     Looks {
         /// The timers.
         timers: Vec<Timer>,
-        /// Whether no host's clock is off.
-        clocks_are_right: bool,
     },
 }
 

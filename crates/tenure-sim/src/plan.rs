@@ -105,6 +105,8 @@ pub(crate) struct Weather {
     /// Nobody tends the store: correctness needs none of it.
     pub(crate) untended: bool,
     pub(crate) network: Option<Faults>,
+    /// Whether the store's clock steps by many minutes.
+    pub(crate) steps_far: bool,
 }
 
 impl Plan {
@@ -222,7 +224,7 @@ impl Weather {
         let chance = Chance::seeded(stream(seed, 2));
         let some = || chance.below(2) == 0;
         let rare = || chance.below(4) == 0;
-        Self {
+        let weather = Self {
             crashes: some(),
             freezes: some(),
             cuts: rare(),
@@ -235,19 +237,22 @@ impl Weather {
             operators: some(),
             untended: rare(),
             network: some().then(|| network(&chance)),
-        }
+            steps_far: false,
+        };
+        Self { steps_far: weather.store_clock_steps && rare(), ..weather }
     }
 }
 
 fn network(chance: &Chance) -> Faults {
+    let seed = chance.bits();
     let up_to = |most: f64| if chance.below(2) == 0 { 0.0 } else { chance.fraction() * most };
     Faults {
-        seed: chance.bits(),
         delay: up_to(0.5),
         longest_delay: Duration::from_millis(1 + chance.below(4_000)),
         fail: up_to(0.2),
         drop_request: up_to(0.2),
         drop_reply: up_to(0.2),
+        ..Faults::none(seed)
     }
 }
 

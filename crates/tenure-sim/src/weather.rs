@@ -12,6 +12,8 @@ use crate::world::World;
 
 /// How far the store's clock may be off.
 const FARTHEST_US: i64 = 300_000_000;
+/// How far in seeds whose timers are to forget what was decided by a clock that was ahead.
+const FAR_OFF_US: i64 = 1_200_000_000;
 
 /// The hosts of a cluster and what befalls them.
 pub(crate) struct Cluster {
@@ -114,7 +116,7 @@ impl Cluster {
         let end = self.world.book.now() + span;
         let is_up = self.slots[number].host.as_ref().is_some_and(Host::is_up);
         match blow {
-            Blow::StepStore => self.step_store(step_us),
+            Blow::StepStore => self.step_store(self.far_step_us().unwrap_or(step_us)),
             Blow::Outage => self.lose_store(end),
             Blow::Crash => self.crash(number, end),
             Blow::Freeze | Blow::Cut | Blow::Stop | Blow::StepHost if !is_up => {}
@@ -230,10 +232,21 @@ impl Cluster {
 
     fn step_store(&self, by_us: i64) {
         // Many steps the same way would take longer to wait out than anybody has patience.
-        let is_far = (self.world.store_clock.ahead_us() + by_us).abs() > FARTHEST_US;
+        let farthest = if self.world.plan.weather.steps_far { FAR_OFF_US } else { FARTHEST_US };
+        let is_far = (self.world.store_clock.ahead_us() + by_us).abs() > farthest;
         let by_us = if is_far { -by_us } else { by_us };
         self.world.store_clock.step(by_us);
         self.world.book.note(Who::World, What::StoreStepped(by_us));
+    }
+
+    /// A step by up to twenty minutes, or back from there.
+    fn far_step_us(&self) -> Option<i64> {
+        let ahead_us = self.world.store_clock.ahead_us();
+        if !self.world.plan.weather.steps_far || self.chance.below(2) == 0 {
+            return None;
+        }
+        let far = ((2.0 * self.chance.fraction() - 1.0) * FAR_OFF_US as f64) as i64;
+        Some(if ahead_us.abs() > FARTHEST_US { -ahead_us } else { far })
     }
 
     fn draw_step_us(&self) -> i64 {

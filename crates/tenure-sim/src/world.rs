@@ -179,8 +179,7 @@ impl World {
         let limits = self.store.limits(None, 1_000).await?.limits;
         self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
         if self.plan.timers.is_some() {
-            let weather = &self.plan.weather;
-            self.store_seen().look_at_timers(!weather.host_clocks_step && !weather.drift).await?;
+            self.store_seen().look_at_timers().await?;
         }
         Ok(rows)
     }

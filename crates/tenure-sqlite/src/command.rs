@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Retire(HostId, Reply<()>),
     Lease(Vec<LeaseWish>, Reply<Vec<LeaseOutcome>>),
     PruneLedger(Timestamp, Reply<Pruned>),
-    SetTimers(Vec<NewTimer>, bool, Reply<Vec<TimerSet>>),
+    SetTimers(Vec<NewTimer>, Option<HostId>, Reply<Vec<TimerSet>>),
     Fire(usize, Reply<Fired>),
     ChangeTimer(Name, TimerAct, Reply<TimerOutcome>),
     PruneSlots(Timestamp, Reply<Pruned>),

@@ -81,7 +81,7 @@ impl Writing<'_> {
             left -= granted.len();
             jobs.extend(granted);
         }
-        Ok(Reservation { jobs, next_due: self.next_due()? })
+        Ok(Reservation { jobs, due_in: self.next_due()?.map(|due| due.since(self.now)) })
     }
 
     fn grant_wanted(&mut self, ask: &Reserve, want: &Want, at_most: usize) -> Result<Vec<Reserved>> {

@@ -15,7 +15,8 @@ use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
     Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_wishes,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_timers,
+    check_wishes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -216,8 +217,11 @@ impl Leases for SqliteStore {
 }
 
 impl Timers for SqliteStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
-        Box::pin(self.write(move |reply| Command::SetTimers(timers, starts, reply)))
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(async move {
+            check_timers(&timers)?;
+            self.write(|reply| Command::SetTimers(timers, starts, reply)).await
+        })
     }
 
     fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
@@ -227,7 +231,8 @@ impl Timers for SqliteStore {
             let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));
             let (next, now) = self.read(look).await?;
             if next.is_none_or(|next| next > now) {
-                return Ok(Fired { next, ..Fired::default() });
+                let ripe_in = next.map(|next| next.since(now));
+                return Ok(Fired { ripe_in, ..Fired::default() });
             }
             self.write(|reply| Command::Fire(at_most, reply)).await
         })
@@ -244,7 +249,7 @@ impl Timers for SqliteStore {
     }
 
     fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        Box::pin(self.read(move |conn, _| timers::page(conn, &ask)))
+        Box::pin(self.read(move |conn, now| timers::page(conn, &ask, now)))
     }
 
     fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {

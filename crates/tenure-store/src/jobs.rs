@@ -146,8 +146,10 @@ impl Kinds {
 pub struct Reservation {
     /// The jobs, in the order in which they shall start.
     pub jobs: Vec<Reserved>,
-    /// When the store next expects something to become due or to have room. A hint: it may be early.
-    pub next_due: Option<Timestamp>,
+    /// In how long the store expects something to become due or to have room. A hint: it may be early. How long and
+    /// not when, since the caller may have another clock. It counts from when the store granted, so whoever waits
+    /// counts it from when the request was sent: a late answer makes no later look.
+    pub due_in: Option<Duration>,
 }
 
 /// One ownership, as its holder names it.

@@ -46,7 +46,7 @@ pub use memory::MemoryStore;
 pub use steps::Steps;
 pub use timers::{
     Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
-    left_by,
+    check_timers, is_over,
 };
 pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
 

@@ -1,11 +1,10 @@
 //! What can be done with timers, and what became of their slots.
 
-use tenure_core::{
-    Args, Fate, JobId, Name, NewTimer, Open, Origin, Pause, Skipped, SlotRecord, Timer, Timestamp, limits,
-    resume,
-};
+use std::time::Duration;
 
-use crate::{Answer, Order, Pruned};
+use tenure_core::{Args, HostId, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
+
+use crate::{Answer, Fault, Order, Pruned};
 
 /// Rules that bring a job for each slot.
 ///
@@ -13,14 +12,18 @@ use crate::{Answer, Order, Pruned};
 /// of the slots, and the timer with its next slot. So a slot has one record and at most one job, whoever fires it, and
 /// however often.
 pub trait Timers {
-    /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. If a program
-    /// `starts` that declares them, those that want it bring a job for that. A bounded number; repeating it is
-    /// harmless.
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>>;
+    /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. No more than
+    /// [`limits::SET_TIMERS`]: of more none is taken, see [`check_timers`]. It answers for the first of them, one at
+    /// least, and stops once they have brought about as many jobs as a call may ([`limits::FIRE_JOBS`]): whoever wants the
+    /// others to be set as well asks again for those.
+    ///
+    /// If a program `starts` that declares them, on this host, those that want it bring a job for that. The start is known
+    /// by the host, whose id was drawn for it: repeating the call brings nothing twice, however late.
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>>;
 
     /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
-    /// have brought a bounded number of jobs ([`limits::FIRE_JOBS`]): what is left is ripe as before, and the answer
-    /// says so. Repeating it is harmless.
+    /// have brought a bounded number of jobs and of records ([`limits::FIRE_JOBS`], [`limits::FIRE_RECORDS`]): what is
+    /// left is ripe as before, and the answer says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
     /// Does what somebody wants of a timer.
@@ -54,6 +57,12 @@ pub enum TimerSet {
         /// The version.
         by: u64,
     },
+    /// No slot of its new schedule is left: nothing has changed. To a program that starts this is not said, since a
+    /// timer stays in the program when its time has passed: it is set.
+    Over {
+        /// What the store's clock shows.
+        now: Timestamp,
+    },
 }
 
 /// What became of firing.
@@ -63,8 +72,12 @@ pub struct Fired {
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
-    /// When the next timer is ripe, by the store's clock; `None` if none will be by itself.
-    pub next: Option<Timestamp>,
+    /// Records of their slots that were made.
+    pub records: usize,
+    /// In how long the next timer is ripe, and zero if one was left; `None` if none will be by itself. How long and not
+    /// when, since the caller may have another clock. It counts from when the store looked, so whoever waits counts it
+    /// from when the request was sent: a late answer makes no later look.
+    pub ripe_in: Option<Duration>,
 }
 
 /// Something that somebody wants of a timer.
@@ -84,12 +97,15 @@ pub enum TimerAct {
         /// Other arguments than the timer's.
         args: Option<Args>,
     },
-    /// Jobs for the slots of a time that has passed, a bounded number of them.
+    /// Jobs for the slots of a time that has passed, a bounded number of them. Slots that have had a job by schedule are
+    /// left out as long as the record tells, unless they are to have one `again`.
     Backfill {
         /// From this instant on.
         from: Timestamp,
         /// Until this one, but not later than now.
         to: Timestamp,
+        /// Whether those that have had a job by schedule get one more.
+        again: bool,
     },
     /// That it ends. The records of its slots stay, and those that have passed and were not decided get theirs: they
     /// are skipped.
@@ -127,13 +143,15 @@ pub struct TimersAsk {
     pub at_most: usize,
 }
 
-/// A page of timers.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// A page of timers. One that looked at many which nobody can read may be short, or even empty, and still go on.
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimerPage {
     /// The timers, by name.
     pub timers: Vec<Timer>,
     /// Behind which name it goes on; `None` at the end.
     pub next: Option<Name>,
+    /// What the store's clock showed.
+    pub now: Timestamp,
 }
 
 /// Which page of records of slots is wanted.
@@ -175,10 +193,12 @@ pub struct SlotPage {
 }
 
 impl Fired {
-    /// Whether one more timer could bring more jobs than one call may. The others are fired by the next.
+    /// Whether one more timer could bring more jobs, or more records, than one call may. The others are fired by the
+    /// next.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
+            || self.records + limits::TIMER_RECORDS > limits::FIRE_RECORDS
     }
 }
 
@@ -214,14 +234,36 @@ impl SlotCursor {
     }
 }
 
-/// What becomes of the slots that a timer leaves undecided when it is removed: a timer that is paused has skipped them,
-/// and one that is not skips them as if it had got a schedule that brings none of them.
+/// Refuses more timers than a call may set.
+///
+/// # Errors
+/// A fault, since there is no answer to some of them: whoever calls has to be mended.
+pub fn check_timers(timers: &[NewTimer]) -> Result<(), Fault> {
+    if timers.len() <= limits::SET_TIMERS {
+        return Ok(());
+    }
+    let (count, most) = (timers.len(), limits::SET_TIMERS);
+    Err(Fault::Broken(format!("{count} timers to be set in one call; {most} are allowed")))
+}
+
+/// Whether setting a timer brings a new schedule of which no slot is left. `there` is what there is of that name.
 #[must_use]
-pub fn left_by(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
-    let pause = || Pause { since: now, reason: String::new() };
-    let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
-    // Whoever goes on after a pause decides all slots until now, and brings no job.
-    let paused = Timer { paused: Some(timer.paused.clone().unwrap_or_else(pause)), ..timer.clone() };
-    let records = resume(&paused, open, now).records.into_iter();
-    records.map(|record| SlotRecord { fate: Fate::Skipped { why: why.clone() }, ..record }).collect()
+pub fn is_over(new: &NewTimer, there: Option<&Timer>, now: Timestamp) -> bool {
+    let is_news = there
+        .is_none_or(|there| there.agreed.revision <= new.revision && there.agreed.schedule != new.schedule);
+    is_news && new.check_left(now).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_call_goes_on_only_while_one_more_timer_stays_within_its_limits() {
+        let is_enough = |jobs, records| Fired { jobs, records, ..Fired::default() }.is_enough();
+        assert!(!is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS, 0));
+        assert!(is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS + 1, 0));
+        assert!(!is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS));
+        assert!(is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS + 1));
+    }
 }

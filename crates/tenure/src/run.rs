@@ -102,11 +102,11 @@ impl<App> Run<App> {
         self.inner.job.terms.slot.as_ref()
     }
 
-    /// How much later than its slot this attempt began: the wait in line, other attempts and the jitter included. `None`
-    /// for a job that comes from no timer. How late the job was enqueued is told by [`TimerSlot::lateness`].
+    /// How much later than its slot the job was granted for this attempt: the wait in line, other attempts and the jitter
+    /// included, but not what it waited in a worker that reserves jobs ahead. `None` for a job that comes from no timer. How late the job was enqueued is told by [`TimerSlot::lateness`].
     #[must_use]
     pub fn lateness(&self) -> Option<Duration> {
-        self.slot().map(|slot| self.began().since(slot.at))
+        self.slot().map(|slot| self.began().since(slot.awaited()))
     }
 
     /// Whether it comes from a timer and is past due: its slot was missed and brought later, or stands for earlier ones

@@ -16,7 +16,8 @@ const PRUNE_ROUNDS: u32 = 60;
 const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs, old notes of the ledger and old records of slots, and takes lapsed jobs. Ends when dropped.
+/// A task that prunes finished jobs, old notes of the ledger and old records of slots, and takes lapsed jobs. Ends when
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,

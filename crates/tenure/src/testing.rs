@@ -94,7 +94,12 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let tenure = Tenure::on(store, Chance::seeded(seed)).leases_on_runtime().with_app(lab(clock.now()));
         let mut parts = build(&tenure).into_parts().expect("a lab needs a worker that can run");
         let declared = std::mem::take(&mut parts.timers);
-        at_once(tenure.store().set_timers(declared, true));
+        let host = tenure.draw_host();
+        let mut left = declared.as_slice();
+        while !left.is_empty() {
+            let some = left[..left.len().min(limits::SET_TIMERS)].to_vec();
+            left = &left[at_once(tenure.store().set_timers(some, Some(host))).len()..];
+        }
         Self { tenure, clock, parts, reports: Arc::default() }
     }
 
@@ -123,7 +128,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let end = self.clock.moment().after(span);
         for _ in 0..LOOKS {
             let Some(next) = self.fire() else { break };
-            let until = next.since(self.now()).min(end.since(self.clock.moment()));
+            let until = next.min(end.since(self.clock.moment()));
             if until.is_zero() {
                 break;
             }
@@ -133,13 +138,13 @@ impl<App: Send + Sync + 'static> Lab<App> {
         self.fire();
     }
 
-    /// Fires all timers that are ripe; answers when the next one will be.
-    fn fire(&self) -> Option<Timestamp> {
+    /// Fires all timers that are ripe; answers in how long the next one will be.
+    fn fire(&self) -> Option<Duration> {
         for _ in 0..TURNS {
             let fired = at_once(self.tenure.store().fire(limits::FIRE_TIMERS));
             // One call fires a bounded number of timers and brings a bounded number of jobs.
-            if fired.timers == 0 || fired.next.is_none_or(|next| next > self.now()) {
-                return fired.next;
+            if fired.timers == 0 || fired.ripe_in.is_none_or(|span| !span.is_zero()) {
+                return fired.ripe_in;
             }
         }
         panic!("after {TURNS} steps there are still timers that are ripe");

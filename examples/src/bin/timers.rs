@@ -90,7 +90,7 @@ async fn look_back(tenure: &Tenure) -> Result<(), Error> {
     let timers = tenure.timers();
     let (from, to) = ("2026-01-01T00:00:00Z".parse()?, "2026-01-04T00:00:00Z".parse()?);
     let mut backfill = timers.backfill("nightly", from, to).await?;
-    println!("a backfill would enqueue {} jobs", backfill.slots(100).len());
+    println!("a backfill would enqueue {} jobs", backfill.slots(100).await?.len());
     while let Some(step) = backfill.step().await? {
         println!("{} jobs so far", step.so_far);
     }

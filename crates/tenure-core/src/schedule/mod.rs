@@ -116,6 +116,18 @@ impl Schedule {
         Self { bounds, ..self }.checked()
     }
 
+    /// The same interval on the grid that contains an instant; see [`Every::anchored_at`].
+    ///
+    /// # Errors
+    /// Refuses any rule that is no steady interval.
+    pub fn on_grid_of(self, instant: Timestamp) -> Result<Self, BadSchedule> {
+        let Rule::Every(every) = self.rule else {
+            return Err(BadSchedule::new("grid", "only a steady interval lies on one")
+                .instead("for other rules, `from` says when they begin"));
+        };
+        Self { rule: Rule::Every(every.anchored_at(instant)), ..self }.checked()
+    }
+
     /// The same rule without the slots that fall on these days.
     ///
     /// # Errors

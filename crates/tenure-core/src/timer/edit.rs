@@ -6,6 +6,7 @@ use super::fire::{Firing, Open, fire, first_slot};
 use super::passed::{Passed, TICK};
 use super::{Fate, NewTimer, OnEdit, Skipped, Timer};
 use crate::Timestamp;
+use crate::schedule::Schedule;
 
 /// What setting a timer that is there already comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,9 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     let kept = if settles { firing.settle_until(now, &new) } else { None };
     let timer = &mut firing.timer;
     if is_rescheduled {
-        timer.runs = 0;
+        if counts_anew(&timer.agreed.schedule, &new.schedule) {
+            timer.runs = 0;
+        }
         timer.forget_what_was_ahead(now);
         let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
         timer.next = kept.or_else(|| first_slot(&new, decided, now));
@@ -88,6 +91,13 @@ impl Firing {
         self.note_range(passed, passed.first, passed.last, Fate::Skipped { why: why.clone() }, now);
         self.timer.decided = Some(passed.last);
     }
+}
+
+/// Whether the number of jobs that a timer may bring begins anew: if it got other slots or another number. When its
+/// slots begin and end, which of them are left out and how far each is put off are details of the same schedule.
+fn counts_anew(before: &Schedule, new: &Schedule) -> bool {
+    (before.rule(), before.zone(), before.bounds().most_runs)
+        != (new.rule(), new.zone(), new.bounds().most_runs)
 }
 
 /// Whether this instant is a slot of a timer, and one that its jitter puts off, and none behind it has come.

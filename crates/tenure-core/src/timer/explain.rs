@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::fire::{Firing, IN_TIME, Open};
 use super::{Skipped, Timer};
-use crate::{JobId, Timestamp};
+use crate::{JobId, Timestamp, limits};
 
 /// A ripe slot that nobody has decided for so long tells that no host fires timers.
 const NOBODY: Duration = Duration::from_secs(5);
@@ -19,11 +20,12 @@ pub enum TimerReason {
         /// Why.
         reason: String,
     },
-    /// Slots that have not come yet have been decided: by a clock that was ahead. There is nothing to be done before
-    /// the last of them has passed, unless the timer is paused and goes on, or gets another schedule.
+    /// A clock that was ahead has decided slots that have not come yet, or has put off the next look.
     ClockWasAhead {
-        /// The last of them.
-        decided: Timestamp,
+        /// Until when the timer is silent because of that.
+        until: Timestamp,
+        /// Whether it goes on at once after it was paused, or got another schedule. If not, the time has to pass.
+        ends_by_pause: bool,
     },
     /// It has brought all the jobs that it may.
     Spent {
@@ -69,38 +71,61 @@ pub enum TimerReason {
     },
 }
 
-/// What is to be said of a timer.
+/// What is to be said of a timer, given what is known of its jobs now.
 #[must_use]
-pub fn explain_timer(timer: &Timer, now: Timestamp) -> Vec<TimerReason> {
+pub fn explain_timer(timer: &Timer, open: &Open, now: Timestamp) -> Vec<TimerReason> {
     let mut reasons = Vec::new();
     if let Some(pause) = &timer.paused {
         reasons.push(TimerReason::Paused { since: pause.since, reason: pause.reason.clone() });
     }
-    if let Some(decided) = timer.decided.filter(|decided| *decided > now) {
-        reasons.push(TimerReason::ClockWasAhead { decided });
-    }
-    match timer.next {
+    reasons.extend(ahead(timer, now));
+    match next(timer, open, now) {
         None if timer.is_spent() => reasons.push(TimerReason::Spent { runs: timer.runs }),
         None => reasons.push(TimerReason::Over),
-        Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, slot, wake, now))),
+        Some(slot) => reasons.extend(timer.wake().map(|wake| until(timer, open, (slot, wake), now))),
     }
     if let Some((slot, why)) = timer.last_skip.as_ref().filter(|(slot, _)| timer.decided == Some(*slot)) {
         reasons.push(TimerReason::LastSkipped { slot: *slot, why: why.clone() });
     }
-    if let Some(&job) = timer.open.first() {
-        reasons.push(TimerReason::Open { job, jobs: timer.open.len() });
+    if let Some(&job) = open.unfinished.first() {
+        reasons.push(TimerReason::Open { job, jobs: open.unfinished.len() });
     }
     reasons
 }
 
-/// What is to be said of a timer that has a next slot.
-fn until(timer: &Timer, slot: Timestamp, wake: Timestamp, now: Timestamp) -> TimerReason {
+/// Whether a clock that was ahead keeps it silent.
+fn ahead(timer: &Timer, now: Timestamp) -> Option<TimerReason> {
+    let schedule = &timer.agreed.schedule;
+    if schedule.follows_runs() {
+        // A look is never further away than one wait, whoever takes it. Whoever asks may have a clock of their own.
+        let latest = schedule.next_after(now.after(IN_TIME));
+        let far = timer.next.filter(|next| latest.is_some_and(|latest| *next > latest));
+        if let Some(until) = far {
+            return Some(TimerReason::ClockWasAhead { until, ends_by_pause: true });
+        }
+    }
+    let until = timer.decided.filter(|decided| *decided > now)?;
+    let ends_by_pause = until.since(now) > limits::CLOCK_AHEAD;
+    Some(TimerReason::ClockWasAhead { until, ends_by_pause })
+}
+
+/// Its next slot. One that waits after each run may know the end of its last job, though nobody has looked yet.
+fn next(timer: &Timer, open: &Open, now: Timestamp) -> Option<Timestamp> {
+    let has_ended = !timer.open.is_empty() && open.unfinished.is_empty();
+    match timer.agreed.schedule.follows_runs() && has_ended {
+        true => Firing::of(timer, open, now).timer.next,
+        false => timer.next,
+    }
+}
+
+/// What is to be said of a timer that has a next slot, and is looked at by then.
+fn until(timer: &Timer, open: &Open, (slot, wake): (Timestamp, Timestamp), now: Timestamp) -> TimerReason {
     let late = now.since(wake);
-    match timer.open.first() {
+    match open.unfinished.first() {
         // What the row has for its next slot is the next look at the job.
         Some(&job) if timer.agreed.schedule.follows_runs() => TimerReason::AfterRun { job, late },
         Some(_) | None if late > NOBODY => TimerReason::Unattended { slot, late },
-        Some(_) | None => TimerReason::NotYet { slot, wake },
+        Some(_) | None => TimerReason::NotYet { slot, wake: wake.max(timer.agreed.due(slot)) },
     }
 }
 
@@ -109,11 +134,13 @@ impl fmt::Display for TimerReason {
         match self {
             Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
             Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
-            Self::ClockWasAhead { decided } => write!(
-                f,
-                "the clock was ahead once: its slots until {decided} are decided already; pause it and let it go on \
-                 if that is too far"
-            ),
+            Self::ClockWasAhead { until, ends_by_pause } => {
+                write!(f, "the clock was ahead once, so that it is silent until {until}")?;
+                match ends_by_pause {
+                    true => f.write_str("; pause it and let it go on, and it begins anew"),
+                    false => Ok(()),
+                }
+            }
             Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
             Self::Over => f.write_str("its schedule has no slot any more"),
             Self::Unattended { slot, late } => write!(

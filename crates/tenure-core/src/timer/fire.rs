@@ -160,6 +160,11 @@ impl Firing {
                 // What the schedule still had to bring when it had brought enough is no slot any more.
                 break;
             }
+            if let Some(job) = taken(&self.timer) {
+                // No room comes back within one decision: what is left shares a record.
+                self.note_range(passed, slot, passed.last, Fate::Skipped { why: Skipped::Busy { job } }, now);
+                break;
+            }
             self.bring_one(slot, Origin::Schedule, false, now);
         }
     }
@@ -193,7 +198,10 @@ impl Firing {
                 let slot = TimerSlot { timer: self.timer.name().clone(), at, fired: now, origin, past_due };
                 let job = self.timer.agreed.job_for(&slot);
                 let id = job.id;
-                self.timer.runs += u64::from(by_schedule);
+                if by_schedule {
+                    self.timer.runs += 1;
+                    self.timer.lateness = Some(slot.lateness());
+                }
                 self.timer.opened(id, now);
                 self.jobs.push(job);
                 Fate::Ran { job: id }
@@ -236,7 +244,7 @@ impl Firing {
             self.timer.next = Some(now.after(look));
             return;
         }
-        let Some(slot) = self.timer.next.filter(|slot| *slot <= now) else { return };
+        let Some(slot) = self.timer.next.filter(|slot| agreed.due(*slot) <= now) else { return };
         // One slot has one record, even if the clock was put back since.
         self.timer.forget_what_was_ahead(now);
         let slot =

@@ -7,6 +7,7 @@
 mod edit;
 mod explain;
 mod fire;
+mod on_record;
 mod overlap;
 mod passed;
 mod policy;
@@ -16,6 +17,7 @@ mod tests;
 mod wish;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +32,7 @@ pub use explain::{TimerReason, explain_timer};
 pub use fire::{Firing, Open, fire};
 pub use policy::{CatchUp, OnEdit, Overlap, Policies};
 pub use slot::{Fate, Origin, Skipped, SlotRecord, TimerSlot};
-pub use wish::{Backfilled, Refused, backfill, pause, resume, start, trigger};
+pub use wish::{Past, Refused, backfill, past_slots, pause, remove, resume, start, trigger};
 
 /// A timer that somebody wants.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,11 +81,14 @@ pub struct Timer {
     pub decided: Option<Timestamp>,
     /// When a job of it was last enqueued.
     pub fired: Option<Timestamp>,
-    /// Jobs by its schedule since it has that.
+    /// How much later than its instant the last slot of its schedule that got a job got it.
+    pub lateness: Option<Duration>,
+    /// Jobs by its schedule since that has its rule, its zone and its number of times.
     pub runs: u64,
     /// The last slot of its schedule that was skipped, and why. It need not be the last that was decided.
     pub last_skip: Option<(Timestamp, Skipped)>,
-    /// Its jobs that had not ended when it was last looked at, the oldest first.
+    /// Its jobs that had not ended when somebody last decided a slot of it or did something about it, the oldest first:
+    /// each of them may have ended since.
     pub open: Vec<JobId>,
     /// Who does not want it to fire at present.
     pub paused: Option<Pause>,
@@ -158,12 +163,16 @@ impl NewTimer {
         let job = &self.job;
         let mut terms = Terms::clone(&job.terms);
         let key = Key::of_timer(&self.name);
+        // The jobs of a backfill stand in a line of their own, so that those of slots that come meanwhile do not wait
+        // for all of them. What holds both is the limit, and the priority lets those of the slots go first.
+        let is_beside = slot.origin == Origin::Backfill && terms.ordering.is_none() && terms.limit.is_none();
+        let line = if is_beside { Key::of_backfill(&self.name) } else { key.clone() };
         match self.policies.overlap.at_once() {
             None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
             // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
             // nothing but the limit holds them back.
             None => {
-                terms.ordering = Some(OrderingKey { key: key.clone(), head: Head::Block });
+                terms.ordering = Some(OrderingKey { key: line, head: Head::Block });
                 terms.limit.get_or_insert(LimitKey { key, most: Some(1) });
             }
             most => terms.limit = Some(LimitKey { key, most }),
@@ -175,7 +184,7 @@ impl NewTimer {
             kind: job.kind.clone(),
             queue: job.queue.clone(),
             args: job.args.clone(),
-            priority: job.priority,
+            priority: if is_beside { job.priority.lower() } else { job.priority },
             due: Due::Now,
             terms: Arc::new(terms),
         }
@@ -195,6 +204,7 @@ impl Timer {
             next,
             decided: None,
             fired: None,
+            lateness: None,
             runs: 0,
             last_skip: None,
             open: Vec::new(),
@@ -214,7 +224,10 @@ impl Timer {
         if self.paused.is_some() {
             return None;
         }
-        self.next.map(|slot| self.agreed.due(slot))
+        // While a job runs from whose end it counts, what it has for its next slot is the next look, which no jitter
+        // puts off.
+        let is_look = self.agreed.schedule.follows_runs() && !self.open.is_empty();
+        self.next.map(|next| if is_look { next } else { self.agreed.due(next) })
     }
 
     /// Whether it has brought as many jobs as it may.

@@ -24,7 +24,7 @@ pub enum Origin {
 pub struct TimerSlot {
     /// The timer.
     pub timer: Name,
-    /// The nominal instant.
+    /// The nominal instant. Of a start: when the program started, by the clock of its host.
     pub at: Timestamp,
     /// When the job was enqueued.
     pub fired: Timestamp,
@@ -98,10 +98,20 @@ pub enum Skipped {
 }
 
 impl TimerSlot {
-    /// How much later than its instant the job was enqueued.
+    /// How much later than its instant the job was enqueued. A start is not late.
     #[must_use]
     pub fn lateness(&self) -> std::time::Duration {
-        self.fired.since(self.at)
+        self.fired.since(self.awaited())
+    }
+
+    /// When its job was to be expected.
+    #[must_use]
+    pub fn awaited(&self) -> Timestamp {
+        match self.origin {
+            // Its instant is by the clock of a host, which may show anything.
+            Origin::Start => self.fired,
+            Origin::Schedule | Origin::Trigger | Origin::Backfill => self.at,
+        }
     }
 }
 

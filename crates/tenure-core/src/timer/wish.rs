@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
 use super::overlap::{Room, make_room};
-use super::passed::Passed;
+use super::passed::{Passed, TICK};
 use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
@@ -22,11 +22,11 @@ pub enum Refused {
     },
 }
 
-/// A step of bringing slots of the past.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Backfilled {
-    /// What is to be written.
-    pub firing: Firing,
+/// The slots that one step of a backfill is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Past {
+    /// The slots, a bounded number of them.
+    pub slots: Vec<Timestamp>,
     /// Where to go on; `None` at the end.
     pub next: Option<Timestamp>,
 }
@@ -66,10 +66,24 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     firing
 }
 
-/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
-/// beginning of its schedule and after the end nothing comes.
+/// It ends. Answers what becomes of the slots that have come and that nobody decided: they are skipped, also one that
+/// its jitter puts off, as if it had got a schedule that brings none of them.
 #[must_use]
-pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
+pub fn remove(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
+    let mut firing = Firing::of(timer, open, now);
+    let agreed = &timer.agreed;
+    if let Some(first) = timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs()) {
+        let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
+        firing.skip(&Passed::until(agreed, first, now), &why, now);
+    }
+    firing.records
+}
+
+/// A program starts that declares it. What is ripe is decided before, and if that brings a job, it is enough. Before the
+/// beginning of its schedule and after the end nothing comes. The start is known by its instant, which is the program's:
+/// if there is a record of it, this is the same start once more.
+#[must_use]
+pub fn start(timer: &Timer, open: &Open, at: Timestamp, now: Timestamp) -> Firing {
     let mut firing = fire(timer, open, now);
     let is_fresh = firing.timer.fired.is_some_and(|fired| {
         // What was brought later than now was so before the clock was put back, and says nothing of this start.
@@ -79,7 +93,7 @@ pub fn start(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let is_over = firing.timer.next.is_none();
     let is_wanted = timer.agreed.policies.run_on_start && timer.paused.is_none();
     if is_wanted && has_begun && !is_over && !is_fresh {
-        firing.bring_one(now, Origin::Start, false, now);
+        firing.bring_one(at, Origin::Start, false, now);
     }
     firing
 }
@@ -119,41 +133,41 @@ fn own_instant(timer: &Timer, now: Timestamp) -> Timestamp {
     last.map_or(now, |last| last.after(Duration::from_micros(1)))
 }
 
-/// Somebody wants jobs for the slots from one instant until another, which has passed. They run as all jobs of the
-/// timer, one at a time or so many at once, and its schedule does not ask for them: no slot is skipped while they run.
-/// Asking again brings no job twice. What is counted from the end of jobs has no such slots.
+/// The slots of a timer from one instant until another, as far as they have passed, as one step of a backfill takes
+/// them. What is counted from the end of jobs has no such slots: there is none that nobody decided.
 #[must_use]
-pub fn backfill(
-    timer: &Timer,
-    open: &Open,
-    (from, to): (Timestamp, Timestamp),
-    now: Timestamp,
-) -> Backfilled {
-    let mut firing = Firing::of(timer, open, now);
-    if timer.agreed.schedule.follows_runs() {
-        // What is counted from the end of its jobs has no slots that nobody decided.
-        return Backfilled { firing, next: None };
+pub fn past_slots(timer: &Timer, (from, to): (Timestamp, Timestamp), now: Timestamp) -> Past {
+    let schedule = &timer.agreed.schedule;
+    let mut past = Past::default();
+    if schedule.follows_runs() {
+        return past;
     }
-    let mut slot = timer.agreed.schedule.next_after(from.before(Duration::from_micros(1)));
+    past.next = schedule.next_after(from.before(TICK));
     let to = to.min(now);
-    while let Some(at) = slot.filter(|at| *at <= to) {
-        if firing.jobs.len() >= limits::CATCH_UP_JOBS {
-            return Backfilled { firing, next: Some(at) };
-        }
-        let of = TimerSlot {
-            timer: timer.name().clone(),
-            at,
-            fired: now,
-            origin: Origin::Backfill,
-            past_due: true,
-        };
-        let job = timer.agreed.job_for(&of);
-        // The key that they share keeps their order. Slots that come meanwhile neither wait for them nor cancel them.
+    loop {
+        past.next = past.next.filter(|at| *at <= to);
+        let Some(at) = past.next.filter(|_| past.slots.len() < limits::CATCH_UP_JOBS) else { return past };
+        past.slots.push(at);
+        past.next = schedule.next_after(at);
+    }
+}
+
+/// Somebody wants jobs for slots of the past. They run as all jobs of the timer, one at a time or so many at once, but
+/// behind those of its schedule, which does not ask for them: the job of a slot waits at most for such as run already,
+/// and no slot is skipped because others of them wait. With a limit key or an ordering key of the timer's own there is
+/// one line for all, and the jobs of slots wait for those of a backfill. Asking again brings no job twice.
+#[must_use]
+pub fn backfill(timer: &Timer, open: &Open, slots: &[Timestamp], now: Timestamp) -> Firing {
+    let mut firing = Firing::of(timer, open, now);
+    for &at in slots {
+        let (timer, fired, origin) = (timer.name().clone(), now, Origin::Backfill);
+        let job = firing.timer.agreed.job_for(&TimerSlot { timer, at, fired, origin, past_due: true });
+        // The key that they share keeps their order. They are not among the open jobs: whoever decides a slot neither
+        // skips it for them nor cancels them.
         firing.timer.fired = Some(now);
         let fate = Fate::Ran { job: job.id };
-        firing.records.push(SlotRecord::of_one(timer.name(), at, Origin::Backfill, fate, now));
+        firing.records.push(SlotRecord::of_one(firing.timer.name(), at, origin, fate, now));
         firing.jobs.push(job);
-        slot = timer.agreed.schedule.next_after(at);
     }
-    Backfilled { firing, next: None }
+    firing
 }

@@ -140,7 +140,7 @@ impl Store {
             Some(_) | None => {}
         }
         match edit(&timer, &self.open(&read), new, now) {
-            Edited::Same => Some(start(&timer, &self.open(&read), now)),
+            Edited::Same => Some(start(&timer, &self.open(&read), now, now)),
             Edited::Outdated { .. } => None,
             Edited::Changed(firing) => Some(*firing),
         }
@@ -201,6 +201,7 @@ impl Store {
             next: row.next.map(at),
             decided: row.decided.map(at),
             fired: None,
+            lateness: None,
             runs: 0,
             last_skip: None,
             open: self.jobs_of(row.open),

@@ -1,9 +1,9 @@
 //! Timers. There are none yet.
 
-use tenure_core::{Name, NewTimer, Timer, Timestamp};
+use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
-    Answer, Fault, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
-    TimersAsk,
+    Answer, Fault, Fired, Pruned, SlotPage, SlotsAsk, Store as _, TimerAct, TimerOutcome, TimerPage,
+    TimerSet, Timers, TimersAsk,
 };
 
 use crate::store::PostgresStore;
@@ -13,7 +13,7 @@ fn not_there_yet() -> Fault {
 }
 
 impl Timers for PostgresStore {
-    fn set_timers(&self, _: Vec<NewTimer>, _: bool) -> Answer<'_, Vec<TimerSet>> {
+    fn set_timers(&self, _: Vec<NewTimer>, _: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
         Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
     }
 
@@ -30,7 +30,9 @@ impl Timers for PostgresStore {
     }
 
     fn timers(&self, _: TimersAsk) -> Answer<'_, TimerPage> {
-        Box::pin(async { self.check_open().map(|()| TimerPage::default()) })
+        Box::pin(async {
+            self.check_open().map(|()| TimerPage { timers: Vec::new(), next: None, now: self.clock().now() })
+        })
     }
 
     fn slots(&self, _: SlotsAsk) -> Answer<'_, SlotPage> {

@@ -51,7 +51,7 @@ impl TimerProbes {
     fn set(&mut self, new: &Arc<NewTimer>, set: TimerSet, timed: &Timed, now: Timestamp, hits: &mut Hits) {
         match set {
             TimerSet::Outdated { .. } => return hits.hit(Probe::OutdatedTimer),
-            TimerSet::Same => return,
+            TimerSet::Same | TimerSet::Over { .. } => return,
             TimerSet::New | TimerSet::Changed => {}
         }
         let before = self.agreed.insert(new.name.clone(), Arc::clone(new));

@@ -1,6 +1,6 @@
 //! Timers on the way to the store.
 
-use tenure_core::{Name, NewTimer, Timer, Timestamp};
+use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
     Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
 };
@@ -8,7 +8,7 @@ use tenure_store::{
 use super::Wire;
 
 impl Timers for Wire {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
         self.send("set_timers", move |store| async move { store.set_timers(timers, starts).await })
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{End, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits};
+use tenure_core::{
+    End, HostId, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits,
+};
 use tenure_store::{
     Accepted, Answer, ChangeOutcome, Fault, Fired, Order, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
     TimerPage, TimerSet, Timers, TimersAsk,
@@ -100,7 +102,7 @@ impl Witness {
     }
 
     /// Looks at all timers and at all records.
-    pub(crate) async fn look_at_timers(&self, clocks_are_right: bool) -> Result<Vec<Timer>, Fault> {
+    pub(crate) async fn look_at_timers(&self) -> Result<Vec<Timer>, Fault> {
         let (mut timers, mut behind) = (Vec::new(), None);
         loop {
             let page = self.store.timers(TimersAsk { behind, ..TimersAsk::default() }).await?;
@@ -110,20 +112,20 @@ impl Witness {
                 break;
             }
         }
-        self.timed(TimerDoing::Looks { timers: timers.clone(), clocks_are_right }).await?;
+        self.timed(TimerDoing::Looks { timers: timers.clone() }).await?;
         Ok(timers)
     }
 }
 
 impl Timers for Witness {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
         Box::pin(async move {
             let asked: Vec<Arc<NewTimer>> = timers.iter().cloned().map(Arc::new).collect();
             let set = self.store.set_timers(timers, starts).await?;
             let timers: Vec<_> = asked.into_iter().zip(set.iter().copied()).collect();
             let new = timers.iter().filter(|(_, set)| *set == TimerSet::New);
             new.for_each(|(timer, _)| self.book.records().renew(&timer.name));
-            self.timed(TimerDoing::Sets { timers, starts }).await?;
+            self.timed(TimerDoing::Sets { timers, starts: starts.is_some() }).await?;
             Ok(set)
         })
     }

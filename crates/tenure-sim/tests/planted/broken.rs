@@ -328,7 +328,7 @@ impl Views for Broken {
 }
 
 impl Timers for Broken {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
         self.inner.set_timers(timers, starts)
     }
 

@@ -15,7 +15,8 @@ CREATE TABLE timer (
 
 -- What its slots change: each timer has a row here, too, so that firing does not rewrite what was agreed.
 -- `wake`: when somebody has to look at it; NULL if nothing comes by itself. `open`: the ids of its jobs that had not
--- ended when it was last looked at, one behind the other; NULL if there are none. `skipped`: the last slot that was, with
+-- ended when it was last looked at, one behind the other; NULL if there are none. `late`: how late the last slot that
+-- got a job was. `skipped`: the last slot that was, with
 -- `skip` as the `fate` of such a slot, and the job by which it was busy.
 CREATE TABLE timer_standing (
     name    TEXT PRIMARY KEY,
@@ -23,6 +24,7 @@ CREATE TABLE timer_standing (
     next    INTEGER,
     decided INTEGER,
     fired   INTEGER,
+    late    INTEGER,
     runs    INTEGER NOT NULL,
     open    BLOB,
     skipped INTEGER,
@@ -34,8 +36,8 @@ CREATE TABLE timer_standing (
 -- In the order in which they fire: the name comes with it.
 CREATE INDEX timer_wake ON timer_standing (wake) WHERE wake IS NOT NULL;
 
--- What became of slots. It is only added to, and pruned by age: of the slot and of the record. It tells names, not numbers: it outlives its timer,
--- and records of one instant are listed by name.
+-- What became of slots. It is only added to, and pruned by age: of the slot and of the record. It tells names, not
+-- numbers: it outlives its timer, and records of one instant are listed by name.
 -- `origin`: 0 schedule, 1 start, 2 trigger, 3 backfill.
 -- `first`:  NULL if the record is of one slot. If not, `count` tells of how many, and is NULL if they are too many.
 -- `fate`:   0 ran, 1 coalesced; skipped: 2 busy, 3 missed, 4 too many, 5 too late, 6 paused, 7 edited.
@@ -54,5 +56,6 @@ CREATE TABLE timer_slot (
     PRIMARY KEY (last, timer, origin)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX timer_slot_timer ON timer_slot (timer, last);
--- In the order in which they are pruned: a record of a slot that was long past when it was made is kept as long as others.
+-- In the order in which they are pruned: a record of a slot that was long past when it was made is kept as long as
+-- others.
 CREATE INDEX timer_slot_at ON timer_slot (at, last, timer, origin);

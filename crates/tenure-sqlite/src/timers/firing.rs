@@ -42,15 +42,16 @@ impl Writing<'_> {
         Ok(open)
     }
 
-    /// Writes what was decided about a timer; answers how many jobs are new.
-    pub(super) fn write_firing(&mut self, firing: Firing) -> Result<usize> {
-        let Firing { timer, records, jobs, cancel } = firing;
+    /// Writes what was decided about a timer that was so before; answers how many jobs are new.
+    pub(super) fn write_firing(&mut self, timer: &Timer, mut firing: Firing) -> Result<usize> {
+        let decided = slots::record_all(self.conn, &firing.records, &timer.agreed.schedule)?;
+        firing.take_back(&decided, timer, self.now);
+        let Firing { timer, jobs, cancel, .. } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel)?;
         }
         let mut new = 0;
-        let decided = slots::record_all(self.conn, &records)?;
-        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
+        for job in &jobs {
             new += usize::from(self.bring(job)?);
         }
         row::stand(self.conn, &timer)?;

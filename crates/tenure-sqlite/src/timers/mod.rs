@@ -9,10 +9,10 @@ mod views;
 
 use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, pause, resume, start,
-    trigger,
+    Edited, HostId, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, past_slots,
+    pause, remove, resume, start, trigger,
 };
-use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, left_by};
+use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, is_over};
 
 use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
@@ -61,21 +61,35 @@ impl Writing<'_> {
     ///
     /// A timer that cannot be read is a fault for whoever sets it alone. Among others it stays as it is, like any
     /// that a later version has declared.
-    pub(crate) fn set_timers(&mut self, timers: &[NewTimer], starts: bool) -> Result<Vec<TimerSet>> {
-        let mut set = Vec::with_capacity(timers.len());
+    pub(crate) fn set_timers(
+        &mut self,
+        timers: &[NewTimer],
+        starts: Option<HostId>,
+    ) -> Result<Vec<TimerSet>> {
+        let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Fired::default());
         for new in timers {
-            let outcome = match self.apart(|this| this.set_timer(new, starts))? {
-                Ok(outcome) => outcome,
-                Err(error) if timers.len() > 1 => self.pass_timer_by(&new.name, error)?,
+            if brought.is_enough() {
+                break;
+            }
+            let (outcome, jobs) = match self.apart(|this| this.set_timer(new, starts))? {
+                Ok(done) => done,
+                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, 0),
                 Err(error) => return Err(error),
             };
             set.push(outcome);
+            brought.jobs += jobs;
         }
         Ok(set)
     }
 
-    fn set_timer(&mut self, new: &NewTimer, starts: bool) -> Result<TimerSet> {
-        let set = match row::find(self.conn, &new.name)? {
+    /// Sets a timer. Answers also how many jobs that brought.
+    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, usize)> {
+        let mut jobs = 0;
+        let there = row::find(self.conn, &new.name)?;
+        if starts.is_none() && is_over(new, there.as_ref(), self.now) {
+            return Ok((TimerSet::Over { now: self.now }, jobs));
+        }
+        let set = match there {
             None => {
                 let timer = Timer::accepted(new.clone(), self.now);
                 row::agree(self.conn, &timer)?;
@@ -84,23 +98,23 @@ impl Writing<'_> {
             }
             Some(timer) => match edit(&timer, &self.open_jobs(&timer)?, new.clone(), self.now) {
                 Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return Ok(TimerSet::Outdated { by }),
+                Edited::Outdated { by } => return Ok((TimerSet::Outdated { by }, jobs)),
                 Edited::Changed(firing) => {
                     row::agree(self.conn, &firing.timer)?;
-                    self.write_firing(*firing)?;
+                    jobs += self.write_firing(&timer, *firing)?;
                     TimerSet::Changed
                 }
             },
         };
-        if starts && let Some(timer) = row::find(self.conn, &new.name)? {
-            let firing = start(&timer, &self.open_jobs(&timer)?, self.now);
+        if let (Some(host), Some(timer)) = (starts, row::find(self.conn, &new.name)?) {
+            let firing = start(&timer, &self.open_jobs(&timer)?, host.drawn_at(), self.now);
             // Each host that starts says so: most find nothing to write.
             if firing.timer != timer || !firing.records.is_empty() {
-                self.write_firing(firing)?;
+                jobs += self.write_firing(&timer, firing)?;
             }
         }
         self.news.due |= set != TimerSet::Same;
-        Ok(set)
+        Ok((set, jobs))
     }
 
     /// Decides the slots of timers that are ripe, the first ripe first.
@@ -113,14 +127,16 @@ impl Writing<'_> {
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok(jobs) => {
+                Ok((jobs, records)) => {
                     fired.jobs += jobs;
+                    fired.records += records;
                     self.memory.timers_aside.forget(name);
                 }
                 Err(error) => self.set_timer_aside(name, *wake, &error)?,
             }
         }
-        fired.next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
+        let next = first_wake(self.conn, &self.memory.timers_aside, self.now)?;
+        fired.ripe_in = next.map(|next| next.since(self.now));
         Ok(fired)
     }
 
@@ -140,13 +156,15 @@ impl Writing<'_> {
         Ok(ripe)
     }
 
-    fn fire_one(&mut self, name: &str) -> Result<usize> {
+    /// Answers how many jobs and how many records that came to.
+    fn fire_one(&mut self, name: &str) -> Result<(usize, usize)> {
         let name = Name::new("timer", name).map_err(unreadable)?;
         let Some(timer) = row::find(self.conn, &name)? else {
             return Err(unreadable("what was agreed about it"));
         };
         let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
-        self.write_firing(firing)
+        let records = firing.records.len();
+        Ok((self.write_firing(&timer, firing)?, records))
     }
 
     /// Does what somebody wants of a timer.
@@ -166,17 +184,21 @@ impl Writing<'_> {
                     return Ok(TimerOutcome::Triggered(*id));
                 }
                 return match trigger(&timer, &open, *id, args.clone(), self.now) {
-                    Ok(firing) => self.write_firing(firing).map(|_| TimerOutcome::Triggered(*id)),
+                    Ok(firing) => self.write_firing(&timer, firing).map(|_| TimerOutcome::Triggered(*id)),
                     Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
                 };
             }
-            TimerAct::Backfill { from, to } => {
-                let step = backfill(&timer, &open, (*from, *to), self.now);
-                let jobs = self.write_firing(step.firing)?;
-                return Ok(TimerOutcome::Backfilled { jobs, next: step.next });
+            TimerAct::Backfill { from, to, again } => {
+                let mut past = past_slots(&timer, (*from, *to), self.now);
+                if !again {
+                    past.slots = slots::without_run(self.conn, name, past.slots)?;
+                }
+                let step = backfill(&timer, &open, &past.slots, self.now);
+                let jobs = self.write_firing(&timer, step)?;
+                return Ok(TimerOutcome::Backfilled { jobs, next: past.next });
             }
         };
-        self.write_firing(firing)?;
+        self.write_firing(&timer, firing)?;
         self.news.due = true;
         Ok(TimerOutcome::Done)
     }
@@ -193,8 +215,8 @@ impl Writing<'_> {
 
     fn record_left_by(&mut self, name: &Name) -> Result<()> {
         let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
-        let left = left_by(&timer, &self.open_jobs(&timer)?, self.now);
-        slots::record_all(self.conn, &left)?;
+        let left = remove(&timer, &self.open_jobs(&timer)?, self.now);
+        slots::record_all(self.conn, &left, &timer.agreed.schedule)?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! A timer, between its rows and the domain.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tenure_core::{JobId, Name, Pause, Skipped, Timer, Timestamp};
@@ -12,7 +13,7 @@ use crate::value;
 pub(crate) const BY_NAME: &str =
     "SELECT t.name, t.version, t.revision, t.created, t.changed, t.agreed, t.args,
          s.next, s.decided, s.fired, s.runs, s.open, s.paused, s.reason,
-         s.skipped, s.skip, s.skip_by
+         s.skipped, s.skip, s.skip_by, s.late
      FROM timer t CROSS JOIN timer_standing s ON s.name = t.name WHERE t.name = ?1";
 pub(crate) const AGREE: &str = "INSERT INTO timer (name, version, revision, created, changed, agreed, args)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -20,11 +21,12 @@ pub(crate) const AGREE: &str = "INSERT INTO timer (name, version, revision, crea
          changed = excluded.changed, agreed = excluded.agreed, args = excluded.args";
 pub(crate) const STAND: &str =
     "INSERT INTO timer_standing (name, wake, next, decided, fired, runs, open, paused, reason,
-         skipped, skip, skip_by)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         skipped, skip, skip_by, late)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
      ON CONFLICT (name) DO UPDATE SET wake = excluded.wake, next = excluded.next, decided = excluded.decided,
          fired = excluded.fired, runs = excluded.runs, open = excluded.open, paused = excluded.paused,
-         reason = excluded.reason, skipped = excluded.skipped, skip = excluded.skip, skip_by = excluded.skip_by";
+         reason = excluded.reason, skipped = excluded.skipped, skip = excluded.skip, skip_by = excluded.skip_by,
+         late = excluded.late";
 pub(crate) const REVISION: &str = "SELECT revision FROM timer WHERE name = ?1";
 
 const ID_BYTES: usize = 16;
@@ -50,6 +52,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Timer> {
         next: value::maybe_instant(row, 7)?,
         decided: value::maybe_instant(row, 8)?,
         fired: value::maybe_instant(row, 9)?,
+        lateness: lateness(row)?,
         runs: value::seq(row.get(10)?)?,
         last_skip: last_skip(row)?,
         open: open(row.get_ref(11)?.as_blob_or_null()?.unwrap_or_default())?,
@@ -61,6 +64,11 @@ fn last_skip(row: &Row<'_>) -> Result<Option<(Timestamp, Skipped)>> {
     let Some(slot) = value::maybe_instant(row, 14)? else { return Ok(None) };
     let by = row.get::<_, Option<[u8; ID_BYTES]>>(16)?.map(JobId::from_bytes);
     Ok(Some((slot, slots::skipped(row.get(15)?, by)?)))
+}
+
+fn lateness(row: &Row<'_>) -> Result<Option<Duration>> {
+    let micros = row.get::<_, Option<i64>>(17)?.map(value::seq).transpose()?;
+    Ok(micros.map(Duration::from_micros))
 }
 
 fn open(bytes: &[u8]) -> Result<Vec<JobId>> {
@@ -104,6 +112,7 @@ pub(super) fn stand(conn: &Connection, timer: &Timer) -> Result<()> {
         micros(timer.last_skip.as_ref().map(|(slot, _)| *slot)),
         skip.map(|(code, _)| code),
         skip.and_then(|(_, by)| by).map(|by| *by.as_bytes()),
+        timer.lateness.map(|late| i64::try_from(late.as_micros()).unwrap_or(i64::MAX)),
     ])?;
     Ok(())
 }

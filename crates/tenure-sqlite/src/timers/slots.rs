@@ -1,8 +1,10 @@
 //! Records of slots: adding to them, reading them by page, and pruning them.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
+use tenure_core::schedule::Schedule;
 use tenure_core::{Fate, JobId, Name, Origin, Skipped, SlotRecord, Timestamp, limits};
 use tenure_store::{Order, Pruned, SlotCursor, SlotPage, SlotsAsk};
 
@@ -36,34 +38,75 @@ pub(crate) const FIRST_KEPT: &str =
 pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
      WHERE (at, last, timer, origin) < (?1, ?2, ?3, ?4) AND last < ?5";
 
+/// By the codes of the schedule and of a slot that ran.
+pub(crate) const HAS_RUN: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
+     WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate = 0)";
+
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
 
 /// Keeps what became of slots. A slot of which that is on record keeps its record.
-pub(super) fn record_all(conn: &Connection, records: &[SlotRecord]) -> Result<Vec<JobId>> {
-    let mut decided = Vec::new();
+pub(super) fn record_all(
+    conn: &Connection,
+    records: &[SlotRecord],
+    schedule: &Schedule,
+) -> Result<BTreeSet<JobId>> {
+    let mut decided = BTreeSet::new();
     for record in records {
-        let is_one = record.first == record.last && record.count == Some(1);
-        let (fate, job) = fate_code(&record.fate);
-        let named = JobId::of_slot(&record.timer, record.last, record.origin);
-        let kept = conn.prepare_cached(RECORD)?.execute(params![
-            record.last.as_micros(),
-            record.timer.as_str(),
-            origin_code(record.origin),
-            (!is_one).then(|| record.first.as_micros()),
-            record.count.filter(|_| !is_one).map(value::signed),
-            fate,
-            job.filter(|job| *job != named).map(|job| *job.as_bytes()),
-            later(&record.fate).map(Timestamp::as_micros),
-            record.at.as_micros(),
-        ])?;
-        // A trigger is a wish of its own, whatever else there is of its instant.
-        if kept == 0 && record.origin != Origin::Trigger {
-            decided.extend(job);
+        let is_kept = keep(conn, record)?;
+        // A trigger is a wish of its own, whatever else there is of its instant. And the job by which a slot was busy is
+        // another slot's, which may be new.
+        if !is_kept && record.origin != Origin::Trigger {
+            decided.extend(record.job());
+            keep_before(conn, record, schedule)?;
         }
     }
     Ok(decided)
+}
+
+/// Keeps as much of a record of many slots as lies before those that are on record.
+fn keep_before(conn: &Connection, record: &SlotRecord, schedule: &Schedule) -> Result<()> {
+    let mut left = record.without_last(schedule);
+    for _ in 1..limits::SLOTS_COUNTED {
+        let Some(record) = left else { break };
+        if keep(conn, &record)? {
+            break;
+        }
+        left = record.without_last(schedule);
+    }
+    Ok(())
+}
+
+/// Keeps a record, if there is none at its place. Answers whether there was none.
+fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
+    let is_one = record.first == record.last && record.count == Some(1);
+    let (fate, job) = fate_code(&record.fate);
+    let named = JobId::of_slot(&record.timer, record.last, record.origin);
+    let written = conn.prepare_cached(RECORD)?.execute(params![
+        record.last.as_micros(),
+        record.timer.as_str(),
+        origin_code(record.origin),
+        (!is_one).then(|| record.first.as_micros()),
+        record.count.filter(|_| !is_one).map(value::signed),
+        fate,
+        job.filter(|job| *job != named).map(|job| *job.as_bytes()),
+        later(&record.fate).map(Timestamp::as_micros),
+        record.at.as_micros(),
+    ])?;
+    Ok(written > 0)
+}
+
+/// Those of these slots that have no record of a job by schedule.
+pub(super) fn without_run(conn: &Connection, timer: &Name, slots: Vec<Timestamp>) -> Result<Vec<Timestamp>> {
+    let mut has_run = conn.prepare_cached(HAS_RUN)?;
+    let mut left = Vec::with_capacity(slots.len());
+    for slot in slots {
+        if !has_run.query_row(params![slot.as_micros(), timer.as_str()], |row| row.get::<_, bool>(0))? {
+            left.push(slot);
+        }
+    }
+    Ok(left)
 }
 
 impl Writing<'_> {
@@ -100,8 +143,13 @@ pub(crate) fn page(conn: &Connection, ask: &SlotsAsk) -> Result<SlotPage> {
     })?;
     let looked_at = value::bound(limits::PAGE_EXAMINED);
     let mut rows = statement.query(params![last, timer, origin, end, looked_at])?;
-    let mut page = SlotPage::default();
+    let (mut page, mut examined) = (SlotPage::default(), 0);
     while let Some(row) = rows.next()? {
+        examined += 1;
+        if examined == limits::PAGE_EXAMINED {
+            // What could be read is all that it answers, and there may be more behind what could not.
+            page.next = cursor(row).ok();
+        }
         let record = match read(row) {
             Err(error) if is_unreadable(&error) => {
                 tracing::error!(%error, "a record of a slot cannot be read; update this program");
@@ -138,6 +186,12 @@ fn start(ask: &SlotsAsk) -> (i64, &str, i64) {
         Ordering::Greater => NO_ORIGIN,
     };
     (last, one, origin)
+}
+
+/// The place of a row of a page.
+fn cursor(row: &Row<'_>) -> Result<SlotCursor> {
+    let timer = Name::new("timer", row.get_ref(1)?.as_str()?).map_err(unreadable)?;
+    Ok(SlotCursor { slot: value::instant(row, 0)?, timer, origin: origin(row.get(2)?)? })
 }
 
 /// Reads a row of a page.

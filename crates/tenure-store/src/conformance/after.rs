@@ -1,8 +1,10 @@
 //! What waiting for other jobs promises.
 
+use std::time::Duration;
+
 use tenure_core::{
-    Due, IfFailed, JobId, Keep, NewJob, OnConflict, Reason, Retention, StateName, Terms, Timestamp, Verdict,
-    Window, limits,
+    Due, IfFailed, JobId, Keep, NewJob, OnConflict, Reason, Retention, StateName, Terms, Verdict, Window,
+    limits,
 };
 
 use super::given::{Given, TTL, cancel_within, failed, ids, minutes, priority, queue, retry, seconds, want};
@@ -318,10 +320,9 @@ async fn while_an_end_is_unnoticed_something_is_due(given: Given) {
     let job = put_after(&given, &[other], IfFailed::Run).await;
     given.take("post").await;
     given.pass(TTL);
-    let next_due =
-        async || -> Option<Timestamp> { given.turn(given.ask(vec![want("fax", 1)], 1)).await.next_due };
-    assert!(next_due().await.expect("the turn ended what another waits for") <= given.now());
-    assert_eq!(next_due().await, None, "that was noticed");
+    let due_in = async || given.turn(given.ask(vec![want("fax", 1)], 1)).await.due_in;
+    assert_eq!(due_in().await, Some(Duration::ZERO), "the turn ended what another waits for");
+    assert_eq!(due_in().await, None, "that was noticed");
     assert_eq!(given.state(job).await, StateName::Queued);
 }
 

@@ -2,7 +2,7 @@
 
 use tenure_core::{AppId, Fence, Limit};
 
-use super::given::{Given, TTL, cancel_within, decide, held, minutes, queue, want};
+use super::given::{Given, TTL, cancel_within, decide, held, host, minutes, queue, want};
 use super::keyed::key;
 use super::wishes::{acquire, leave, name, queue_up, wish};
 use super::{Test, test};
@@ -60,7 +60,7 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.claim_app(&app, "mail", given.holder).await.map(drop));
     closed(store.apps().await.map(drop));
     let timer = super::timers::timer("a", "every 1h", tenure_core::Policies::default());
-    closed(store.set_timers(vec![timer.clone()], true).await.map(drop));
+    closed(store.set_timers(vec![timer.clone()], Some(host(1))).await.map(drop));
     closed(store.fire(1).await.map(drop));
     closed(store.change_timer(&timer.name, TimerAct::Resume).await.map(drop));
     closed(store.timer(&timer.name).await.map(drop));

@@ -32,7 +32,7 @@ pub(super) enum Operation {
     Announce(HostId, u32, Vec<Serves>, Duration),
     Retire(HostId),
     Tend,
-    SetTimers(Vec<NewTimer>, bool),
+    SetTimers(Vec<NewTimer>, Option<HostId>),
     Fire(usize),
     ChangeTimer(Name, TimerAct),
     PruneSlots(Timestamp),
@@ -65,8 +65,8 @@ struct Seen {
 pub(super) struct Answered {
     /// In full, as text; the numbers of jobs and ownerships as places among all that were seen.
     pub(super) text: String,
-    /// When the store expects something next, if it was asked to reserve.
-    pub(super) next_due: Option<Timestamp>,
+    /// In how long the store expects something, if it was asked to reserve.
+    pub(super) due_in: Option<Duration>,
 }
 
 impl Side {
@@ -75,12 +75,12 @@ impl Side {
     }
 
     pub(super) async fn apply(&mut self, operation: &Operation) -> Answered {
-        let mut next_due = None;
+        let mut due_in = None;
         let text = match operation {
             Operation::Enqueue(batch) => text(&self.store.enqueue(batch.clone()).await.unwrap()),
             Operation::Reserve(ask) => {
                 let reservation = self.store.reserve(ask.clone()).await.unwrap();
-                next_due = reservation.next_due;
+                due_in = reservation.due_in;
                 self.keep(reservation)
             }
             Operation::Renew { held, spent, ttl } => {
@@ -90,7 +90,7 @@ impl Side {
             Operation::Settle { held, spent, then } => {
                 let settlements = self.decide(held, spent);
                 let turn = self.store.settle(settlements, then.clone()).await.unwrap();
-                next_due = turn.reservation.next_due;
+                due_in = turn.reservation.due_in;
                 format!("{:?} {}", turn.settled, self.keep(turn.reservation))
             }
             Operation::Report { held, spent, progress, lines } => {
@@ -136,7 +136,7 @@ impl Side {
                 String::new()
             }
         };
-        Answered { text, next_due }
+        Answered { text, due_in }
     }
 
     /// Everything there is to see, one job after the other.

@@ -14,7 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(one_call_with_many_wants_grants_no_more_than_the_queue_has_room_for),
         test(an_end_and_a_lapse_make_room_in_a_queue),
         test(a_queue_keeps_to_its_rate),
-        test(the_next_due_instant_is_that_at_which_a_queue_has_room),
+        test(nothing_is_due_until_a_queue_has_room_by_time_alone),
         test(a_queue_is_limited_before_it_has_a_job),
         test(setting_the_limit_of_a_queue_tells_whether_that_is_new),
         test(a_queue_limit_below_what_runs_ends_nothing),
@@ -80,16 +80,16 @@ async fn a_queue_keeps_to_its_rate(given: Given) {
     assert_eq!(given.grab(&["mail"]).await.len(), 2, "and what lapsed starts again by the rate");
 }
 
-async fn the_next_due_instant_is_that_at_which_a_queue_has_room(given: Given) {
+async fn nothing_is_due_until_a_queue_has_room_by_time_alone(given: Given) {
     bound(&given, per_second(1, 1)).await;
     given.enqueue("mail", 2).await;
     given.succeed(given.take("mail").await).await;
     let turn = given.turn(given.ask(vec![want("mail", 9)], 9)).await;
     assert_eq!(turn.jobs, []);
-    assert!(turn.next_due.expect("time alone makes room") <= given.now().after(seconds(1)));
+    assert!(turn.due_in.expect("time alone makes room") <= seconds(1));
     given.pass(seconds(1));
     given.succeed(given.take("mail").await).await;
-    assert_eq!(given.turn(given.ask(vec![want("mail", 9)], 9)).await.next_due, None);
+    assert_eq!(given.turn(given.ask(vec![want("mail", 9)], 9)).await.due_in, None);
 }
 
 async fn shown(given: &Given) -> Vec<(String, Limit)> {

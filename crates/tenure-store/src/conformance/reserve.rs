@@ -1,8 +1,9 @@
 //! What reserving promises.
 
+use std::time::Duration;
+
 use tenure_core::{
-    AttemptEnd, Cause, Due, End, JobId, NewJob, RetryPolicy, State, StateName, Terms, Timestamp, Verdict,
-    Why, limits,
+    AttemptEnd, Cause, Due, End, JobId, NewJob, RetryPolicy, State, StateName, Terms, Verdict, Why, limits,
 };
 
 use super::given::{
@@ -44,9 +45,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_grant_clears_the_progress_and_keeps_the_failure),
         test(a_clock_that_steps_back_grants_nothing_twice),
         test(a_clock_that_steps_back_grants_nothing_early),
-        test(the_next_due_instant_is_that_of_the_first_scheduled_job),
-        test(the_next_due_instant_is_that_of_the_first_lapse),
-        test(the_next_due_instant_is_that_of_the_first_end_of_a_grace),
+        test(nothing_is_due_until_the_first_scheduled_job_is),
+        test(nothing_is_due_until_the_first_lapse),
+        test(nothing_is_due_until_the_first_grace_ends),
         test(nothing_is_expected_of_an_empty_store),
     ]
 }
@@ -371,34 +372,33 @@ async fn a_clock_that_steps_back_grants_nothing_early(given: Given) {
     assert_eq!(ids(&given.reserve("mail", 9).await), [id]);
 }
 
-async fn next_due(given: &Given) -> Option<Timestamp> {
-    given.turn(given.ask(vec![want("mail", 9)], 9)).await.next_due
+async fn due_in(given: &Given) -> Option<Duration> {
+    given.turn(given.ask(vec![want("mail", 9)], 9)).await.due_in
 }
 
-async fn the_next_due_instant_is_that_of_the_first_scheduled_job(given: Given) {
+async fn nothing_is_due_until_the_first_scheduled_job_is(given: Given) {
     given.put(given.due_in("mail", minutes(9))).await;
     given.put(given.due_in("post", minutes(5))).await;
-    let first = given.now().after(minutes(5));
-    assert_eq!(next_due(&given).await, Some(first), "in whichever queue");
+    assert_eq!(due_in(&given).await, Some(minutes(5)), "in whichever queue");
     given.pass(minutes(5));
-    assert_eq!(next_due(&given).await, Some(given.now().after(minutes(4))));
+    assert_eq!(due_in(&given).await, Some(minutes(4)));
 }
 
-async fn the_next_due_instant_is_that_of_the_first_lapse(given: Given) {
+async fn nothing_is_due_until_the_first_lapse(given: Given) {
     given.enqueue("mail", 1).await;
     given.put(given.due_in("mail", minutes(9))).await;
-    assert_eq!(next_due(&given).await, Some(given.now().after(TTL)), "what was just granted may lapse");
+    assert_eq!(due_in(&given).await, Some(TTL), "what was just granted may lapse");
 }
 
-async fn the_next_due_instant_is_that_of_the_first_end_of_a_grace(given: Given) {
+async fn nothing_is_due_until_the_first_grace_ends(given: Given) {
     let reserved = given.running().await;
     given.change(reserved.job().id, cancel_within(seconds(7))).await;
-    assert_eq!(next_due(&given).await, Some(given.now().after(seconds(7))));
+    assert_eq!(due_in(&given).await, Some(seconds(7)));
 }
 
 async fn nothing_is_expected_of_an_empty_store(given: Given) {
-    assert_eq!(next_due(&given).await, None);
+    assert_eq!(due_in(&given).await, None);
     let settlement = decide(given.running().await, Verdict::Succeeded(None));
     assert_eq!(given.write(settlement).await, Settled::Done(StateName::Succeeded));
-    assert_eq!(next_due(&given).await, None, "what has finished comes due no more");
+    assert_eq!(due_in(&given).await, None, "what has finished comes due no more");
 }

@@ -48,7 +48,7 @@ fn overlapping(overlap: Overlap) -> Policies {
 
 impl Given {
     pub(super) async fn set(&self, timer: NewTimer) -> TimerSet {
-        self.store.set_timers(vec![timer], false).await.unwrap()[0]
+        self.store.set_timers(vec![timer], None).await.unwrap()[0]
     }
 
     /// Sets a timer that fires at each full minute, on a clock that stands at one.

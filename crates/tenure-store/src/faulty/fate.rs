@@ -19,6 +19,8 @@ pub struct Faults {
     pub drop_request: f64,
     /// How likely a reply is lost: all is done, and the caller cannot know.
     pub drop_reply: f64,
+    /// So long every reply takes on its way back, besides.
+    pub reply_takes: Duration,
 }
 
 impl Faults {
@@ -32,6 +34,7 @@ impl Faults {
             fail: 0.0,
             drop_request: 0.0,
             drop_reply: 0.0,
+            reply_takes: Duration::ZERO,
         }
     }
 
@@ -40,7 +43,15 @@ impl Faults {
     #[must_use]
     pub fn some(seed: u64) -> Self {
         let longest_delay = Duration::from_secs(2);
-        Self { seed, delay: 0.2, longest_delay, fail: 0.05, drop_request: 0.05, drop_reply: 0.05 }
+        let likely = 0.05;
+        Self {
+            delay: 0.2,
+            longest_delay,
+            fail: likely,
+            drop_request: likely,
+            drop_reply: likely,
+            ..Self::none(seed)
+        }
     }
 }
 
@@ -82,7 +93,7 @@ impl Fate {
             .then_some(Trouble::Fails)
             .or(request_is_lost.then_some(Trouble::RequestIsLost))
             .or(reply_is_lost.then_some(Trouble::ReplyIsLost));
-        Self { there, back, trouble }
+        Self { there, back: back + faults.reply_takes, trouble }
     }
 
     /// Whether it takes any time.

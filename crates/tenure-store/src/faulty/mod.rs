@@ -67,6 +67,7 @@ struct Mood {
     faults: Faults,
     chance: Chance,
     down: bool,
+    silent: bool,
     tally: Tally,
 }
 
@@ -75,7 +76,7 @@ impl FaultyStore {
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, faults: Faults) -> Self {
         let chance = Chance::seeded(faults.seed);
-        let mood = Mood { faults, chance, down: false, tally: Tally::default() };
+        let mood = Mood { faults, chance, down: false, silent: false, tally: Tally::default() };
         Self { clock: inner.clock(), inner, mood: Mutex::new(mood) }
     }
 
@@ -104,6 +105,11 @@ impl FaultyStore {
         self.mood().down = down;
     }
 
+    /// Leaves every call that comes without an answer, for ever and with nothing done, or no longer does.
+    pub fn silent(&self, silent: bool) {
+        self.mood().silent = silent;
+    }
+
     /// What it did so far.
     #[must_use]
     pub fn tally(&self) -> Tally {
@@ -114,6 +120,10 @@ impl FaultyStore {
         self.mood.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_silent(&self) -> bool {
+        self.mood().silent
+    }
+
     /// Lets one call meet its fate.
     fn meet<'a, T: Send + 'a>(
         &'a self,
@@ -122,6 +132,9 @@ impl FaultyStore {
         Box::pin(async move {
             let fate = self.mood().draw();
             self.wait(fate.there).await;
+            if self.is_silent() {
+                return std::future::pending().await;
+            }
             self.mood().arrive(fate.trouble)?;
             let answer = call(self.inner.as_ref()).await;
             self.wait(fate.back).await;
@@ -231,7 +244,7 @@ impl Leases for FaultyStore {
 }
 
 impl Timers for FaultyStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
         self.meet(move |store| store.set_timers(timers, starts))
     }
 

@@ -42,7 +42,8 @@ use crate::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
     Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_wishes,
+    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_timers,
+    check_wishes,
 };
 use rows::Rows;
 
@@ -169,8 +170,11 @@ impl Leases for MemoryStore {
 }
 
 impl Timers for MemoryStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: bool) -> Answer<'_, Vec<TimerSet>> {
-        self.answer(move |rows, now| rows.set_timers(timers, starts, now))
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(async move {
+            check_timers(&timers)?;
+            self.answer(move |rows, now| rows.set_timers(timers, starts, now)).await
+        })
     }
 
     fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
@@ -188,7 +192,7 @@ impl Timers for MemoryStore {
     }
 
     fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        self.answer(move |rows, _| rows.timers.page(&ask))
+        self.answer(move |rows, now| rows.timers.page(&ask, now))
     }
 
     fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {

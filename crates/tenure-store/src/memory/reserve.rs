@@ -29,7 +29,7 @@ impl Rows {
                 behind = Some(place);
             }
         }
-        Reservation { jobs, next_due: self.next_due(now) }
+        Reservation { jobs, due_in: self.next_due(now).map(|due| due.since(now)) }
     }
 
     /// Keeps of a queue from which something is wanted how its bucket is seen now.

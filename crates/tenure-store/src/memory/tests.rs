@@ -158,7 +158,7 @@ async fn a_job_is_taken_from_a_holder_that_renews_but_does_not_stop() {
     assert_eq!(bench.cancel(1, SECOND * 5).await, ChangeOutcome::Asked);
     assert_eq!(bench.cancel(1, Duration::ZERO).await, ChangeOutcome::Already);
     let deadline = bench.now().after(SECOND * 5);
-    assert_eq!(bench.turn(2, 1).await.next_due, Some(deadline));
+    assert_eq!(bench.turn(2, 1).await.due_in, Some(SECOND * 5));
 
     bench.clock.advance(SECOND * 4);
     let renewal = bench.store.renew(Renew { ttl: TTL, held: vec![held(&deaf)] }).await.unwrap();

@@ -4,15 +4,16 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use tenure_core::schedule::Schedule;
 use tenure_core::{
-    Edited, Firing, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer, Timestamp, Why,
-    backfill, edit, fire, limits, pause, resume, start, trigger,
+    Edited, Firing, HostId, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer,
+    Timestamp, Why, backfill, edit, fire, limits, past_slots, pause, remove, resume, start, trigger,
 };
 
 use super::rows::Rows;
 use crate::{
     Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk, left_by,
+    TimerPage, TimerSet, TimersAsk, is_over,
 };
 
 /// All that is known of timers.
@@ -44,16 +45,36 @@ impl TimerRows {
     /// Keeps records, one a slot. Answers the jobs of slots that were on record before: somebody removed a timer and
     /// set it again while the clock was put back, or asks again for slots of the past. What was decided stays, even if
     /// the job has long been removed. A trigger is a wish of its own, whatever else there is of its instant.
-    fn record(&mut self, records: Vec<SlotRecord>) -> BTreeSet<JobId> {
+    fn record(&mut self, records: Vec<SlotRecord>, schedule: &Schedule) -> BTreeSet<JobId> {
         let mut decided = BTreeSet::new();
         for record in records {
-            match self.records.entry(SlotCursor::of(&record)) {
-                Entry::Vacant(place) => _ = place.insert(record),
-                Entry::Occupied(_) if record.origin == Origin::Trigger => {}
-                Entry::Occupied(_) => decided.extend(record.job()),
-            }
+            let is_kept = self.keep_record(&record, schedule);
+            decided.extend(record.job().filter(|_| !is_kept));
         }
         decided
+    }
+
+    /// Keeps a record, but for its last slots if they are on record. Answers whether none were.
+    fn keep_record(&mut self, record: &SlotRecord, schedule: &Schedule) -> bool {
+        let mut left = Some(record.clone());
+        for cuts in 0..limits::SLOTS_COUNTED {
+            let Some(record) = left else { return false };
+            match self.records.entry(SlotCursor::of(&record)) {
+                Entry::Vacant(place) => {
+                    place.insert(record);
+                    return cuts == 0;
+                }
+                Entry::Occupied(_) if record.origin == Origin::Trigger => return true,
+                Entry::Occupied(_) => left = record.without_last(schedule),
+            }
+        }
+        false
+    }
+
+    /// Whether the record of a slot of the schedule tells that it had a job.
+    fn has_run(&self, timer: &Name, slot: Timestamp) -> bool {
+        let place = SlotCursor { slot, timer: timer.clone(), origin: Origin::Schedule };
+        self.records.get(&place).is_some_and(|record| record.job().is_some())
     }
 
     /// When the next timer is ripe.
@@ -72,14 +93,14 @@ impl TimerRows {
     }
 
     /// A page of timers.
-    pub fn page(&self, ask: &TimersAsk) -> TimerPage {
+    pub fn page(&self, ask: &TimersAsk, now: Timestamp) -> TimerPage {
         let at_most = ask.at_most.clamp(1, limits::PAGE_TIMERS);
         let from = ask.behind.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self.rows.range((from, Bound::Unbounded));
         let mut wanted = rows.filter(|(name, _)| name.as_str().starts_with(&ask.prefix));
         let timers: Vec<Timer> = wanted.by_ref().take(at_most).map(|(_, timer)| timer.clone()).collect();
         let next = wanted.next().and(timers.last()).map(|timer| timer.name().clone());
-        TimerPage { timers, next }
+        TimerPage { timers, next, now }
     }
 
     /// A page of records.
@@ -120,12 +141,31 @@ impl TimerRows {
 
 impl Rows {
     /// Sets timers, each by itself.
-    pub fn set_timers(&mut self, timers: Vec<NewTimer>, starts: bool, now: Timestamp) -> Vec<TimerSet> {
-        timers.into_iter().map(|new| self.set_timer(new, starts, now)).collect()
+    pub fn set_timers(
+        &mut self,
+        timers: Vec<NewTimer>,
+        starts: Option<HostId>,
+        now: Timestamp,
+    ) -> Vec<TimerSet> {
+        let (mut set, mut brought) = (Vec::new(), Fired::default());
+        for new in timers {
+            if brought.is_enough() {
+                break;
+            }
+            let (outcome, jobs) = self.set_timer(new, starts, now);
+            set.push(outcome);
+            brought.jobs += jobs;
+        }
+        set
     }
 
-    fn set_timer(&mut self, new: NewTimer, starts: bool, now: Timestamp) -> TimerSet {
+    /// Sets a timer. Answers also how many jobs that brought.
+    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, usize) {
         let name = new.name.clone();
+        let mut jobs = 0;
+        if starts.is_none() && is_over(&new, self.timers.get(&name), now) {
+            return (TimerSet::Over { now }, jobs);
+        }
         let set = match self.timers.get(&name).cloned() {
             None => {
                 self.timers.keep(Timer::accepted(new, now));
@@ -133,19 +173,19 @@ impl Rows {
             }
             Some(timer) => match edit(&timer, &self.open_jobs(&timer), new, now) {
                 Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return TimerSet::Outdated { by },
+                Edited::Outdated { by } => return (TimerSet::Outdated { by }, jobs),
                 Edited::Changed(firing) => {
-                    self.write_firing(*firing, now);
+                    jobs += self.write_firing(&timer, *firing, now);
                     TimerSet::Changed
                 }
             },
         };
-        if let Some(timer) = self.timers.get(&name).cloned().filter(|_| starts) {
-            let firing = start(&timer, &self.open_jobs(&timer), now);
-            self.write_firing(firing, now);
+        if let (Some(timer), Some(host)) = (self.timers.get(&name).cloned(), starts) {
+            let firing = start(&timer, &self.open_jobs(&timer), host.drawn_at(), now);
+            jobs += self.write_firing(&timer, firing, now);
         }
         self.news.due = true;
-        set
+        (set, jobs)
     }
 
     /// Decides what is ripe.
@@ -159,9 +199,10 @@ impl Rows {
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
             fired.timers += 1;
-            fired.jobs += self.write_firing(firing, now);
+            fired.records += firing.records.len();
+            fired.jobs += self.write_firing(&timer, firing, now);
         }
-        fired.next = self.timers.next();
+        fired.ripe_in = self.timers.next().map(|next| next.since(now));
         fired
     }
 
@@ -177,23 +218,24 @@ impl Rows {
             }
             TimerAct::Trigger { id, args } => match trigger(&timer, &open, id, args, now) {
                 Ok(firing) => {
-                    self.write_firing(firing, now);
+                    self.write_firing(&timer, firing, now);
                     return TimerOutcome::Triggered(id);
                 }
                 Err(Refused::Busy { job }) => return TimerOutcome::Busy(job),
             },
-            TimerAct::Backfill { from, to } => {
-                let step = backfill(&timer, &open, (from, to), now);
-                let jobs = self.write_firing(step.firing, now);
-                return TimerOutcome::Backfilled { jobs, next: step.next };
+            TimerAct::Backfill { from, to, again } => {
+                let mut past = past_slots(&timer, (from, to), now);
+                past.slots.retain(|slot| again || !self.timers.has_run(name, *slot));
+                let jobs = self.write_firing(&timer, backfill(&timer, &open, &past.slots, now), now);
+                return TimerOutcome::Backfilled { jobs, next: past.next };
             }
             TimerAct::Remove => {
-                self.timers.record(left_by(&timer, &open, now));
+                self.timers.record(remove(&timer, &open, now), &timer.agreed.schedule);
                 self.timers.remove(name);
                 return TimerOutcome::Done;
             }
         };
-        self.write_firing(firing, now);
+        self.write_firing(&timer, firing, now);
         self.news.due = true;
         TimerOutcome::Done
     }
@@ -216,15 +258,16 @@ impl Rows {
         open
     }
 
-    /// Writes what was decided about a timer; answers how many jobs are new.
-    fn write_firing(&mut self, firing: Firing, now: Timestamp) -> usize {
-        let Firing { timer, records, jobs, cancel } = firing;
+    /// Writes what was decided about a timer that was so before; answers how many jobs are new.
+    fn write_firing(&mut self, timer: &Timer, mut firing: Firing, now: Timestamp) -> usize {
+        let decided = self.timers.record(std::mem::take(&mut firing.records), &timer.agreed.schedule);
+        firing.take_back(&decided, timer, now);
+        let Firing { timer, jobs, cancel, .. } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel, now);
         }
         let before = self.last_seq;
-        let decided = self.timers.record(records);
-        for job in jobs.iter().filter(|job| !decided.contains(&job.id)) {
+        for job in &jobs {
             // One that is there already, as it is now or as it was agreed then, is the job of its slot.
             self.enqueue(std::slice::from_ref(job), now);
         }

@@ -1,10 +1,11 @@
 //! Jobs for slots of the past.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tenure_core::schedule::Slot;
-use tenure_core::{Invalid, Timer, Timestamp};
-use tenure_store::{TimerAct, TimerOutcome};
+use tenure_core::{Invalid, Origin, Timer, Timestamp, limits};
+use tenure_store::{Order, SlotsAsk, TimerAct, TimerOutcome};
 
 use super::client::Timers;
 use crate::Error;
@@ -20,7 +21,8 @@ use crate::Error;
 /// # tenure.timers().set(tenure::TimerDraft::new("nightly", "daily 02:00", &Report {})).await?;
 /// let (from, to) = ("2026-01-01T00:00:00Z".parse()?, "2026-01-31T00:00:00Z".parse()?);
 /// let mut backfill = tenure.timers().backfill("nightly", from, to).await?;
-/// println!("it would be {} jobs, the first for {:?}", backfill.slots(100).len(), backfill.slots(1));
+/// let slots = backfill.slots(100).await?;
+/// println!("it would be {} jobs, the first for {:?}", slots.len(), slots.first());
 /// while let Some(step) = backfill.step().await? {
 ///     println!("{} jobs more, {} in all", step.jobs, step.so_far);
 /// }
@@ -33,6 +35,7 @@ pub struct Backfill<'a> {
     timer: Timer,
     from: Option<Timestamp>,
     to: Timestamp,
+    again: bool,
     so_far: usize,
 }
 
@@ -60,19 +63,58 @@ impl<'a> Backfill<'a> {
         if to < from {
             return Err(Invalid::new("to", to, format_args!("{from} or later")).into());
         }
-        Ok(Self { timers, timer, from: Some(from), to, so_far: 0 })
+        Ok(Self { timers, timer, from: Some(from), to, again: false, so_far: 0 })
     }
 
-    /// Which slots the next steps would bring jobs for, as the schedule is now; at most 10,000 of them. Nothing is
-    /// enqueued.
-    #[must_use]
-    pub fn slots(&self, most: usize) -> Vec<Slot> {
-        let Some(from) = self.from else { return Vec::new() };
+    /// Also for slots that have had a job by schedule. Unless this is said they are left out, as long as their records
+    /// are kept.
+    pub fn again(mut self) -> Self {
+        self.again = true;
+        self
+    }
+
+    /// Which slots the next steps would bring jobs for, as the schedule is now, out of the next 10,000 at most. Nothing
+    /// is enqueued. What an earlier backfill has brought is among them.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn slots(&self, most: usize) -> Result<Vec<Slot>, Error> {
+        let Some(from) = self.from else { return Ok(Vec::new()) };
         let to = self.to.min(self.timers.tenure().now());
-        self.timer.agreed.schedule.between(from.before(Duration::from_micros(1)), to, most)
+        let before = from.before(Duration::from_micros(1));
+        let mut slots = self.timer.agreed.schedule.between(before, to, limits::SLOTS_ASKED);
+        if let Some(last) = slots.last().filter(|_| !self.again).map(|slot| slot.at) {
+            let ran = self.ran(from, last).await?;
+            slots.retain(|slot| !ran.contains(&slot.at));
+        }
+        slots.truncate(most);
+        Ok(slots)
     }
 
-    /// Enqueues the jobs of up to a thousand slots, or of none if all is done. A job that was brought before by a
+    /// The slots that have had a job by schedule.
+    async fn ran(&self, from: Timestamp, to: Timestamp) -> Result<BTreeSet<Timestamp>, Error> {
+        let mut ask = SlotsAsk {
+            timer: Some(self.timer.name().clone()),
+            from: Some(from),
+            before: Some(to.after(Duration::from_micros(1))),
+            order: Order::OldestFirst,
+            at_most: limits::PAGE_SLOTS,
+            ..SlotsAsk::default()
+        };
+        let mut ran = BTreeSet::new();
+        loop {
+            let page = self.timers.slots(ask.clone()).await?;
+            let by_schedule = page.slots.iter().filter(|record| record.origin == Origin::Schedule);
+            ran.extend(by_schedule.filter(|record| record.job().is_some()).map(|record| record.last));
+            ask.behind = page.next;
+            // The store may have records of later slots to look through, which are not asked for.
+            if ask.behind.as_ref().is_none_or(|behind| behind.slot > to) {
+                return Ok(ran);
+            }
+        }
+    }
+
+    /// Enqueues the jobs of up to a thousand slots, or of none if all is done. It may bring none and still go on. A job that was brought before by a
     /// backfill is not brought again. To begin again after a fault is harmless.
     ///
     /// # Errors
@@ -80,7 +122,8 @@ impl<'a> Backfill<'a> {
     pub async fn step(&mut self) -> Result<Option<BackfillStep>, Error> {
         let Some(from) = self.from else { return Ok(None) };
         let name = self.timer.name();
-        match self.timers.change(name.as_str(), TimerAct::Backfill { from, to: self.to }).await? {
+        let act = TimerAct::Backfill { from, to: self.to, again: self.again };
+        match self.timers.change(name.as_str(), act).await? {
             TimerOutcome::Backfilled { jobs, next } => {
                 self.so_far += jobs;
                 self.from = next;

@@ -19,6 +19,8 @@ const COMPARED: usize = 100;
 /// Records behind the range among which the one is sought that reaches beyond it: those that somebody asked for lie
 /// before it.
 const SOUGHT: usize = 1_000;
+/// Pages of them: one may be short, or even empty, and still go on.
+const PAGES: usize = 10;
 /// Changes of the clocks of one zone.
 const CHANGES: usize = 100;
 const TICK: Duration = Duration::from_micros(1);
@@ -92,7 +94,7 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     if ask.to <= ask.from {
         return Err(Invalid::new("to", ask.to, format_args!("later than {}", ask.from)).into());
     }
-    let (now, range) = (tenure.now(), (ask.from, ask.to));
+    let range = (ask.from, ask.to);
     let page = tenure.store().timers(timers_of(&ask)).await?;
     let records = tenure.store().slots(records_of(&ask)).await?;
     let beyond = records_beyond(tenure, &page.timers, ask.to).await?;
@@ -102,7 +104,7 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     let known = timers_told_of(tenure, page.timers, &wanted).await?;
     let told = |record: SlotRecord| Past { change: change_at(&known, &record), record };
     Ok(Calendar {
-        now,
+        now: page.now,
         coming,
         past: wanted.into_iter().map(told).collect(),
         beyond: beyond.into_iter().map(told).collect(),
@@ -133,18 +135,32 @@ async fn records_beyond(tenure: &Tenure, timers: &[Timer], to: Timestamp) -> Res
     let mut beyond = Vec::new();
     // Of most there is none: nothing of their schedules was decided so late.
     for timer in timers.iter().filter(|timer| timer.decided >= Some(to)) {
-        let ask = SlotsAsk {
-            timer: Some(timer.name().clone()),
-            from: Some(to),
-            order: Order::OldestFirst,
-            at_most: SOUGHT,
-            ..SlotsAsk::default()
-        };
-        let behind = tenure.store().slots(ask).await?.slots.into_iter();
-        let first = behind.filter(|record| record.origin == Origin::Schedule).take(1);
+        let first = first_decided(tenure, timer.name(), to).await?;
         beyond.extend(first.filter(|record| record.first < to));
     }
     Ok(beyond)
+}
+
+/// The first record of slots of its schedule whose last is at an instant or later.
+async fn first_decided(tenure: &Tenure, timer: &Name, from: Timestamp) -> Result<Option<SlotRecord>, Error> {
+    let mut behind = None;
+    for _ in 0..PAGES {
+        let ask = SlotsAsk {
+            timer: Some(timer.clone()),
+            from: Some(from),
+            order: Order::OldestFirst,
+            behind,
+            at_most: SOUGHT,
+            ..SlotsAsk::default()
+        };
+        let page = tenure.store().slots(ask).await?;
+        let first = page.slots.into_iter().find(|record| record.origin == Origin::Schedule);
+        if first.is_some() || page.next.is_none() {
+            return Ok(first);
+        }
+        behind = page.next;
+    }
+    Ok(None)
 }
 
 /// The timers with whose schedules records are compared, as far as they are there: those of the page, and some more.

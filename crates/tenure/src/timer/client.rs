@@ -10,7 +10,7 @@ use super::backfill::Backfill;
 use super::calendar::{Calendar, CalendarAsk, look_up};
 use super::coming::coming;
 use super::draft::TimerDraft;
-use super::explain::{TimerWhy, explain_with};
+use super::explain::{TimerWhy, explain_with, open_jobs};
 use super::heartbeat::Heartbeat;
 use super::trigger::Trigger;
 use crate::{Error, Job, Tenure};
@@ -38,20 +38,17 @@ impl<'a> Timers<'a> {
     /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         let timer = timer.finish(self.tenure)?;
-        if let Err(over) = timer.check_left(self.tenure.now()) {
-            // Whoever sets the same again need not know that it is over by now.
-            let there = self.tenure.store().timer(&timer.name).await?;
-            if there.is_none_or(|there| there.agreed.schedule != timer.schedule) {
-                return Err(over.into());
-            }
+        let set = self.insist_on_setting(&timer).await?;
+        if let TimerSet::Over { now } = set {
+            timer.check_left(now)?;
         }
-        Ok(self.insist_on_setting(timer).await?)
+        Ok(set)
     }
 
-    async fn insist_on_setting(&self, timer: NewTimer) -> Result<TimerSet, Fault> {
+    async fn insist_on_setting(&self, timer: &NewTimer) -> Result<TimerSet, Fault> {
         let mut repeats = REPEATS;
         loop {
-            match self.tenure.store().set_timers(vec![timer.clone()], false).await {
+            match self.tenure.store().set_timers(vec![timer.clone()], None).await {
                 Ok(set) => {
                     return set
                         .first()
@@ -142,8 +139,9 @@ impl<'a> Timers<'a> {
     /// A bad name, [`Error::NoTimer`], or a fault.
     pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
         let timer = self.get(name).await?;
+        let open = open_jobs(self.tenure.store().as_ref(), &timer).await?;
         let hosts = self.tenure.hosts().await?;
-        Ok(explain_with(&timer, &hosts, self.tenure.now()))
+        Ok(explain_with(&timer, &open, &hosts, self.tenure.now()))
     }
 
     /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use tenure_core::{Kind, QueueName, Timer, TimerReason, Timestamp, explain_timer};
-use tenure_store::Host;
+use tenure_core::{Kind, Open, QueueName, State, Timer, TimerReason, Timestamp, explain_timer};
+use tenure_store::{Fault, Host, Store};
+
+/// So many of the jobs that a timer has open are looked at, the oldest first; nothing is said of the others.
+const LOOKED_AT: usize = 100;
 
 /// One reason why a timer does not fire, or why nothing comes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +25,29 @@ pub enum TimerWhy {
     },
 }
 
+/// What has become by now of the jobs that a timer has open.
+pub(super) async fn open_jobs(store: &dyn Store, timer: &Timer) -> Result<Open, Fault> {
+    let mut open = Open::default();
+    for id in timer.open.iter().take(LOOKED_AT) {
+        match store.job(*id).await?.map(|job| job.state) {
+            Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(at)),
+            Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
+                open.unfinished.push(*id);
+            }
+            // It was removed after its end.
+            None => {}
+        }
+    }
+    Ok(open)
+}
+
 /// All that is to be said of a timer, the weightiest first.
-pub(super) fn explain_with(timer: &Timer, hosts: &[Host], now: Timestamp) -> Vec<TimerWhy> {
+pub(super) fn explain_with(timer: &Timer, open: &Open, hosts: &[Host], now: Timestamp) -> Vec<TimerWhy> {
     let mut reasons = Vec::new();
     if hosts.is_empty() {
         reasons.push(TimerWhy::NoWorker);
     }
-    reasons.extend(explain_timer(timer, now).into_iter().map(TimerWhy::Timer));
+    reasons.extend(explain_timer(timer, open, now).into_iter().map(TimerWhy::Timer));
     let job = &timer.agreed.job;
     if !hosts.is_empty() && !hosts.iter().any(|host| takes(host, &job.queue, &job.kind)) {
         reasons.push(TimerWhy::Unserved { queue: job.queue.clone(), kind: job.kind.clone() });

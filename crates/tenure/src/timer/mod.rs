@@ -23,5 +23,5 @@ pub(crate) use draft::check_revision;
 pub use explain::TimerWhy;
 pub(crate) use heartbeat::Heart;
 pub use heartbeat::Heartbeat;
-pub(crate) use ticker::{Setting as TickerSetting, Ticker};
+pub(crate) use ticker::Ticker;
 pub use trigger::Trigger;

@@ -4,12 +4,12 @@
 //! find it decided. It looks when the next timer is ripe, when somebody calls, and every few seconds by a clock that
 //! runs through suspend, so that neither a clock that was set nor a call that was lost hides a slot for long.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{NewTimer, Timestamp, limits};
-use tenure_store::{Fault, Fired, TimerSet};
+use tenure_core::{HostId, NewTimer, Timestamp, limits};
+use tenure_store::{Fault, Fired, Moment, TimerSet};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -23,23 +23,10 @@ const CALLS_APART: Duration = Duration::from_millis(250);
 /// The first wait after a look for something that by this host's clock is ripe and by the store's is not.
 const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
 /// A request without an answer for so long is asked again. What it may have done is not done twice.
-const LONGEST_REQUEST: Duration = Duration::from_secs(30);
-/// So many declared timers are set at once.
-const SET_AT_ONCE: usize = 100;
-
-impl Setting {
-    /// The next timers are asked for. Answers since when they may have been set, if they were asked for before.
-    fn ask(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = *asked;
-        asked.get_or_insert(now);
-        before
-    }
-
-    fn answered(&self) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
+const LONGEST_REQUEST: Duration = Duration::from_secs(3);
+/// After a request without an answer there is no longer wait than this: it was waited for already. With what a request
+/// may take that is less than the five seconds within which timers go on once the store answers again.
+const LONGEST_WAIT_AFTER_SILENCE: Duration = Duration::from_secs(1);
 
 /// Fires timers while a worker runs.
 pub(crate) struct Ticker {
@@ -49,16 +36,19 @@ pub(crate) struct Ticker {
     /// Somebody calls out that something may be due.
     pub(crate) calls: Arc<Notify>,
     pub(crate) stop: CancellationToken,
-    pub(crate) set: Setting,
+    /// Its host, by which the start is known for which timers bring a job.
+    pub(crate) host: HostId,
+    /// So many of what is declared are set.
+    pub(crate) set: AtomicUsize,
 }
 
-/// How far a ticker has come with setting what is declared.
-#[derive(Debug, Default)]
-pub(crate) struct Setting {
-    /// So many timers are set.
-    done: AtomicUsize,
-    /// Since when those that come next may have been set without an answer.
-    asked: Mutex<Option<Timestamp>>,
+/// What came of one look.
+struct Looked {
+    fired: Fired,
+    /// When the store was asked: from there on it counts what it said of the next slot, whenever its answer came.
+    asked: Moment,
+    /// What the host's clock showed.
+    now: Timestamp,
 }
 
 impl Ticker {
@@ -78,10 +68,10 @@ impl Ticker {
         let _beating = self.tenure.heart().begins();
         loop {
             match self.look_safely().await {
-                Ok((fired, now)) => {
+                Ok(Looked { fired, asked, now }) => {
                     faults.reset();
                     self.tenure.heart().beats(now);
-                    self.rest(pace.pause(fired, now)).await;
+                    self.rest(pace.pause(fired), asked).await;
                 }
                 Err(fault @ Fault::Closed) => return Err(fault.into()),
                 Err(_) if cfg!(feature = "mutant-ticker-gives-up") => return Ok(()),
@@ -89,7 +79,11 @@ impl Ticker {
                 Err(fault) => {
                     self.tenure.heart().misses(&fault);
                     let pause = faults.next(self.tenure.chance(), "firing timers", &fault);
-                    self.tenure.pause_for(pause).await;
+                    let most = match fault {
+                        Fault::Unknown(_) => LONGEST_WAIT_AFTER_SILENCE,
+                        Fault::Unavailable(_) | Fault::Broken(_) | Fault::Closed => pause,
+                    };
+                    self.tenure.pause_for(pause.min(most)).await;
                 }
             }
         }
@@ -97,7 +91,7 @@ impl Ticker {
 
     /// One look. If it panics that is a fault as any other, and the next one begins anew: what it had written is there,
     /// and what it had not is ripe as before.
-    async fn look_safely(self: &Arc<Self>) -> Result<(Fired, Timestamp), Fault> {
+    async fn look_safely(self: &Arc<Self>) -> Result<Looked, Fault> {
         let mut look: Body<_> = Box::pin(Arc::clone(self).look());
         match catching(&mut look).await {
             Ok(looked) => looked,
@@ -108,61 +102,37 @@ impl Ticker {
         }
     }
 
-    /// Sets what is declared and not set yet, then fires what is ripe. Answers also when that was.
-    async fn look(self: Arc<Self>) -> Result<(Fired, Timestamp), Fault> {
-        let done = || self.set.done.load(Ordering::Relaxed);
-        while let Some(some) = self.declared.get(done()..).filter(|rest| !rest.is_empty()) {
-            let some = &some[..some.len().min(SET_AT_ONCE)];
-            self.set_some(some).await?;
-            self.set.done.fetch_add(some.len(), Ordering::Relaxed);
+    /// Sets what is declared and not set yet, then fires what is ripe.
+    async fn look(self: Arc<Self>) -> Result<Looked, Fault> {
+        while let Some(left) =
+            self.declared.get(self.set.load(Ordering::Relaxed)..).filter(|left| !left.is_empty())
+        {
+            let set = self.set_some(&left[..left.len().min(limits::SET_TIMERS)]).await?;
+            self.set.fetch_add(set, Ordering::Relaxed);
         }
+        let asked = self.tenure.clock().moment();
         let fired = self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await?;
-        Ok((fired, self.tenure.now()))
+        Ok(Looked { fired, asked, now: self.tenure.now() })
     }
 
-    /// Sets some of what is declared. If that was asked before and there was no answer, it may have been done: a timer
-    /// that has brought a job since then brings none for the same start again.
-    async fn set_some(&self, some: &[NewTimer]) -> Result<(), Fault> {
-        let now = self.tenure.now();
-        let before = self.set.ask(now);
-        let (mut fresh, mut begun) = (Vec::new(), Vec::new());
-        for timer in some {
-            let has_begun = match before.filter(|_| timer.policies.run_on_start) {
-                Some(asked) => self.has_fired_since(asked, timer).await,
-                None => false,
-            };
-            if has_begun { begun.push(timer) } else { fresh.push(timer) }
-        }
-        for (timers, starts) in [(fresh, true), (begun, false)] {
-            if timers.is_empty() {
-                continue;
-            }
-            let asked = timers.iter().copied().cloned().collect();
-            let outcomes = self.bounded(self.tenure.store().set_timers(asked, starts)).await?;
-            timers
-                .into_iter()
-                .zip(outcomes)
-                .for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
-        }
-        self.set.answered();
-        Ok(())
-    }
-
-    async fn has_fired_since(&self, asked: Timestamp, timer: &NewTimer) -> bool {
-        // One that cannot be read says nothing, and whoever sets it is told.
-        let there = self.bounded(self.tenure.store().timer(&timer.name)).await;
-        there.is_ok_and(|there| there.is_some_and(|there| there.fired >= Some(asked)))
+    /// Sets some of what is declared, or the first of them. Answers how many.
+    async fn set_some(&self, some: &[NewTimer]) -> Result<usize, Fault> {
+        let asked = self.tenure.store().set_timers(some.to_vec(), Some(self.host));
+        let outcomes = self.bounded(asked).await?;
+        let set = outcomes.len();
+        some.iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
+        if set == 0 { Err(Fault::Broken("timers without an answer".to_owned())) } else { Ok(set) }
     }
 
     /// Waits for the next look, or until somebody calls.
-    async fn rest(&self, pause: Duration) {
+    async fn rest(&self, pause: Duration, asked: Moment) {
         if pause.is_zero() {
             // There is more, and others want to go on as well.
             return tokio::task::yield_now().await;
         }
         let clock = self.tenure.clock();
-        let end = clock.moment().after(pause);
-        self.tenure.pause_for(pause.min(CALLS_APART)).await;
+        let end = asked.after(pause);
+        self.tenure.pause_for(end.since(clock.moment()).min(CALLS_APART)).await;
         // It may have been long: the host may have been suspended.
         let left = end.since(clock.moment());
         if left.is_zero() {
@@ -193,6 +163,7 @@ fn tell(timer: &NewTimer, outcome: TimerSet, now: Timestamp) {
         tracing::warn!(timer = %name, %over, "a timer is over and will not fire");
     }
     match outcome {
+        TimerSet::Over { now } => tracing::warn!(timer = %name, %now, "a timer is over and is not set"),
         TimerSet::New => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer is there now"),
         TimerSet::Changed => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer has changed"),
         TimerSet::Same => tracing::debug!(timer = %name, "a timer is as it was"),
@@ -206,21 +177,20 @@ fn tell(timer: &NewTimer, outcome: TimerSet, now: Timestamp) {
 /// How long to wait for the next look.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Looks in a row that found nothing, though by this host's clock something was ripe.
+    /// Looks in a row that found nothing, though something was said to be ripe.
     vain: u32,
 }
 
 impl Pace {
-    fn pause(&mut self, fired: Fired, now: Timestamp) -> Duration {
-        let until = fired.next.map_or(LOOK_EVERY, |next| next.since(now));
+    fn pause(&mut self, fired: Fired) -> Duration {
+        let until = fired.ripe_in.unwrap_or(LOOK_EVERY);
         let is_vain = until.is_zero() && fired.timers == 0;
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
         let apart = match self.vain {
             0 => Duration::ZERO,
             vain => FIRST_VAIN_WAIT.saturating_mul(1 << (vain - 1).min(16)),
         };
-        let longest = if cfg!(feature = "mutant-ticker-trusts-clock") { Duration::MAX } else { LOOK_EVERY };
-        until.max(apart).min(longest)
+        until.max(apart).min(LOOK_EVERY)
     }
 }
 
@@ -234,12 +204,8 @@ mod tests {
 
     use super::*;
 
-    fn second(secs: u64) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(secs))
-    }
-
-    fn fired(timers: usize, next: Option<Timestamp>) -> Fired {
-        Fired { timers, jobs: timers, next }
+    fn fired(timers: usize, ripe_in: Option<Duration>) -> Fired {
+        Fired { timers, jobs: timers, records: timers, ripe_in }
     }
 
     /// T060: a wait of any length is taken in short steps, each of them counted anew from the clock.
@@ -247,24 +213,23 @@ mod tests {
     fn a_long_wait_is_taken_in_short_steps() {
         let mut pace = Pace::default();
         for days in [25, 40, 60] {
-            let next = Some(second(days * 86_400));
-            assert_eq!(pace.pause(fired(0, next), second(0)), LOOK_EVERY);
+            assert_eq!(pace.pause(fired(0, Some(Duration::from_hours(24 * days)))), LOOK_EVERY);
         }
-        assert_eq!(pace.pause(fired(0, Some(second(3))), second(1)), Duration::from_secs(2));
-        assert_eq!(pace.pause(fired(0, None), second(1)), LOOK_EVERY);
+        assert_eq!(pace.pause(fired(0, Some(Duration::from_secs(2)))), Duration::from_secs(2));
+        assert_eq!(pace.pause(fired(0, None)), LOOK_EVERY);
     }
 
     #[test]
     fn what_was_left_over_is_fired_at_once() {
-        assert_eq!(Pace::default().pause(fired(1_000, Some(second(5))), second(5)), Duration::ZERO);
+        assert_eq!(Pace::default().pause(fired(1_000, Some(Duration::ZERO))), Duration::ZERO);
     }
 
-    /// A store whose clock is behind goes on expecting what by this host's clock is long ripe.
+    /// Something may be ripe that this program cannot fire.
     #[test]
-    fn a_host_whose_clock_is_ahead_of_the_store_does_not_ask_without_pause() {
+    fn a_look_that_fires_nothing_though_something_is_ripe_is_repeated_ever_more_slowly() {
         let (mut pace, mut asked, mut spent) = (Pace::default(), 0, Duration::ZERO);
         while spent < Duration::from_secs(60) {
-            spent += pace.pause(fired(0, Some(second(100))), second(3_600));
+            spent += pace.pause(fired(0, Some(Duration::ZERO)));
             asked += 1;
         }
         assert!(asked < 30, "{asked} times in a minute");
@@ -344,6 +309,71 @@ mod tests {
         ticking.await.unwrap().unwrap();
     }
 
+    /// L4: a store that leaves requests without an answer is asked again, and fires within five seconds of when it answers.
+    #[tokio::test]
+    async fn after_an_outage_in_which_requests_hang_timers_go_on_within_five_seconds() {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        for outage in [7, 20, 61, 130, 333] {
+            let way = Arc::new(FaultyStore::new(Arc::clone(&store), Faults::none(1)));
+            let tenure = Tenure::on(Arc::clone(&way) as Arc<dyn Store>, Chance::seeded(outage));
+            let (ticking, stop) = start(&tenure, vec![each_second()]);
+            pass(&clock, 40).await;
+            way.silent(true);
+            pass(&clock, usize::try_from(outage).unwrap() * 20 + 7).await;
+            way.silent(false);
+            let end = clock.now();
+            pass(&clock, 6 * 20).await;
+            let records = store.slots(SlotsAsk::default()).await.unwrap().slots;
+            let first = records.iter().map(|record| record.at).filter(|at| *at >= end).min().unwrap();
+            assert!(first.since(end) <= Duration::from_secs(5), "after {outage} s: {:?}", first.since(end));
+            stop.cancel();
+            ticking.await.unwrap().unwrap();
+        }
+    }
+
+    /// In how long something is ripe counts from the question and not from the answer.
+    #[tokio::test]
+    async fn slots_are_not_late_because_replies_are() {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let slow = Faults { reply_takes: Duration::from_secs(2), ..Faults::none(1) };
+        let way = Arc::new(FaultyStore::new(Arc::clone(&store), slow));
+        let tenure = Tenure::on(way as Arc<dyn Store>, Chance::seeded(1));
+        let each_fifth = NewTimer { schedule: "every 5s".parse().unwrap(), ..each_second() };
+        let (ticking, stop) = start(&tenure, vec![each_fifth]);
+        pass(&clock, 60 * 20).await;
+        let records = store.slots(SlotsAsk::default()).await.unwrap().slots;
+        assert!(records.len() >= 11, "{records:?}");
+        for record in records {
+            assert!(record.at.since(record.last) < Duration::from_millis(100), "{record:?}");
+        }
+        stop.cancel();
+        ticking.await.unwrap().unwrap();
+    }
+
+    /// More than one call sets, and each of them bringing jobs.
+    #[tokio::test]
+    async fn all_that_is_declared_is_set_however_much_it_is() {
+        let clock = ManualClock::new();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let tenure = Tenure::on(Arc::clone(&store), Chance::seeded(1));
+        let named = |number| Name::new("timer", &format!("t{number:03}")).unwrap();
+        let policies = Policies { run_on_start: true, ..Policies::default() };
+        let declared = (0..limits::SET_TIMERS * 2 + 7).map(|number| NewTimer {
+            name: named(number),
+            policies,
+            ..each_second()
+        });
+        let (ticking, stop) = start(&tenure, declared.collect());
+        pass(&clock, 1).await;
+        let ask = SlotsAsk { at_most: 1_000, ..SlotsAsk::default() };
+        let records = store.slots(ask).await.unwrap().slots;
+        assert_eq!(records.iter().filter(|record| record.origin == Origin::Start).count(), 207);
+        stop.cancel();
+        ticking.await.unwrap().unwrap();
+    }
+
     fn start(
         tenure: &Tenure,
         declared: Vec<NewTimer>,
@@ -354,7 +384,8 @@ mod tests {
             declared,
             calls: Arc::default(),
             stop: stop.clone(),
-            set: Setting::default(),
+            host: HostId::new(Timestamp::EPOCH, 1),
+            set: AtomicUsize::new(0),
         };
         (tokio::spawn(ticker.tick()), stop)
     }

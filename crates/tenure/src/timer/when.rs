@@ -37,7 +37,8 @@ pub fn unix_cron(expression: &str) -> When {
     rule(Cron::parse(Dialect::Unix, expression).map(Rule::Cron))
 }
 
-/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10.
+/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10; another grid is said
+/// with [`When::on_grid_of`].
 pub fn every(span: Duration) -> When {
     rule(Every::new(span).map(Rule::Every))
 }
@@ -85,7 +86,14 @@ impl When {
         self.with(|schedule| schedule.in_zone(Zone::named(name)?))
     }
 
-    /// Not before this instant.
+    /// On the grid that contains this instant: every eight hours on that of 06:00 means 06:00, 14:00 and 22:00. It is
+    /// of [`every`] alone, and says nothing of when the schedule begins; `every 8h from …` in a text is the same.
+    pub fn on_grid_of(self, instant: Timestamp) -> Self {
+        self.with(|schedule| schedule.on_grid_of(instant))
+    }
+
+    /// Not before this instant. It shifts no slot: every eight hours not before 06:00 means 08:00, 16:00 and midnight,
+    /// unless [`When::on_grid_of`] says otherwise.
     pub fn from(self, instant: Timestamp) -> Self {
         self.within(|bounds| bounds.starts_at = Some(instant))
     }
@@ -125,5 +133,31 @@ impl From<Schedule> for When {
 impl From<&str> for When {
     fn from(line: &str) -> Self {
         text(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(when: When, after: &str) -> String {
+        when.schedule().unwrap().next_after(after.parse().unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_grid_is_shifted_by_its_instant_and_not_by_a_beginning() {
+        let eight_hours = || every(Duration::from_secs(8 * 3600));
+        let six = "2026-01-01T06:00:00Z";
+        let (before, on_grid) = ("2026-01-01T05:00:00Z", eight_hours().on_grid_of(six.parse().unwrap()));
+        assert_eq!(next(on_grid.clone(), six), "2026-01-01T14:00:00.000000Z");
+        assert_eq!(next(on_grid.clone(), before), "2026-01-01T06:00:00.000000Z");
+        assert_eq!(on_grid, text(&format!("every 8h from {six}")));
+        assert_eq!(next(eight_hours().from(six.parse().unwrap()), before), "2026-01-01T08:00:00.000000Z");
+    }
+
+    #[test]
+    fn what_lies_on_no_grid_says_so() {
+        let refused = daily(["06:00"]).on_grid_of(Timestamp::EPOCH).schedule().unwrap_err();
+        assert_eq!(refused.field, "grid");
     }
 }

@@ -121,7 +121,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 }
             }
             let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());
-            let pause = look.pause(poll, self.tenure.now());
+            let pause = look.pause(poll, self.tenure.clock().moment());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
@@ -176,7 +176,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
-            look.expect_next(reservation.next_due, reservation.jobs.len(), self.tenure.now());
+            // It counts from before the store answered: a reply that is late makes nothing late that comes due.
+            look.expect_next(reservation.due_in, reservation.jobs.len(), sent);
         }
         let late = cfg!(feature = "mutant-deadline-from-receipt");
         self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });

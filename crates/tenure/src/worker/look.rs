@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tenure_core::{Reserved, Timestamp};
-use tenure_store::Want;
+use tenure_core::Reserved;
+use tenure_store::{Moment, Want};
 
 use super::plan::Room;
 use super::settings::Served;
@@ -16,8 +16,8 @@ const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
 pub(crate) struct Look {
     /// Of each queue, whether it had fewer due jobs than were wanted. One that was full may have more.
     empty: Vec<bool>,
-    next_due: Option<Timestamp>,
-    /// Looks in a row that found nothing, though by this host's clock something was due.
+    next_due: Option<Moment>,
+    /// Looks in a row that found nothing, though something was said to be due.
     vain: u32,
 }
 
@@ -48,11 +48,10 @@ impl Look {
         }
     }
 
-    /// Learns when the store expects something to come due. The store decides what is due, and its
-    /// clock may be behind this host's.
-    pub(crate) fn expect_next(&mut self, due: Option<Timestamp>, granted: usize, now: Timestamp) {
-        self.next_due = due;
-        let is_vain = granted == 0 && due.is_some_and(|due| due <= now);
+    /// Learns in how long the store expects something to come due, counted from when it was asked.
+    pub(crate) fn expect_next(&mut self, due_in: Option<Duration>, granted: usize, sent: Moment) {
+        self.next_due = due_in.map(|span| sent.after(span));
+        let is_vain = granted == 0 && due_in.is_some_and(|span| span.is_zero());
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
     }
 
@@ -67,7 +66,7 @@ impl Look {
     }
 
     /// Until the next look without a hint: the poll, or sooner if something comes due.
-    pub(crate) fn pause(&self, poll: Duration, now: Timestamp) -> Duration {
+    pub(crate) fn pause(&self, poll: Duration, now: Moment) -> Duration {
         let Some(due) = self.next_due else { return poll };
         let until_due = due.since(now) + Duration::from_micros(1);
         let apart = match self.vain {
@@ -84,26 +83,26 @@ mod tests {
 
     const POLL: Duration = Duration::from_secs(1);
 
-    fn second(secs: u64) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(secs))
+    fn second(secs: u64) -> Moment {
+        Moment::from_start(Duration::from_secs(secs))
     }
 
     #[test]
     fn a_job_that_comes_due_is_waited_for_and_not_polled_for() {
         let mut look = Look::new(1);
         let (now, due) = (second(10), second(10).after(Duration::from_millis(300)));
-        look.expect_next(Some(due), 0, now);
+        look.expect_next(Some(due.since(now)), 0, now);
         assert_eq!(look.pause(POLL, now), Duration::from_micros(300_001));
         assert_eq!(look.pause(POLL, due), Duration::from_micros(1));
     }
 
-    /// A store whose clock is behind goes on expecting what by this host's clock is long due.
+    /// What was left by a bounded step is due at once, and may be in a queue that is paused.
     #[test]
-    fn a_host_whose_clock_is_ahead_of_the_store_does_not_ask_without_pause() {
+    fn a_look_that_gets_nothing_though_something_is_due_is_repeated_ever_more_slowly() {
         let mut look = Look::new(1);
         let (mut asked, mut spent) = (0, Duration::ZERO);
         while spent < Duration::from_secs(60) {
-            look.expect_next(Some(second(100)), 0, second(3600));
+            look.expect_next(Some(Duration::ZERO), 0, second(3600));
             spent += look.pause(POLL, second(3600));
             look.hint();
             asked += 1;
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn a_worker_without_room_waits_for_the_poll_and_not_for_what_has_passed() {
         let mut look = Look::new(1);
-        look.expect_next(Some(second(10)), 0, second(9));
+        look.expect_next(Some(Duration::from_secs(1)), 0, second(9));
         look.hint();
         assert_eq!(look.pause(POLL, second(20)), POLL);
     }

@@ -18,6 +18,7 @@ mod settings;
 mod stop;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tenure_core::{HostId, Invalid, NewTimer};
@@ -42,7 +43,7 @@ pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
 
 use crate::singleton::SingletonOptions;
-use crate::timer::{Ticker, TickerSetting, declared};
+use crate::timer::{Ticker, declared};
 use crate::{Error, Failed, Job, Run, Tenure, TimerDraft};
 
 /// A worker: serves queues with handlers until told to stop, and fires the timers of its store, whoever has set them.
@@ -236,7 +237,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
             declared,
             calls: Arc::clone(&calls),
             stop: stop.clone(),
-            set: TickerSetting::default(),
+            host,
+            set: AtomicUsize::new(0),
         };
         beside.push(Box::pin(ticker.tick()));
         // The second of the two promised seconds is the keeper's, to say that the host has gone.

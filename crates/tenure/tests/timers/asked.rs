@@ -141,12 +141,13 @@ async fn slots_of_the_past_are_shown_first_and_then_brought_in_steps_once() {
         rig.clock.advance(HOUR * 6);
         let range = (begin(), second(5 * 3_600));
         let mut backfill = timers.backfill("often", range.0, range.1).await.unwrap();
-        assert_eq!(backfill.slots(10_000).len(), 1_801);
-        assert_eq!(backfill.slots(3).iter().map(|slot| seconds_of(slot.at)).collect::<Vec<_>>(), [0, 10, 20]);
+        assert_eq!(backfill.slots(10_000).await.unwrap().len(), 1_801);
+        let shown = backfill.slots(3).await.unwrap();
+        assert_eq!(shown.iter().map(|slot| seconds_of(slot.at)).collect::<Vec<_>>(), [0, 10, 20]);
         assert!(rig.tenure.counts().await.unwrap().is_empty(), "nothing was enqueued by looking");
         let first = backfill.step().await.unwrap().unwrap();
         assert_eq!((first.jobs, first.so_far, first.next), (1_000, 1_000, Some(second(10_000))));
-        assert_eq!(backfill.slots(10_000).len(), 801);
+        assert_eq!(backfill.slots(10_000).await.unwrap().len(), 801);
         assert_eq!(backfill.step().await.unwrap().unwrap().so_far, 1_801);
         assert_eq!(backfill.step().await.unwrap(), None);
         // A program that was killed in the middle begins again.
@@ -183,8 +184,53 @@ async fn a_timer_says_that_its_job_has_not_ended_and_that_it_is_over() {
         assert_eq!(told[1], "it has brought 2 jobs, as many as it may");
         assert!(told[2].starts_with("2 of its jobs have not ended, first "), "{told:?}");
         assert_eq!(timers.next("twice", 10).await.unwrap(), []);
+        // As soon as they have ended, though nobody has looked at the timer since.
+        let open = timers.get("twice").await.unwrap().open;
+        rig.tenure.jobs().cancel(open[0], SECOND, "").await.unwrap();
+        assert_eq!(why().await[2], format!("its job {} has not ended", open[1]));
+        rig.tenure.jobs().cancel(open[1], SECOND, "").await.unwrap();
+        assert_eq!(why().await, told[..2]);
+        assert_eq!(timers.get("twice").await.unwrap().open, open);
         let all = timers.explain("twice").await.unwrap();
         assert_eq!(all[0], TimerWhy::NoWorker);
+    }
+}
+
+#[tokio::test]
+async fn a_backfill_fills_the_gaps_that_its_schedule_has_left() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(hourly()).await.unwrap();
+        for _ in 0..3 {
+            rig.clock.advance(HOUR);
+            rig.store.fire(10).await.unwrap();
+        }
+        let told = async |again| -> (Vec<u64>, usize) {
+            let backfill = timers.backfill("hourly", begin(), second(4 * 3_600)).await.unwrap();
+            let backfill = if again { backfill.again() } else { backfill };
+            let shown = backfill.slots(10).await.unwrap();
+            let shown = shown.iter().map(|slot| seconds_of(slot.at) / 3_600).collect();
+            (shown, backfill.run().await.unwrap())
+        };
+        // The first hour ran, the others were skipped, since its job has not ended.
+        assert_eq!(told(false).await, (vec![0, 2, 3], 3));
+        assert_eq!(told(true).await, (vec![0, 1, 2, 3], 1));
+    }
+}
+
+#[tokio::test]
+async fn a_timer_is_listed_with_how_late_its_last_slot_was() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(hourly()).await.unwrap();
+        rig.clock.advance(HOUR + SECOND * 7);
+        rig.store.fire(10).await.unwrap();
+        rig.tenure.jobs().cancel(timers.get("hourly").await.unwrap().open[0], SECOND, "").await.unwrap();
+        rig.clock.advance(MINUTE);
+        let triggered = timers.trigger("hourly").await.unwrap();
+        assert!(matches!(triggered, TimerOutcome::Triggered(_)), "{triggered:?}");
+        let listed = timers.list(TimersAsk::default()).await.unwrap().timers.remove(0);
+        assert_eq!((listed.decided, listed.lateness), (Some(second(3_600)), Some(SECOND * 7)));
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure::when::{at, every};
 use tenure::{
-    CatchUp, ChangeOutcome, Clock, Failed, Job, JobId, Keep, Overlap, Retention, Run, StateName, TimerDraft,
-    Worker,
+    CatchUp, ChangeOutcome, Clock, Failed, Faults, Job, JobId, Keep, Overlap, Retention, Run, StateName,
+    TimerDraft, Worker,
 };
 
 use crate::common::fleet::fleet;
@@ -50,6 +50,29 @@ async fn a_wish_that_meets_the_due_moment_is_granted_or_refused_and_the_job_runs
         assert_eq!(runs.load(Ordering::SeqCst), 1 + usize::from(!is_cancelled), "{early}");
         host.stop().await.1.unwrap();
     }
+}
+
+/// An answer that takes two seconds says in how long the next job is due: that counts from the question.
+#[tokio::test]
+async fn a_job_is_granted_at_its_instant_however_late_the_answers_of_the_store_are() {
+    let fleet = fleet();
+    let build = |worker: Worker<()>| {
+        worker.queue("default", 4).poll(MINUTE).job(|_: Run<()>, job: Plain| async move { Ok(job.number) })
+    };
+    let host = fleet.start(1, (), build).await;
+    let mut jobs = Vec::new();
+    for number in 1..=4 {
+        let due = fleet.clock.now().after(SECOND * 7 * u32::try_from(number).unwrap());
+        jobs.push((due, host.tenure.enqueue(Plain { number }).at(due).await.unwrap().id()));
+    }
+    host.way.set(Faults { reply_takes: SECOND * 2, ..Faults::none(1) });
+    fleet.pass(SECOND * 40).await;
+    host.way.heal();
+    for (due, id) in jobs {
+        let started = fleet.store.job(id).await.unwrap().unwrap().started.unwrap();
+        assert!(started.since(due) <= Duration::from_millis(500), "{:?} late", started.since(due));
+    }
+    host.stop().await.1.unwrap();
 }
 
 /// What is to be done once, ever: its end is the mark that it is done.

@@ -32,6 +32,7 @@ impl Check for Declared {
                     Some(before) if before == new => TimerSet::Same,
                     Some(_) => TimerSet::Changed,
                 };
+                // Schedules of the simulation have no end, so that none is ever over.
                 if *set != right {
                     return Err(format!("setting {} was answered {set:?} in place of {right:?}", new.name));
                 }

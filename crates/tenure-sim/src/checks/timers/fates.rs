@@ -97,9 +97,9 @@ impl Court<'_> {
             let is_brought = |seen: &&&SlotSeen| {
                 matches!(seen.record.fate, Fate::Ran { .. } | Fate::Skipped { why: Skipped::Busy { .. } })
             };
-            let brought = batch.iter().filter(is_brought).count();
-            if brought > most as usize {
-                return Err(format!("{} caught up with {brought} slots, of {most}", self.agreed.name));
+            let brought: Option<u64> = batch.iter().filter(is_brought).map(|seen| seen.record.count).sum();
+            if brought.is_none_or(|brought| brought > u64::from(most)) {
+                return Err(format!("{} caught up with {brought:?} slots, of {most}", self.agreed.name));
             }
         }
         Ok(())

@@ -53,7 +53,7 @@ pub(super) fn done(secs: u64, act: TimerAct) -> Entry {
 }
 
 pub(super) fn looks(secs: u64, timers: Vec<Timer>) -> Entry {
-    timed(secs, TimerDoing::Looks { timers, clocks_are_right: true }, Vec::new())
+    timed(secs, TimerDoing::Looks { timers }, Vec::new())
 }
 
 pub(super) fn record(slot: u64, fate: Fate, at: u64) -> SlotRecord {

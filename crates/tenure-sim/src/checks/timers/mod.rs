@@ -46,7 +46,7 @@ impl Roster {
                                 agreed.new = Arc::clone(new);
                             }
                         }
-                        TimerSet::Same | TimerSet::Outdated { .. } => {}
+                        TimerSet::Same | TimerSet::Outdated { .. } | TimerSet::Over { .. } => {}
                     }
                 }
             }

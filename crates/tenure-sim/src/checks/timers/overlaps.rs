@@ -3,23 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tenure_core::{JobId, Name};
+use tenure_core::{JobId, Key, Name};
 
 use super::super::Check;
 use crate::history::{Changing, Entry, Timed, What};
 
-/// Once a job of a timer was granted whose jobs run one at a time, no handler of an earlier one believes that it holds
-/// its job. How many run where some may is checked with all limits.
+/// Once a job of a line of a timer was granted whose jobs run one at a time, no handler of an earlier one believes that
+/// it holds its job. A timer has two lines: that of its slots and that of its backfills. How many of both run at once,
+/// and how many where some may, is checked with all limits.
 #[derive(Default)]
 pub(in super::super) struct Overlaps {
-    timers: BTreeMap<u64, Name>,
+    lines: BTreeMap<u64, Line>,
     places: BTreeMap<JobId, u64>,
-    /// The job of each timer that was granted last.
-    last: BTreeMap<Name, u64>,
+    /// The job of each line that was granted last.
+    last: BTreeMap<Line, u64>,
     granted: BTreeMap<u64, Duration>,
     cancelled: BTreeSet<u64>,
     stepped: Option<Duration>,
 }
+
+/// The jobs of a timer that share an ordering key, or that have none.
+type Line = (Name, Option<Key>);
 
 impl Check for Overlaps {
     fn rule(&self) -> &'static str {
@@ -35,8 +39,8 @@ impl Check for Overlaps {
             }
             What::Granted(grant) => {
                 self.granted.insert(grant.seq, entry.at);
-                if let Some(timer) = self.timers.get(&grant.seq) {
-                    self.last.insert(timer.clone(), grant.seq);
+                if let Some(line) = self.lines.get(&grant.seq) {
+                    self.last.insert(line.clone(), grant.seq);
                 }
             }
             What::Believes { seq, .. } => return self.believes(*seq),
@@ -52,20 +56,22 @@ impl Overlaps {
             self.places.insert(job.id, job.seq);
             let runs_alone = job.terms.ordering.is_some() || job.terms.limit.is_none();
             if let Some(slot) = job.slot().filter(|_| runs_alone) {
-                self.timers.insert(job.seq, slot.timer.clone());
+                let key = job.terms.ordering.as_ref().map(|ordering| ordering.key.clone());
+                self.lines.insert(job.seq, (slot.timer.clone(), key));
             }
         }
     }
 
     fn believes(&self, seq: u64) -> Result<(), String> {
-        let Some(timer) = self.timers.get(&seq) else { return Ok(()) };
+        let Some(line) = self.lines.get(&seq) else { return Ok(()) };
         // A store whose clock steps takes early, and so does somebody who cancels: the fence is what protects then.
         if self.stepped >= self.granted.get(&seq).copied() || self.cancelled.contains(&seq) {
             return Ok(());
         }
-        match self.last.get(timer) {
+        match self.last.get(line) {
             Some(last) if *last != seq => Err(format!(
-                "a handler of #{seq} of {timer} believes that it holds it, but #{last} was granted"
+                "a handler of #{seq} of {} believes that it holds it, but #{last} was granted",
+                line.0
             )),
             Some(_) | None => Ok(()),
         }

@@ -8,19 +8,17 @@ use super::super::Check;
 use super::Roster;
 use crate::history::{Entry, Timed, TimerDoing, What};
 
-/// So long after the last fault nothing of it is left: no request is on its way and nobody waits before asking again.
-const GRACE: Duration = Duration::from_secs(45);
-/// How late a slot may be after that.
+/// So long after the last fault nothing of it is left: requests that were on their way have had their answer, or are asked
+/// again, and whoever waited for the store has come back. That is within five seconds, and what is late then is decided.
+const GRACE: Duration = Duration::from_secs(8);
+/// How late a slot may be after that, whatever the clocks of the hosts show.
 const LATE: Duration = Duration::from_secs(2);
-/// How late, if the clocks of hosts are off: they look so often whatever theirs shows.
-const LATE_BY_OTHER_CLOCKS: Duration = Duration::from_secs(13);
 
 /// After the last fault every timer that is not paused has a next slot, and fires it in time.
 #[derive(Default)]
 pub(in super::super) struct Ticking {
     roster: Roster,
     healed: Option<Duration>,
-    clocks_are_right: bool,
 }
 
 impl Check for Ticking {
@@ -35,8 +33,7 @@ impl Check for Ticking {
         let What::Timed(timed) = &entry.what else { return Ok(()) };
         let is_calm = self.healed.is_some_and(|healed| entry.at > healed + GRACE);
         let judged = match &timed.doing {
-            TimerDoing::Looks { timers, clocks_are_right } => {
-                self.clocks_are_right = *clocks_are_right;
+            TimerDoing::Looks { timers } => {
                 let judge = |timer| self.look(timer, entry.store_now);
                 if is_calm { timers.iter().try_for_each(judge) } else { Ok(()) }
             }
@@ -49,10 +46,6 @@ impl Check for Ticking {
 }
 
 impl Ticking {
-    fn most(&self) -> Duration {
-        if self.clocks_are_right { LATE } else { LATE_BY_OTHER_CLOCKS }
-    }
-
     fn look(&self, timer: &Timer, now: Timestamp) -> Result<(), String> {
         if timer.paused.is_some() {
             return Ok(());
@@ -77,7 +70,7 @@ impl Ticking {
 
     fn judge(&self, timer: &Name, due: Timestamp, now: Timestamp) -> Result<(), String> {
         let late = now.since(due);
-        if late <= self.most() {
+        if late <= LATE {
             return Ok(());
         }
         Err(format!("{timer} was due at {due} and is late by {late:?}, though nothing stands in its way"))

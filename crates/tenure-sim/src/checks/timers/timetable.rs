@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Name, NewTimer, SlotRecord, Timestamp};
+use tenure_core::{Name, NewTimer, SlotRecord, Timestamp, limits};
 use tenure_store::{TimerAct, TimerOutcome, TimerSet};
 
 use super::super::Check;
@@ -46,6 +46,7 @@ impl Check for Timetable {
         }
         self.look_back(timed, entry.store_now)?;
         self.set(timed, entry.store_now);
+        self.resumed(timed, entry.store_now);
         self.roster.see(timed);
         Ok(())
     }
@@ -69,7 +70,7 @@ impl Timetable {
                 {
                     TimerAct::Pause { .. } => !agreed.paused && due <= now,
                     TimerAct::Resume => agreed.paused && due <= now,
-                    TimerAct::Remove => due <= now,
+                    TimerAct::Remove => next <= now,
                     TimerAct::Trigger { .. } | TimerAct::Backfill { .. } => false,
                 },
                 TimerDoing::Changes { .. } | TimerDoing::Looks { .. } => false,
@@ -79,6 +80,18 @@ impl Timetable {
             }
         }
         Ok(())
+    }
+
+    /// Where the records of a timer go on that was paused.
+    fn resumed(&mut self, timed: &Timed, now: Timestamp) {
+        let TimerDoing::Changes { name, act: TimerAct::Resume, outcome: TimerOutcome::Done } = &timed.doing
+        else {
+            return;
+        };
+        let agreed = self.roster.timers.get(name).filter(|agreed| agreed.paused);
+        if let (Some(agreed), Some(line)) = (agreed, self.lines.get_mut(name)) {
+            line.forget(&agreed.new, now);
+        }
     }
 
     /// Where the records go on after timers were set.
@@ -93,22 +106,32 @@ impl Timetable {
                     line.next = first(new, now);
                 }
                 TimerSet::Changed if is_rescheduled => {
-                    let kept = line
-                        .next
-                        .filter(|next| *next <= now && Some(*next) > line.before && keeps(new, *next, now));
+                    line.forget(new, now);
+                    // Whether one is on record from before nobody asks who keeps it: then it is passed by.
+                    let kept = line.next.filter(|next| *next <= now && keeps(new, *next, now));
                     let after = line.decided.map_or(now, |decided| decided.max(now));
                     line.next = kept.or_else(|| first(new, after));
                 }
-                TimerSet::Changed | TimerSet::Same | TimerSet::Outdated { .. } => {}
+                TimerSet::Changed | TimerSet::Same | TimerSet::Outdated { .. } | TimerSet::Over { .. } => {}
             }
         }
     }
 }
 
 impl Line {
+    /// Who begins anew does not wait for slots that were decided by a clock that was far ahead.
+    fn forget(&mut self, agreed: &NewTimer, now: Timestamp) {
+        if self.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD) {
+            self.before = self.before.max(self.decided.take());
+            self.next = first(agreed, now);
+        }
+    }
+
     fn take(&mut self, agreed: &NewTimer, record: &SlotRecord) -> Result<(), String> {
         let (name, found, schedule) = (&record.timer, record.first, &agreed.schedule);
         if schedule.follows_runs() {
+            // A job that ends lets it begin anew as well.
+            self.forget(agreed, record.at);
             if self.decided >= Some(found) || record.last != found {
                 return Err(format!("{name} has a record of {found} behind a later one"));
             }

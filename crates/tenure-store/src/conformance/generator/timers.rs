@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_core::schedule::{Bounds, Jitter, Schedule};
 use tenure_core::{
-    Args, CatchUp, Name, NewTimer, OnEdit, Overlap, Policies, Terms, TimerJob, Timestamp, limits,
+    Args, CatchUp, HostId, Name, NewTimer, OnEdit, Overlap, Policies, Terms, TimerJob, Timestamp, limits,
 };
 
 use super::super::given::{kind, priority, seconds};
@@ -33,9 +33,16 @@ impl Generator {
     }
 
     pub(super) fn about_timers(&mut self, now: Timestamp) -> Operation {
+        if self.put_back && self.one_in(20) {
+            let span = self.span(3_600);
+            return if self.one_in(2) { Operation::Pass(span) } else { Operation::PutBack(span) };
+        }
         match self.below(20) {
             0..5 => {
-                Operation::SetTimers((0..=self.below(2)).map(|_| self.timer(now)).collect(), self.one_in(3))
+                let timers = (0..=self.below(2)).map(|_| self.timer(now)).collect();
+                // Of the same start once more now and then: its reply was lost.
+                let host = HostId::new(now.before(seconds(self.below(3) as u64)), self.below(4) as u64);
+                Operation::SetTimers(timers, self.one_in(3).then_some(host))
             }
             5..13 => Operation::Fire(self.of(&[1, 2, 3, limits::FIRE_TIMERS, usize::MAX])),
             19 => Operation::PruneSlots(now.before(self.span(100))),
@@ -123,7 +130,10 @@ impl Generator {
                 let args = self.one_in(2).then(|| Args::new(*b"[8]").unwrap());
                 TimerAct::Trigger { id: self.known(now), args }
             }
-            8..11 => TimerAct::Backfill { from: now.before(self.span(50)), to: now.after(seconds(5)) },
+            8..11 => {
+                let (from, to) = (now.before(self.span(50)), now.after(seconds(5)));
+                TimerAct::Backfill { from, to, again: self.one_in(3) }
+            }
             _ => TimerAct::Remove,
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::{
-    CatchUp, Fate, JobId, Name, Origin, Overlap, Policies, Skipped, SlotRecord, StateName, limits,
+    CatchUp, Fate, JobId, Name, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, StateName, limits,
 };
 
 use super::super::given::{Given, ids, kind, minutes, seconds};
@@ -18,6 +18,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(firing_again_brings_nothing_new),
         test(a_clock_that_is_put_back_brings_no_slot_twice),
         test(a_slot_that_is_on_record_gets_no_job_again),
+        test(a_slot_that_is_on_record_does_not_count_again),
+        test(of_slots_that_share_a_record_those_before_one_on_record_keep_it),
+        test(a_slot_whose_job_keeps_one_on_record_from_running_has_its_job),
         test(missed_slots_are_decided_at_once_and_each_is_on_record),
         test(a_slot_is_skipped_while_the_job_before_has_not_ended),
         test(a_job_that_has_ended_makes_room_however_it_ended),
@@ -26,14 +29,15 @@ pub(super) fn tests() -> Vec<Test> {
         test(the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end),
         test(of_many_ripe_timers_the_first_are_fired_first_in_bounded_calls),
         test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
+        test(one_call_makes_a_bounded_number_of_records_however_many_slots_were_busy),
     ]
 }
 
 async fn a_slot_that_is_ripe_brings_one_job_that_tells_of_it(given: Given) {
     let since = given.each_minute(Policies::default()).await;
     given.pass(seconds(61));
-    let next = Some(since.after(minutes(2)));
-    assert_eq!(given.fire().await, Fired { timers: 1, jobs: 1, next });
+    let (next, ripe_in) = (Some(since.after(minutes(2))), Some(seconds(59)));
+    assert_eq!(given.fire().await, Fired { timers: 1, jobs: 1, records: 1, ripe_in });
     let job = given.all().await.remove(0);
     let slot = job.terms.slot.clone().unwrap();
     let minute = since.after(minutes(1));
@@ -49,14 +53,15 @@ async fn a_slot_that_is_ripe_brings_one_job_that_tells_of_it(given: Given) {
     assert_eq!(given.records().await, [record]);
     let after = given.the_timer("a").await;
     assert_eq!((after.next, after.decided, after.fired), (next, Some(minute), Some(given.now())));
-    assert_eq!((after.runs, after.open), (1, vec![job.id]));
+    assert_eq!((after.runs, after.open, after.lateness), (1, vec![job.id], Some(seconds(1))));
     given.finish_one().await;
 }
 
 async fn nothing_is_fired_before_its_time(given: Given) {
-    let since = given.each_minute(Policies::default()).await;
-    given.pass(minutes(1) - Duration::from_micros(1));
-    assert_eq!(given.fire().await, Fired { timers: 0, jobs: 0, next: Some(since.after(minutes(1))) });
+    given.each_minute(Policies::default()).await;
+    let just = Duration::from_micros(1);
+    given.pass(minutes(1) - just);
+    assert_eq!(given.fire().await, Fired { ripe_in: Some(just), ..Fired::default() });
     assert_eq!((given.all().await.len(), given.records().await.len()), (0, 0));
 }
 
@@ -87,7 +92,7 @@ async fn a_slot_that_is_on_record_gets_no_job_again(given: Given) {
     let since = given.each_minute(Policies::default()).await;
     given.pass(minutes(1));
     given.fire().await;
-    let backfill = || TimerAct::Backfill { from: since, to: since.after(minutes(1)) };
+    let backfill = || TimerAct::Backfill { from: since, to: since.after(minutes(1)), again: true };
     let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
     assert_eq!(given.act("a", backfill()).await, brought(2));
     for _ in 0..3 {
@@ -104,6 +109,64 @@ async fn a_slot_that_is_on_record_gets_no_job_again(given: Given) {
     given.pass(minutes(1));
     assert_eq!(given.fire().await.jobs, 0);
     assert_eq!((given.records().await, given.all().await.len()), (records, 0));
+}
+
+/// What is not enqueued because its slot is on record counts for nothing: the slots behind it get their jobs.
+async fn a_slot_that_is_on_record_does_not_count_again(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    given.finish_one().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.clock.step_to(since);
+    let bounds = tenure_core::schedule::Bounds { most_runs: Some(1), ..Default::default() };
+    let once = timer("a", "0 * * * * *", Policies::default());
+    let once = NewTimer { schedule: once.schedule.within(bounds).unwrap(), ..once };
+    given.set(once).await;
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 0);
+    let there = given.the_timer("a").await;
+    assert_eq!((there.runs, there.fired, there.open), (0, None, vec![]));
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 1);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran")]);
+    assert_eq!(given.the_timer("a").await.next, None, "it has brought its one");
+}
+
+/// Of slots that share a fate the last is on record from before: the others have theirs.
+async fn of_slots_that_share_a_record_those_before_one_on_record_keep_it(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let every_third = format!("every 3m from {since}");
+    given.set(timer("a", &every_third, Policies::default())).await;
+    given.pass(minutes(3));
+    given.fire().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.clock.step_to(since);
+    given.set(timer("a", "0 * * * * *", Policies::default())).await;
+    given.act("a", TimerAct::Pause { reason: String::new() }).await;
+    given.pass(minutes(3));
+    given.act("a", TimerAct::Resume).await;
+    assert_eq!(given.told(since).await, [(1, 2, "paused"), (3, 3, "ran")]);
+    assert_eq!(given.records().await[0].count, Some(2));
+}
+
+/// The record of before says as little of that job as of any other.
+async fn a_slot_whose_job_keeps_one_on_record_from_running_has_its_job(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let every_third = format!("every 3m from {since}");
+    given.set(timer("a", &every_third, Policies::default())).await;
+    given.pass(minutes(3));
+    assert_eq!(given.fire().await.jobs, 1);
+    given.finish_one().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.clock.step_to(since);
+    let policies = Policies { catch_up: CatchUp::All { most: 3 }, ..Policies::default() };
+    given.set(timer("a", "0 * * * * *", policies)).await;
+    given.pass(minutes(3));
+    assert_eq!(given.fire().await.jobs, 1);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "busy"), (3, 3, "ran")]);
+    let first = given.records().await[0].job().unwrap();
+    assert_eq!(given.state(first).await, StateName::Queued);
 }
 
 /// T056
@@ -208,7 +271,7 @@ async fn the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end(given: G
 
 async fn of_many_ripe_timers_the_first_are_fired_first_in_bounded_calls(given: Given) {
     let timers = (1..=9).map(|n| timer(&format!("t{n}"), &format!("every {}s", 10 - n), Policies::default()));
-    given.store.set_timers(timers.collect(), false).await.unwrap();
+    given.store.set_timers(timers.collect(), None).await.unwrap();
     given.pass(minutes(1));
     let mut fired = Vec::new();
     for expected in [4, 4, 1, 0] {
@@ -227,12 +290,26 @@ async fn one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on(given: Gi
     let most = u32::try_from(EACH).unwrap();
     let policies = Policies { catch_up: CatchUp::All { most }, ..overlapping(Overlap::QueueAll) };
     let timers = (0..12).map(|n| timer(&format!("t{n:02}"), "every 1s", policies));
-    given.store.set_timers(timers.collect(), false).await.unwrap();
+    given.store.set_timers(timers.collect(), None).await.unwrap();
     given.pass(minutes(20));
     let first = given.fire().await;
     assert_eq!((first.timers, first.jobs), (10, limits::FIRE_JOBS));
-    assert!(first.next.is_some_and(|next| next <= given.now()), "the others are ripe as before: {first:?}");
+    assert!(first.ripe_in.is_some_and(|span| span.is_zero()), "the others are ripe as before: {first:?}");
     let second = given.fire().await;
     assert_eq!((second.timers, second.jobs), (2, 2 * EACH));
-    assert!(second.next.is_some_and(|next| next > given.now()), "{second:?}");
+    assert!(second.ripe_in.is_some_and(|span| !span.is_zero()), "{second:?}");
+}
+
+/// What was missed and met a job that had not ended shares a record.
+async fn one_call_makes_a_bounded_number_of_records_however_many_slots_were_busy(given: Given) {
+    let policies = Policies { catch_up: CatchUp::All { most: 1_000 }, ..Policies::default() };
+    let timers = (0..20).map(|n| timer(&format!("t{n:02}"), "every 1s", policies));
+    given.store.set_timers(timers.collect(), None).await.unwrap();
+    given.pass(minutes(20));
+    let fired = given.fire().await;
+    assert_eq!((fired.timers, fired.jobs), (20, 20));
+    let records = given.records().await;
+    assert_eq!((fired.records, records.len()), (3 * 20, 3 * 20), "too many, one ran, the others were busy");
+    let slots: Option<u64> = records.iter().map(|record| record.count).sum();
+    assert_eq!(slots, Some(20 * 20 * 60));
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Args, CatchUp, NewTimer, Origin, Overlap, Policies};
+use tenure_core::{Args, CatchUp, NewTimer, Origin, Overlap, Policies, limits};
 
-use super::super::given::{Given, minutes, seconds};
+use super::super::given::{Given, host, minutes, seconds};
 use super::super::{Test, test};
 use super::{name, overlapping, timer};
 use crate::{TimerSet, TimersAsk};
@@ -16,6 +16,10 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_changed_timer_fires_by_its_new_schedule_and_loses_no_slot),
         test(a_later_version_is_not_changed_by_an_earlier_one),
         test(a_start_brings_one_job_however_many_hosts_start),
+        test(a_start_that_is_asked_for_again_brings_nothing_however_late),
+        test(one_call_sets_timers_until_they_have_brought_enough_and_the_next_goes_on),
+        test(more_timers_than_a_call_may_set_are_refused_and_none_is_set),
+        test(a_schedule_that_is_over_is_refused_but_for_a_program_that_starts),
         test(a_new_timer_calls_out_that_something_may_be_due),
         test(all_that_was_agreed_about_a_timer_is_kept),
         test(no_more_run_at_once_than_was_agreed_on_either_side_of_an_edit),
@@ -65,17 +69,89 @@ async fn a_later_version_is_not_changed_by_an_earlier_one(given: Given) {
 
 async fn a_start_brings_one_job_however_many_hosts_start(given: Given) {
     let policies = Policies { run_on_start: true, ..Policies::default() };
-    let start = || given.store.set_timers(vec![timer("a", "every 1h", policies)], true);
-    for expected in [TimerSet::New, TimerSet::Same, TimerSet::Same] {
-        assert_eq!(start().await.unwrap(), [expected]);
+    let start = |host| given.store.set_timers(vec![timer("a", "every 1h", policies)], Some(host));
+    for (number, expected) in [(1, TimerSet::New), (2, TimerSet::Same), (3, TimerSet::Same)] {
+        assert_eq!(start(host(number)).await.unwrap(), [expected]);
         given.pass(seconds(2));
     }
     assert_eq!(given.all().await.len(), 1);
     assert_eq!(given.records().await[0].origin, Origin::Start);
     given.finish_one().await;
     given.pass(minutes(5));
-    start().await.unwrap();
+    start(host(4)).await.unwrap();
     assert_eq!(given.records().await.iter().filter(|record| record.origin == Origin::Start).count(), 2);
+}
+
+/// Its reply was lost, and nobody knows when the one who asks again began. By then the first job may be gone.
+async fn a_start_that_is_asked_for_again_brings_nothing_however_late(given: Given) {
+    for overlap in [Overlap::QueueAll, Overlap::CancelPrevious, Overlap::Skip] {
+        let given = given.anew(7).await;
+        let policies = Policies { run_on_start: true, ..overlapping(overlap) };
+        let start = |host| given.store.set_timers(vec![timer("a", "every 1d", policies)], Some(host));
+        start(host(1)).await.unwrap();
+        let first = given.records().await[0].job().unwrap();
+        for _ in 0..3 {
+            given.pass(minutes(30));
+            let (before, jobs) = (given.the_timer("a").await, given.all().await);
+            assert_eq!(start(host(1)).await.unwrap(), [TimerSet::Same]);
+            assert_eq!((given.the_timer("a").await, given.all().await), (before, jobs), "{overlap:?}");
+            if !given.all().await.is_empty() {
+                given.finish_one().await;
+                given.change(first, crate::Change::Delete).await;
+            }
+        }
+        start(host(2)).await.unwrap();
+        assert_eq!(given.records().await.len(), 2);
+        assert_eq!(given.all().await.len(), 1);
+        given.store.close().await.unwrap();
+    }
+}
+
+/// A store is not held up for long, however much there is to be decided before timers change.
+async fn one_call_sets_timers_until_they_have_brought_enough_and_the_next_goes_on(given: Given) {
+    const EACH: u32 = 1_000;
+    let policies = Policies { catch_up: CatchUp::All { most: EACH }, ..overlapping(Overlap::QueueAll) };
+    let timers = |every: &str| -> Vec<NewTimer> {
+        (0..12).map(|n| timer(&format!("t{n:02}"), every, policies)).collect()
+    };
+    given.store.set_timers(timers("every 1s"), None).await.unwrap();
+    given.pass(minutes(20));
+    let mut left = timers("every 2s");
+    for expected in [10, 2] {
+        let set = given.store.set_timers(left.clone(), None).await.unwrap();
+        assert_eq!(set, vec![TimerSet::Changed; expected]);
+        left.drain(..expected);
+    }
+    assert_eq!(given.records().await.len(), 1_000, "a page of them");
+}
+
+async fn more_timers_than_a_call_may_set_are_refused_and_none_is_set(given: Given) {
+    let timers = (0..=limits::SET_TIMERS).map(|n| timer(&format!("t{n}"), "every 1h", Policies::default()));
+    let mut timers: Vec<NewTimer> = timers.collect();
+    let refused = given.store.set_timers(timers.clone(), None).await.unwrap_err();
+    assert!(refused.to_string().contains("100 are allowed"), "{refused}");
+    assert_eq!(given.store.timers(TimersAsk::default()).await.unwrap().timers, []);
+    timers.pop();
+    assert_eq!(given.store.set_timers(timers, None).await.unwrap().len(), limits::SET_TIMERS);
+}
+
+/// By the store's clock, which whoever sets it need not have.
+async fn a_schedule_that_is_over_is_refused_but_for_a_program_that_starts(given: Given) {
+    let now = given.now();
+    let over = timer("a", &format!("at {}", now.before(minutes(5))), Policies::default());
+    assert_eq!(given.set(over.clone()).await, TimerSet::Over { now });
+    assert_eq!(given.store.timer(&name("a")).await, Ok(None));
+    let hourly = timer("a", "every 1h", Policies::default());
+    given.set(hourly.clone()).await;
+    assert_eq!(given.set(over.clone()).await, TimerSet::Over { now });
+    assert_eq!(*given.the_timer("a").await.agreed, hourly);
+    let set = given.store.set_timers(vec![over.clone()], Some(host(1))).await.unwrap();
+    assert_eq!((set, given.the_timer("a").await.next), (vec![TimerSet::Changed], None));
+    assert_eq!(
+        given.set(over).await,
+        TimerSet::Same,
+        "whoever sets the same again need not know that it is over"
+    );
 }
 
 async fn a_new_timer_calls_out_that_something_may_be_due(given: Given) {

@@ -19,10 +19,10 @@ pub(super) fn tests() -> Vec<Test> {
 async fn timers_are_listed_by_name_page_by_page(given: Given) {
     let names = ["b", "a.2", "a.1", "a-9", "c"];
     let timers = names.iter().map(|text| timer(text, "every 1h", Policies::default())).collect();
-    given.store.set_timers(timers, false).await.unwrap();
+    given.store.set_timers(timers, None).await.unwrap();
     let page = async |prefix: &str, behind: Option<&str>, at_most| {
         let ask = TimersAsk { prefix: prefix.to_owned(), behind: behind.map(name), at_most };
-        let TimerPage { timers, next } = given.store.timers(ask).await.unwrap();
+        let TimerPage { timers, next, .. } = given.store.timers(ask).await.unwrap();
         let names: Vec<String> = timers.iter().map(|timer| timer.name().to_string()).collect();
         (names.join(" "), next.map(|next| next.to_string()))
     };
@@ -84,7 +84,7 @@ async fn old_records_are_removed_in_bounded_steps(given: Given) {
 async fn a_record_of_a_slot_long_past_is_kept_for_as_long_as_others(given: Given) {
     let since = given.each_minute(overlapping(Overlap::QueueAll)).await;
     given.pass(minutes(60));
-    let act = TimerAct::Backfill { from: since.after(minutes(1)), to: since.after(minutes(3)) };
+    let act = TimerAct::Backfill { from: since.after(minutes(1)), to: since.after(minutes(3)), again: false };
     given.store.change_timer(&name("a"), act).await.unwrap();
     let made = given.now();
     assert_eq!(given.store.prune_slots(made).await.unwrap(), Pruned::default());

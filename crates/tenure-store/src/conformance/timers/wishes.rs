@@ -14,6 +14,8 @@ pub(super) fn tests() -> Vec<Test> {
         test(of_triggers_at_one_instant_each_has_its_record),
         test(a_trigger_is_refused_while_a_job_runs),
         test(slots_of_the_past_are_brought_once),
+        test(slots_that_have_had_a_job_by_schedule_are_left_out_unless_they_are_asked_for_again),
+        test(slots_are_neither_skipped_nor_late_because_a_backfill_runs),
         test(a_removed_timer_is_gone_and_its_records_stay),
         test(what_a_removed_timer_leaves_is_on_record_as_skipped),
         test(what_is_wanted_of_no_timer_is_answered_so),
@@ -29,7 +31,7 @@ async fn a_paused_timer_brings_nothing_until_it_goes_on(given: Given) {
     given.pass(seconds(150));
     assert_eq!(given.fire().await, Fired::default());
     assert_eq!(given.act("a", TimerAct::Resume).await, TimerOutcome::Done);
-    assert_eq!(given.fire().await.next, Some(since.after(minutes(3))));
+    assert_eq!(given.fire().await.ripe_in, Some(seconds(30)));
     given.pass(minutes(1));
     given.fire().await;
     assert_eq!(given.told(since).await, [(1, 2, "paused"), (3, 3, "ran")]);
@@ -77,7 +79,8 @@ async fn a_trigger_is_refused_while_a_job_runs(given: Given) {
 
 async fn slots_of_the_past_are_brought_once(given: Given) {
     let since = given.each_minute(Policies::default()).await;
-    let act = || TimerAct::Backfill { from: since.before(minutes(4)), to: since.after(minutes(9)) };
+    let act =
+        || TimerAct::Backfill { from: since.before(minutes(4)), to: since.after(minutes(9)), again: false };
     let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
     assert_eq!(given.act("a", act()).await, brought(5), "until now and no further");
     assert_eq!(given.act("a", act()).await, brought(0));
@@ -87,6 +90,54 @@ async fn slots_of_the_past_are_brought_once(given: Given) {
     let mut reserved = given.reserve("mail", 9).await;
     assert_eq!(ids(&reserved), [records[0].job().unwrap()], "one at a time, the oldest first");
     given.succeed(reserved.remove(0)).await;
+}
+
+/// What is wanted most is to fill the gaps.
+async fn slots_that_have_had_a_job_by_schedule_are_left_out_unless_they_are_asked_for_again(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    for _ in 1..=3 {
+        given.pass(minutes(1));
+        given.fire().await;
+        if given.now() != since.after(minutes(1)) {
+            given.finish_one().await;
+        }
+    }
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "busy"), (3, 3, "ran")]);
+    let act = |again| TimerAct::Backfill { from: since.after(minutes(1)), to: given.now(), again };
+    let brought = |jobs| TimerOutcome::Backfilled { jobs, next: None };
+    assert_eq!(given.act("a", act(false)).await, brought(1));
+    let filled = given.records().await.into_iter().find(|record| record.origin == Origin::Backfill).unwrap();
+    assert_eq!((filled.first, filled.last), (since.after(minutes(2)), since.after(minutes(2))));
+    assert_eq!(given.act("a", act(false)).await, brought(0));
+    assert_eq!(given.act("a", act(true)).await, brought(2));
+    assert_eq!(given.act("a", act(true)).await, brought(0));
+}
+
+/// Each job takes a third of the time between two slots.
+async fn slots_are_neither_skipped_nor_late_because_a_backfill_runs(given: Given) {
+    let overlaps = [Overlap::Skip, Overlap::QueueOne, Overlap::CancelPrevious, Overlap::Allow { most: 1 }];
+    for (seed, overlap) in overlaps.into_iter().enumerate() {
+        let given = given.anew(seed as u64).await;
+        let since = given.each_minute(overlapping(overlap)).await;
+        let act = TimerAct::Backfill { from: since.before(minutes(30)), to: since, again: false };
+        assert_eq!(given.act("a", act).await, TimerOutcome::Backfilled { jobs: 31, next: None });
+        let mut origins = Vec::new();
+        for _ in 0..12 {
+            given.fire().await;
+            let mut reserved = given.reserve("mail", 9).await;
+            assert_eq!(reserved.len(), 1, "one at a time: {overlap:?}");
+            origins.extend(reserved[0].job().terms.slot.as_ref().map(|slot| slot.origin));
+            given.pass(seconds(20));
+            given.succeed(reserved.remove(0)).await;
+        }
+        let (slot, past) = (Origin::Schedule, Origin::Backfill);
+        let minute = |first| [first, past, past];
+        let expected = [minute(past), minute(slot), minute(slot), minute(slot)].concat();
+        assert_eq!(origins, expected, "{overlap:?}");
+        let told = given.told(since).await;
+        assert_eq!(told[told.len() - 3..], [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
+        given.store.close().await.unwrap();
+    }
 }
 
 async fn a_removed_timer_is_gone_and_its_records_stay(given: Given) {
@@ -124,7 +175,7 @@ async fn what_is_wanted_of_no_timer_is_answered_so(given: Given) {
         TimerAct::Pause { reason: String::new() },
         TimerAct::Resume,
         TimerAct::Trigger { id: given.id(), args: None },
-        TimerAct::Backfill { from: now, to: now },
+        TimerAct::Backfill { from: now, to: now, again: false },
         TimerAct::Remove,
     ];
     for act in acts {

@@ -1,0 +1,125 @@
+//! Clocks that are put back or ahead, and instants that pass meanwhile.
+
+use super::*;
+
+/// T055: a host that wakes early, or whose clock is put back, brings nothing twice.
+#[test]
+fn a_clock_that_is_put_back_brings_no_slot_twice() {
+    let mut rig = Rig::every_minute(Policies::default());
+    for time in ["00:01:00", "00:00:58", "00:01:00.001", "00:00:00", "00:01:59.999"] {
+        rig.fire(on(time));
+        rig.end_all(on(time));
+    }
+    assert_eq!(rig.fire(on("00:02:00")), 1);
+    assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00 ran"]);
+}
+
+#[test]
+fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit() {
+    let ahead = at("2027-01-01T00:00:00Z");
+    let hourly = |schedule| {
+        let mut rig = Rig::with(schedule, Policies::default(), on("00:30:00"));
+        assert_eq!(rig.fire(ahead), 1);
+        rig.end_all(ahead);
+        rig
+    };
+    let mends: [fn(&mut Rig); 2] = [
+        |rig| {
+            rig.take(pause(&rig.timer, &rig.open(), "", on("00:40:00")));
+            rig.take(resume(&rig.timer, &rig.open(), on("00:41:00")));
+        },
+        |rig| {
+            let half_hourly = new("0 */30 * * * *", Policies::default());
+            let edited = edit(&rig.timer, &rig.open(), half_hourly, on("00:41:00"));
+            let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+            rig.take(*firing);
+        },
+    ];
+    let was_ahead = TimerReason::ClockWasAhead { until: ahead, ends_by_pause: true };
+    for mend in mends {
+        let mut rig = hourly("0 0 * * * *");
+        assert_eq!(explain_timer(&rig.timer, &rig.open(), on("00:40:00"))[0], was_ahead);
+        mend(&mut rig);
+        assert!(!explain_timer(&rig.timer, &rig.open(), on("00:42:00")).contains(&was_ahead));
+        assert_eq!((rig.timer.next, rig.fire(on("01:00:00"))), (Some(on("01:00:00")), 1));
+    }
+    // Nobody is told to do what does not help.
+    let mut rig = Rig::with("0 * * * * *", Policies::default(), on("00:30:00"));
+    rig.fire(on("00:39:00"));
+    rig.end_all(on("00:39:00"));
+    let told = explain_timer(&rig.timer, &rig.open(), on("00:30:00")).remove(0);
+    assert_eq!(
+        told.to_string(),
+        "the clock was ahead once, so that it is silent until 2026-01-01T00:39:00.000000Z"
+    );
+    // A wait looks no further ahead than that, as soon as anybody looks.
+    let mut wait = hourly("delay 1h");
+    wait.take(start(&wait.timer, &wait.open(), on("00:40:00"), on("00:40:00")));
+    assert_eq!((wait.timer.next, wait.fire(on("01:40:00"))), (Some(on("01:40:00")), 1));
+    assert_eq!(wait.records.last().map(|record| record.first), Some(on("01:40:00")));
+}
+
+/// Its job runs while the clock is ahead, and ends when that is right again.
+#[test]
+fn a_wait_that_was_looked_at_by_a_clock_ahead_says_so_and_goes_on_after_a_pause() {
+    let mut rig = Rig::with("delay 1m", Policies::default(), on("00:00:00"));
+    rig.fire(on("00:01:00"));
+    rig.fire(at("2026-01-02T00:01:00Z"));
+    let look = rig.timer.next.unwrap();
+    rig.end_all(on("00:02:00"));
+    let told = explain_timer(&rig.timer, &rig.open(), on("00:07:00"));
+    assert_eq!(told[0], TimerReason::ClockWasAhead { until: look, ends_by_pause: true });
+    assert!(
+        !told.iter().any(|reason| matches!(reason, TimerReason::Open { .. } | TimerReason::AfterRun { .. }))
+    );
+    rig.take(pause(&rig.timer, &rig.open(), "", on("00:08:00")));
+    rig.take(resume(&rig.timer, &rig.open(), on("00:08:00")));
+    assert_eq!((rig.timer.next, rig.fire(on("00:09:00"))), (Some(on("00:09:00")), 1));
+    rig.end_all(on("00:09:30"));
+    let reasons = explain_timer(&rig.timer, &rig.open(), on("00:09:31"));
+    let next = TimerReason::NotYet { slot: on("00:10:30"), wake: on("00:10:30") };
+    assert_eq!(reasons, [next], "nobody has looked yet whether its job has ended, but whoever asks");
+}
+
+#[test]
+fn a_wait_brings_no_slot_before_its_instant_though_the_clock_was_put_back() {
+    let mut rig = Rig::with("delay 5s", Policies::default(), on("00:02:00"));
+    assert_eq!(rig.fire(on("00:02:45")), 1);
+    rig.end_all(on("00:01:20"));
+    rig.take(start(&rig.timer, &rig.open(), on("00:01:30"), on("00:01:30")));
+    let decided = rig.timer.decided.unwrap();
+    let mut now = on("00:01:30");
+    while rig.records.len() < 2 {
+        now = rig.timer.wake().unwrap();
+        rig.fire(now);
+    }
+    assert_eq!((now, rig.records[1].first), (decided.after(Duration::from_micros(1)), now));
+}
+
+#[test]
+fn a_start_brings_its_job_though_the_clock_was_put_back() {
+    let policies = Policies { run_on_start: true, ..Policies::default() };
+    let mut rig = Rig::with("0 0 * * * *", policies, on("05:30:00"));
+    rig.fire(on("06:00:00"));
+    rig.end_all(on("06:00:01"));
+    assert_eq!(rig.take(start(&rig.timer, &rig.open(), on("03:10:00"), on("03:10:00"))), 1);
+}
+
+#[test]
+fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
+    let once = || new("at 2026-01-01T00:00:01Z", Policies::default());
+    let mut rig = Rig::with("at 2026-01-01T00:00:01Z", Policies::default(), on("00:00:01.01"));
+    assert_eq!(once().check_left(on("00:00:01.01")), Ok(()));
+    assert_eq!(rig.fire(on("00:00:01.02")), 1);
+    rig.end_all(on("00:00:02"));
+    let later = new("at 2026-01-01T00:00:01Z, 2026-01-01T00:00:05Z", Policies::default());
+    let edited = edit(&rig.timer, &rig.open(), later, on("00:00:06"));
+    let Edited::Changed(firing) = edited else { panic!("{edited:?}") };
+    rig.take(*firing);
+    assert_eq!((rig.timer.next, rig.fire(on("00:00:06.1"))), (Some(on("00:00:05")), 1));
+    assert_eq!(rig.timer.next, None);
+    // One that is over would be silent: whoever sets it is told.
+    let over = once().check_left(on("00:01:02")).unwrap_err();
+    assert_eq!(over.field, "schedule");
+    assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which is over"), "{over}");
+}

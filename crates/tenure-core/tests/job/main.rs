@@ -1,0 +1,15 @@
+//! A job: what may become of it, what is kept of it, and why it does not run.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod apps;
+mod cancel;
+mod explain;
+mod gates;
+mod keys;
+mod lapse;
+mod life;
+mod limits;
+mod settlements;
+mod stored;

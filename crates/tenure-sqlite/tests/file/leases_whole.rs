@@ -1,0 +1,180 @@
+//! After whatever was wished for, the file tells the same as the memory store, and its parts agree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseOutcome, Ttl};
+use tenure_sqlite::{Durability, Options, SqliteStore};
+use tenure_store::{
+    Chance, Clock, Jobs, LeaseWish, Leases, LeasesAsk, LedgerAsk, ManualClock, MemoryStore, Order, Store,
+};
+
+use crate::given::leases::{id, name, who};
+use crate::given::{file, runtime};
+
+const STEPS: u64 = 3000;
+const NAMES: u64 = 6;
+const WAITERS: u64 = 6;
+
+struct Life {
+    chance: Chance,
+    /// Grants that were answered, some of them lost by now.
+    granted: Vec<(String, LeaseId, Fence)>,
+}
+
+impl Life {
+    fn span(&self, seconds: u64) -> Duration {
+        Duration::from_millis(self.chance.below(seconds * 1000))
+    }
+
+    fn wish(&self) -> LeaseWish {
+        let picked = self.chance.below(NAMES);
+        let (text, number) = (format!("name-{picked}"), self.chance.below(WAITERS));
+        let last = (!self.granted.is_empty())
+            .then(|| &self.granted[usize::try_from(self.chance.below(self.granted.len() as u64)).unwrap()]);
+        let (text, mine, fence) = match last {
+            Some((text, id, fence)) if self.chance.below(4) > 0 => (text.clone(), *id, *fence),
+            _ => (text, id(number), Fence::from_number(self.chance.below(20))),
+        };
+        let ttl = match self.chance.below(5) {
+            0 => Ttl::Endless,
+            seconds => Ttl::new(Duration::from_secs(seconds * 3)).unwrap(),
+        };
+        let by = who(number);
+        let act = match self.chance.below(16) {
+            0..5 => {
+                let wait = (self.chance.below(3) > 0).then(|| self.span(8));
+                LeaseAct::Acquire { id: id(number), by, ttl, wait }
+            }
+            5..9 => {
+                let late = if self.chance.below(2) == 0 { Late::Refused } else { Late::Counts };
+                LeaseAct::Renew { id: mine, fence, late }
+            }
+            9 => LeaseAct::Change { id: mine, fence, to: id(number) },
+            10..13 => LeaseAct::Release { id: mine, fence },
+            13 => {
+                let within = (self.chance.below(2) == 0).then(|| self.span(10));
+                LeaseAct::Break { within, by, reason: "test".to_owned() }
+            }
+            14 => LeaseAct::Leave { id: id(number) },
+            _ => LeaseAct::Forget { by: Holder::named("ops") },
+        };
+        LeaseWish { name: name(&text), act }
+    }
+
+    fn keep(&mut self, wish: &LeaseWish, outcome: &LeaseOutcome) {
+        if let (LeaseOutcome::Granted { fence, .. }, LeaseAct::Acquire { id, .. }) = (outcome, &wish.act) {
+            self.granted.push((wish.name.to_string(), *id, *fence));
+            let surplus = self.granted.len().saturating_sub(8);
+            self.granted.drain(..surplus);
+        }
+    }
+}
+
+/// Two stores on one file take turns, and are opened anew now and then: nothing is kept in mind only.
+#[test]
+fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() {
+    for seed in 1..=4 {
+        let (_directory, file) = file();
+        let clock = ManualClock::new();
+        let options = Options { durability: Durability::Normal, ..Options::default() };
+        let open = || SqliteStore::open(&file, options.clone(), Arc::new(clock.clone())).unwrap();
+        let mut stores = [open(), open()];
+        let reference = MemoryStore::new(Arc::new(clock.clone()));
+        let mut life = Life { chance: Chance::seeded(seed), granted: vec![] };
+        runtime().block_on(async {
+            for step in 0..STEPS {
+                if step % 500 == 499 {
+                    stores[0].close().await.unwrap();
+                    stores[0] = open();
+                }
+                let store = &stores[usize::from(life.chance.below(2) == 0)];
+                let wishes: Vec<LeaseWish> = (0..1 + life.chance.below(3)).map(|_| life.wish()).collect();
+                let expected = reference.lease(wishes.clone()).await.unwrap();
+                let outcomes = store.lease(wishes.clone()).await.unwrap();
+                assert_eq!(outcomes, expected, "seed {seed}, step {step}: {wishes:?}");
+                wishes.iter().zip(&outcomes).for_each(|(wish, outcome)| life.keep(wish, outcome));
+                if life.chance.below(2) == 0 {
+                    clock.advance(life.span(4));
+                }
+                if life.chance.below(20) == 0 {
+                    reference.tend().await.unwrap();
+                    store.tend().await.unwrap();
+                }
+                if life.chance.below(200) == 0 {
+                    let before = clock.now().before(Duration::from_secs(60));
+                    let pruned = reference.prune_ledger(before).await.unwrap();
+                    assert_eq!(store.prune_ledger(before).await.unwrap(), pruned);
+                }
+                if step % 50 == 0 {
+                    assert_same(store, &reference).await;
+                }
+            }
+            for store in &stores {
+                store.close().await.unwrap();
+            }
+        });
+        assert_agrees(&Connection::open(&file).unwrap());
+    }
+}
+
+async fn assert_same(store: &SqliteStore, reference: &MemoryStore) {
+    let ask = LeasesAsk::default();
+    assert_eq!(store.leases(ask.clone()).await.unwrap(), reference.leases(ask).await.unwrap());
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let ask = LedgerAsk { order, at_most: 1000, ..LedgerAsk::default() };
+        let (here, there) = (store.ledger(ask.clone()).await.unwrap(), reference.ledger(ask).await.unwrap());
+        assert_eq!(here, there);
+    }
+}
+
+/// Each of these statements finds what contradicts something else.
+fn assert_agrees(conn: &Connection) {
+    let verdict: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(number("SELECT count(*) FROM lease"), 6);
+    assert!(number("SELECT count(*) FROM ledger") > 50, "too little was left to compare");
+    for (what, sql) in [
+        (
+            "an ownership without its beginning, or a beginning of none",
+            "SELECT number FROM lease WHERE (phase IS NULL) <> (began IS NULL)",
+        ),
+        (
+            "a beginning that is not on record as the present one",
+            "SELECT l.number FROM lease l LEFT JOIN ledger e ON e.number = l.began
+             WHERE l.began IS NOT NULL
+                 AND (e.number IS NULL OR e.lease <> l.number OR e.fence <> l.fence OR e.present = 0
+                     OR e.what > 1 OR e.since <> l.since)",
+        ),
+        (
+            "a note that is kept for an ownership that is over",
+            "SELECT number FROM ledger WHERE present = 1
+                 AND number NOT IN (SELECT began FROM lease WHERE began IS NOT NULL)",
+        ),
+        ("a note of no lease", "SELECT number FROM ledger WHERE lease NOT IN (SELECT number FROM lease)"),
+        (
+            "a place before no lease",
+            "SELECT place FROM lease_line WHERE lease NOT IN (SELECT number FROM lease)",
+        ),
+        ("two places in one", "SELECT place FROM lease_line GROUP BY lease, place HAVING count(*) > 1"),
+        (
+            "something left of an ownership that was given back",
+            "SELECT number FROM lease WHERE phase IS NULL
+                 AND (id IS NOT NULL OR since IS NOT NULL OR until IS NOT NULL OR who IS NOT NULL)",
+        ),
+        (
+            "a refusal told twice",
+            "SELECT lease FROM ledger WHERE what = 4 GROUP BY lease, fence, who, host HAVING count(*) > 1",
+        ),
+        (
+            "a fence from nowhere",
+            "SELECT number FROM ledger e WHERE fence > (SELECT fence FROM lease WHERE number = e.lease)",
+        ),
+    ] {
+        let found: Vec<i64> =
+            conn.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert!(found.is_empty(), "{what}: {found:?}");
+    }
+}

@@ -1,0 +1,10 @@
+//! What stands on leases and jobs: reservations and rosters, singletons, the single writer.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "these are tests")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod reservations;
+mod singletons;
+mod writer;

@@ -1,0 +1,5 @@
+//! Singletons: one in a fleet.
+
+mod functions;
+mod listeners;
+mod locks;
