@@ -1,9 +1,10 @@
 //! What became of a slot is what was agreed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{CatchUp, Fate, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
+use tenure_core::{CatchUp, Fate, Name, NewTimer, OnEdit, Origin, Overlap, Skipped, SlotRecord, Timestamp};
 use tenure_store::TimerAct;
 
 use super::super::Check;
@@ -18,6 +19,8 @@ const IN_TIME: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(in super::super) struct Fates {
     roster: Roster,
+    /// The latest slot of each timer that was ever decided: beyond the next one after a clock that was ahead.
+    latest: BTreeMap<Name, Timestamp>,
 }
 
 /// In which light the slots of a timer were decided.
@@ -27,6 +30,9 @@ struct Court<'a> {
     /// What it was set to just now, if that has another schedule.
     rescheduled: Option<&'a Arc<NewTimer>>,
     doing: &'a TimerDoing,
+    /// Whether slots behind the first of these were decided before, by a clock that was ahead: such a slot gets no
+    /// record again, but it takes the room of a job in this decision.
+    is_again: bool,
 }
 
 impl Check for Fates {
@@ -37,6 +43,11 @@ impl Check for Fates {
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         let What::Timed(timed) = &entry.what else { return Ok(()) };
         let judged = self.judge(timed);
+        for (name, batch) in batches(timed) {
+            let known = self.latest.get(name).copied();
+            let last = batch.iter().map(|seen| seen.record.last).max().max(known);
+            self.latest.extend(last.map(|last| (name.clone(), last)));
+        }
         self.roster.see(timed);
         judged
     }
@@ -50,7 +61,10 @@ impl Fates {
                 continue;
             };
             let rescheduled = self.roster.rescheduled(timed, name);
-            let court = Court { agreed: &agreed, paused: before.paused, rescheduled, doing: &timed.doing };
+            let first = batch.first().map(|seen| seen.record.first);
+            let is_again = self.latest.get(name).copied() > first;
+            let court =
+                Court { agreed: &agreed, paused: before.paused, rescheduled, doing: &timed.doing, is_again };
             court.judge(&batch)?;
         }
         for seen in timed.slots.iter().filter(|seen| seen.record.origin == Origin::Start) {
@@ -137,7 +151,9 @@ impl Court<'_> {
         let policies = &self.agreed.policies;
         let late = seen.record.at.since(self.due(seen.record.last));
         let fits = match why {
-            Skipped::Busy { job } => seen.unfinished.contains(job) && seen.unfinished.len() >= self.room(),
+            Skipped::Busy { job } => {
+                seen.unfinished.contains(job) && (self.is_again || seen.unfinished.len() >= self.room())
+            }
             Skipped::Missed => policies.catch_up == CatchUp::Skip && late > IN_TIME,
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),
             Skipped::TooLate => policies.max_lateness.is_some_and(|most| late > most),
