@@ -6,6 +6,25 @@
 //!
 //! **It is being built**: leases, timers and jobs with keys answer a fault for now.
 
+/// Whether keys have to be asked about what is wanted of these queues and lanes. Statements that end in a claim ask this
+/// of the same snapshot.
+macro_rules! are_keys_asked {
+    ($queues:literal, $lanes:literal) => {
+        concat!(
+            "(EXISTS (SELECT FROM ending)
+             OR EXISTS (SELECT FROM later WHERE gated AND due <= (SELECT now FROM n))
+             OR EXISTS (SELECT FROM limit_key WHERE grows_at <= (SELECT now FROM n))
+             OR EXISTS (SELECT FROM meta WHERE name = 'looked' AND value > (SELECT now FROM n))
+             OR EXISTS (SELECT FROM queue WHERE name = ANY (",
+            $queues,
+            ") AND (fair OR limit_to IS NOT NULL))
+             OR EXISTS (SELECT FROM lane WHERE id = ANY (",
+            $lanes,
+            ") AND limited))"
+        )
+    };
+}
+
 mod change;
 mod code;
 mod command;
@@ -18,6 +37,7 @@ mod fault;
 mod grants;
 mod hosts;
 mod inbox;
+mod keyed;
 mod lanes;
 mod leases;
 mod link;

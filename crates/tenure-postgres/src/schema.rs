@@ -13,7 +13,10 @@ struct Step {
 }
 
 /// A step that was released is never edited: the database of every user holds its text.
-const STEPS: &[Step] = &[Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") }];
+const STEPS: &[Step] = &[
+    Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
+    Step { name: "0002_keys", sql: include_str!("migrations/0002_keys.sql") },
+];
 
 /// The lock that lets one program at a time look after schemas.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6084113905)";
