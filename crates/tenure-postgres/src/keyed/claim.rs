@@ -247,7 +247,7 @@ impl Writing<'_> {
                 }
             }
         }
-        self.sheet.out_of_line(place);
+        self.sheet.leaves_line(place);
         self.sheet.count(place.lane, StateName::Queued, -1);
         self.sheet.count(place.lane, StateName::Running, 1);
         if let Some(mut keyed) = keyed {

@@ -16,7 +16,7 @@ use crate::transaction::Gate;
 use crate::writing::Writing;
 use crate::{code, value};
 
-const READ: &str = "SELECT key, kept FROM limit_key WHERE key = ANY ($1)";
+const READ: &str = "SELECT key, kept, grows_at FROM limit_key WHERE key = ANY ($1)";
 const AHEAD: &str = "SELECT count(*) FROM (
          (SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
              AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT $7)
@@ -160,7 +160,8 @@ impl Writing<'_> {
         let read = self.read(vec![Query::new(READ).with(texts)]).await?;
         for row in read.iter().flatten() {
             let key = Key::new("limit", row.get(0)).map_err(unreadable)?;
-            self.keys.limits.insert(key, Some(LimitRow::read(row.get(1))?));
+            let grows_at = value::maybe_instant(row, 2)?;
+            self.keys.limits.insert(key, Some(LimitRow { grows_at, ..LimitRow::read(row.get(1))? }));
         }
         for key in unknown {
             self.keys.limits.entry(key.clone()).or_insert(None);

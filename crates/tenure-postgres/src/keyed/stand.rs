@@ -90,12 +90,12 @@ impl Writing<'_> {
         let lane = stored.lane;
         match (stored.job.state, stored.kept) {
             (State::Waiting { due, .. }, Kept::InLine) => {
-                self.sheet.into_line(place_of(stored, due));
+                self.sheet.joins_line(place_of(stored, due));
                 self.sheet.count(lane, StateName::Queued, 1);
                 self.keys.has_newcomers = true;
             }
             (State::Waiting { due, .. }, _) => {
-                self.sheet.into_diary(place_of(stored, due));
+                self.sheet.joins_diary(place_of(stored, due));
                 self.sheet.count(lane, StateName::Scheduled, 1);
             }
             (State::Blocked { .. }, _) => self.sheet.count(lane, StateName::Blocked, 1),
@@ -181,7 +181,7 @@ impl Writing<'_> {
     /// A job of a limit comes into line, or leaves it for want of room.
     pub(super) fn open(&mut self, mut row: KeyedRow) {
         row.at = code::AT_LINE;
-        self.sheet.into_line(row.place());
+        self.sheet.joins_line(row.place());
         self.sheet.count(row.lane, StateName::Blocked, -1);
         self.sheet.count(row.lane, StateName::Queued, 1);
         self.keys.has_newcomers = true;
@@ -194,7 +194,7 @@ impl Writing<'_> {
     pub(super) fn shut(&mut self, mut row: KeyedRow) {
         row.at = code::AT_LIMIT;
         let place: Place = row.place();
-        self.sheet.out_of_line(place);
+        self.sheet.leaves_line(place);
         self.sheet.count(row.lane, StateName::Queued, -1);
         self.sheet.count(row.lane, StateName::Blocked, 1);
         self.keys.shut.insert(row.seq);

@@ -19,7 +19,7 @@ const AWAIT: &str = "WITH first AS (INSERT INTO standing (seq, fence, lane, atte
      diary AS (UPDATE later SET begun = true WHERE due = $5 AND seq = $1 AND NOT begun)
      UPDATE keyed SET begun = true WHERE seq = $1 AND NOT begun";
 const ENDED: &str = "INSERT INTO ending (seq, id, state)
-     SELECT $1, $2, $3::smallint WHERE EXISTS (SELECT FROM dependency WHERE other = $1)
+     SELECT $1::bigint, $2::uuid, $3::smallint WHERE EXISTS (SELECT FROM dependency WHERE other = $1)
      ON CONFLICT (seq) DO UPDATE SET state = excluded.state";
 const GOES_ON: &str = "DELETE FROM ending WHERE seq = $1";
 /// The waits of a job that ends, and what was to be told to it alone.
