@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Bucket, Job, JobId, Key, Limit, Meter, QueueName, Reserved, StateName, Timestamp, limits};
-use tenure_store::{Fault, Happening, Reservation, Reserve, Want};
+use tenure_store::{Fault, Happening, Reserve, Want};
 use tokio_postgres::Row;
 
 use super::queues::{self, Wanted};
@@ -120,14 +120,19 @@ struct Granted {
     lanes: Vec<i32>,
     begun: Vec<bool>,
     ids: Vec<JobId>,
+    /// For which want each of them is.
+    wants: Vec<usize>,
 }
+
+/// What a turn has granted, each job with the want for which it is, and when somebody should look again.
+pub(crate) type Turn = (Vec<(usize, Reserved)>, Option<Timestamp>);
 
 /// Sweeps, and grants what is asked for beyond what was granted already, each want in its turn.
 pub(crate) async fn reserve(
     link: &mut Link,
     ask: &Reserve,
     already: &[usize],
-) -> Result<Reservation, Fault> {
+) -> Result<Turn, Fault> {
     let mut tries = 0;
     loop {
         let tried = try_reserve(link, ask, already).await;
@@ -137,7 +142,7 @@ pub(crate) async fn reserve(
     }
 }
 
-async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Result<Reservation, Fault> {
+async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Result<Turn, Fault> {
     let last_lane = link.memory.lanes().last();
     let names: Vec<QueueName> = ask.wants.iter().map(|want| want.queue.clone()).collect();
     let (mut writing, read) =
@@ -156,13 +161,14 @@ async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Resul
     }
     let mut granted = Granted::default();
     let mut left = ask.at_most.min(limits::RESERVE_JOBS).saturating_sub(already.iter().sum());
-    for (want, had) in ask.wants.iter().zip(already) {
+    for (index, (want, had)) in ask.wants.iter().zip(already).enumerate() {
         let of_want = want.at_most.saturating_sub(*had).min(left);
         let before = granted.seqs.len();
         if let Some(queue) = queues.get_mut(&want.queue) {
             writing.grant_some(want, of_want, queue, &mut granted).await?;
         }
         left -= granted.seqs.len() - before;
+        granted.wants.resize(granted.seqs.len(), index);
     }
     for (name, queue) in &queues {
         if let Some(keep) = queue.keep(name) {
@@ -186,7 +192,7 @@ impl Writing<'_> {
         let now = self.now;
         queue.seen(now);
         let lanes = self.memory().lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
-        let mut behind: (i16, i64, i64, i64) = (-1, -1, i64::MIN, -1);
+        let mut behind: (i16, i64, i64, i64) = (i16::MIN, -1, i64::MIN, -1);
         loop {
             let most = left.min(queue.meter.room(now) as usize).min(TOGETHER);
             if most == 0 {
@@ -271,7 +277,7 @@ impl Writing<'_> {
         ask: &Reserve,
         granted: Granted,
         names: &[QueueName],
-    ) -> Result<Reservation, Fault> {
+    ) -> Result<Turn, Fault> {
         if !granted.seqs.is_empty() {
             let fence = self.next_fence().await?;
             let again: Vec<i64> = granted
@@ -305,20 +311,22 @@ impl Writing<'_> {
                 Err(fault) => tracing::error!(%fault, "a job was granted that cannot be read"),
             }
         }
-        let jobs: Vec<(i32, Job)> = granted.ids.iter().filter_map(|id| found.remove(id)).collect();
+        let of = |(id, want): (&JobId, &usize)| found.remove(id).map(|(lane, job)| (*want, lane, job));
+        let jobs: Vec<(usize, i32, Job)> =
+            granted.ids.iter().zip(&granted.wants).filter_map(of).collect();
         let memory = Arc::clone(&self.memory());
-        for (_, job) in &jobs {
+        for (_, _, job) in &jobs {
             let attempt = job.attempt;
             self.tell(job, || Happening::Started { attempt });
         }
         self.commit().await?;
         let mut grants = memory.grants();
-        for (lane, job) in &jobs {
+        for (_, lane, job) in &jobs {
             let plain = job.terms.unique.is_none() && !job.terms.are_gated();
             grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain });
         }
-        let jobs = jobs.into_iter().map(|(_, job)| Reserved::granted(job)).collect();
-        Ok(Reservation { jobs, next_due: around.next_due() })
+        let jobs = jobs.into_iter().map(|(want, _, job)| (want, Reserved::granted(job))).collect();
+        Ok((jobs, around.next_due()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Settlement, State};
+use tenure_core::{Settlement, State, StateName};
 use tenure_store::{Fault, Settled};
 
 use crate::link::Link;
@@ -61,12 +61,43 @@ async fn try_settle(
     for settlement in settlements {
         settled.push(writing.settle_one(settlement, &mut jobs).await?);
     }
+    writing.tell_where_they_stand(settlements, &mut settled).await?;
     writing.commit().await?;
     read.truncate(sent_before);
     Ok(Some((settled, read)))
 }
 
 impl Writing<'_> {
+    /// Where jobs with keys stand is known when all are written.
+    async fn tell_where_they_stand(
+        &mut self,
+        settlements: &[&Settlement],
+        settled: &mut [Settled],
+    ) -> Result<(), Fault> {
+        let waits = |settled: &Settled| {
+            matches!(
+                settled,
+                Settled::Done(StateName::Scheduled | StateName::Queued | StateName::Blocked)
+            )
+        };
+        if self.gate != Gate::Keys || !settled.iter().any(waits) {
+            return Ok(());
+        }
+        let waiting = settlements.iter().zip(&*settled).filter(|(_, settled)| waits(settled));
+        let read = rows::by_ids(waiting.map(|(settlement, _)| settlement.id()));
+        let mut names = BTreeMap::new();
+        for row in self.read(vec![read]).await?.iter().flatten() {
+            let stored = rows::stored(row)?;
+            names.insert(stored.job.id, stored.job.state.name(self.now));
+        }
+        for (settlement, settled) in settlements.iter().zip(settled) {
+            if let (Settled::Done(name), Some(now)) = (settled, names.get(&settlement.id())) {
+                *name = *now;
+            }
+        }
+        Ok(())
+    }
+
     async fn settle_one(
         &mut self,
         settlement: &Settlement,

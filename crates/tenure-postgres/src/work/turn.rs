@@ -196,9 +196,13 @@ async fn reserve(
     }
     reservation.next_due = around.next_due();
     if around.keyed {
-        let keyed = keyed::reserve(link, ask, &had).await?;
-        reservation.jobs.extend(keyed.jobs);
-        reservation.next_due = keyed.next_due;
+        let (keyed, next_due) = keyed::reserve(link, ask, &had).await?;
+        // What was granted for the first want comes first.
+        let wants = had.iter().enumerate().flat_map(|(want, had)| std::iter::repeat_n(want, *had));
+        let mut jobs: Vec<_> = wants.zip(reservation.jobs).chain(keyed).collect();
+        jobs.sort_by_key(|(want, _)| *want);
+        reservation.jobs = jobs.into_iter().map(|(_, job)| job).collect();
+        reservation.next_due = next_due;
     }
     Ok((reservation, rows))
 }
