@@ -20,7 +20,7 @@ const HOLDERS: &str = "SELECT key, id FROM unique_key
 const TAKE_KEY: &str = "INSERT INTO unique_key (key, seq, id, until) VALUES ($1, $2, $3, NULL)
      ON CONFLICT (key) DO UPDATE SET seq = excluded.seq, id = excluded.id, until = excluded.until
      WHERE unique_key.id = excluded.id OR unique_key.until <= $4";
-const TARGET: &str = "SELECT fair, limit_to IS NOT NULL FROM queue WHERE name = $1";
+const TARGET: &str = "SELECT fair, coalesce(limit_to LIKE '%most%', false) FROM queue WHERE name = $1";
 const REWRITE: &str = "UPDATE job SET lane = $2, priority = $3, due = coalesce($4, due) WHERE id = $1";
 
 /// Changes each selected job by itself.

@@ -28,7 +28,7 @@ pub(crate) struct Ties {
     pub round: Option<i64>,
     /// Whether its queue has fair shares.
     pub fair: bool,
-    /// Whether its queue has a limit.
+    /// Whether its queue has a limit of how many run at once.
     pub bounded: bool,
     /// Whether another job waits for it, or did.
     pub awaited: bool,
@@ -61,7 +61,7 @@ const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, c
          s.ended, s.expires, coalesce(g.holder, a.holder), s.failure, s.output, s.place, s.cancel, s.progress,
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.round = 0 AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq),
-         k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), l.limit_to IS NOT NULL,
+         k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
          coalesce(s.awaited, false)
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      CROSS JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n

@@ -40,13 +40,21 @@ impl Writing<'_> {
             State::Finished { end, .. } => {
                 self.end(&stored, end)?;
                 self.no_more_waits(&stored, Some(end))?;
-                self.news.due |= stored.ties.bounded;
+                self.news.due |= stored.ties.bounded && self.has_line(&stored).await?;
             }
         }
         self.sheet.standing(&stored);
         self.tell_became(&stored.job, stored.job.state.name(self.now), failure.as_ref());
         self.pass_on(&stored.job.terms).await?;
         Ok(stored)
+    }
+
+    /// Whether anything is in line in the queue of a job.
+    async fn has_line(&mut self, stored: &Stored) -> Result<bool, Fault> {
+        let look = "SELECT EXISTS (SELECT FROM lane l WHERE l.queue = $1
+             AND EXISTS (SELECT FROM ready WHERE lane = l.id))";
+        let read = self.read(vec![Query::new(look).with(stored.job.queue.as_str().to_owned())]).await?;
+        Ok(read.iter().flatten().next().is_some_and(|row| row.get(0)))
     }
 
     /// A job that had ended waits again.

@@ -303,29 +303,32 @@ impl Writing<'_> {
         let look = Query::new(AROUND).with(Some(self.now.as_micros())).with(names).with(Vec::<i32>::new());
         let read = self.read(vec![rows::by_ids(granted.ids.iter().copied()), look]).await?;
         let around = around(read.last().and_then(|rows| rows.first()))?;
-        let mut found: BTreeMap<JobId, (i32, Job)> = BTreeMap::new();
+        let mut found: BTreeMap<JobId, (i32, bool, Job)> = BTreeMap::new();
         for row in read.first().into_iter().flatten() {
             match rows::stored(row) {
-                Ok(stored) => _ = found.insert(stored.job.id, (stored.lane, stored.job)),
+                Ok(stored) => {
+                    let plain = !stored.ties.bounded && !stored.ties.awaited;
+                    found.insert(stored.job.id, (stored.lane, plain, stored.job));
+                }
                 // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
                 Err(fault) => tracing::error!(%fault, "a job was granted that cannot be read"),
             }
         }
-        let of = |(id, want): (&JobId, &usize)| found.remove(id).map(|(lane, job)| (*want, lane, job));
-        let jobs: Vec<(usize, i32, Job)> =
+        let of = |(id, want): (&JobId, &usize)| found.remove(id).map(|(lane, plain, job)| (*want, lane, plain, job));
+        let jobs: Vec<(usize, i32, bool, Job)> =
             granted.ids.iter().zip(&granted.wants).filter_map(of).collect();
         let memory = Arc::clone(&self.memory());
-        for (_, _, job) in &jobs {
+        for (_, _, _, job) in &jobs {
             let attempt = job.attempt;
             self.tell(job, || Happening::Started { attempt });
         }
         self.commit().await?;
         let mut grants = memory.grants();
-        for (_, lane, job) in &jobs {
-            let plain = job.terms.unique.is_none() && !job.terms.are_gated();
+        for (_, lane, plain, job) in &jobs {
+            let plain = *plain && job.terms.unique.is_none() && !job.terms.are_gated();
             grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain });
         }
-        let jobs = jobs.into_iter().map(|(want, _, job)| (want, Reserved::granted(job))).collect();
+        let jobs = jobs.into_iter().map(|(want, _, _, job)| (want, Reserved::granted(job))).collect();
         Ok((jobs, around.next_due()))
     }
 }

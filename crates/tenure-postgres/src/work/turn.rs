@@ -188,14 +188,12 @@ async fn reserve(
         let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
         link.memory.lanes().meet(new);
     }
-    if lapses {
-        sweep::take_lapsed(link).await?;
-    }
-    if (meets_new || lapses) && reservation.jobs.is_empty() {
+    if meets_new && !lapses && !around.keyed && reservation.jobs.is_empty() {
         (reservation, around, _, had) = claim_all(link, ask, Vec::new(), false).await?;
     }
     reservation.next_due = around.next_due();
-    if around.keyed {
+    // What lapsed is taken from its holder by the same turn: who waits for its end hears of it at the next.
+    if around.keyed || lapses {
         let (keyed, next_due) = keyed::reserve(link, ask, &had).await?;
         // What was granted for the first want comes first.
         let wants = had.iter().enumerate().flat_map(|(want, had)| std::iter::repeat_n(want, *had));
