@@ -164,7 +164,9 @@ impl Writing<'_> {
 
     async fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {
         match Cancel::decide(&stored.job, request) {
-            Cancel::Ends(transition) => Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition).await?))),
+            Cancel::Ends(transition) => {
+                Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition).await?)))
+            }
             Cancel::Asks(request) => {
                 stored.job.cancel = Some(request);
                 self.sheet.standing(&stored);
@@ -260,11 +262,7 @@ impl Writing<'_> {
     }
 
     /// Changes where a waiting job waits, but not until when.
-    async fn transfer(
-        &mut self,
-        mut stored: Stored,
-        edit: impl FnOnce(&mut Stored),
-    ) -> Result<Done, Fault> {
+    async fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<Done, Fault> {
         let Some(due) = stored.job.state.due() else {
             return Ok((ChangeOutcome::RefusedFinished, Some(stored)));
         };

@@ -115,9 +115,7 @@ impl Sheet {
         queries.extend(standings(&sheet.standings)?);
         let into_line: Vec<Place> = sheet.into_line.into_values().collect();
         let limited = into_line.iter().map(|place| place.limited).collect::<Vec<_>>();
-        queries.extend(
-            join(INTO_LINE, &into_line).map(|query| query.with(round(&into_line)).with(limited)),
-        );
+        queries.extend(join(INTO_LINE, &into_line).map(|query| query.with(round(&into_line)).with(limited)));
         let into_diary: Vec<Place> = sheet.into_diary.into_values().collect();
         let gated = into_diary.iter().map(|place| place.gated).collect::<Vec<_>>();
         queries.extend(join(INTO_DIARY, &into_diary).map(|query| query.with(gated)));

@@ -103,7 +103,11 @@ async fn try_take_lapsed(link: &mut Link, gate: Gate) -> Result<Option<usize>, F
         return Ok(Some(0));
     }
     let taken = writing.take_lapsed(&lapsed).await?;
-    if taken.is_some() { writing.commit().await? } else { writing.roll_back().await? }
+    if taken.is_some() {
+        writing.commit().await?
+    } else {
+        writing.roll_back().await?
+    }
     Ok(taken)
 }
 

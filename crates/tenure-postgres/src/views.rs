@@ -1,8 +1,8 @@
 //! Looking, on connections that do nothing else.
 
 use tenure_core::{
-    AtWork, Attempt, AttemptEnd, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName,
-    Serving, Standing, State, StateName, Timestamp, limits,
+    AtWork, Attempt, AttemptEnd, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName, Serving,
+    Standing, State, StateName, Timestamp, limits,
 };
 use tenure_store::{Answer, Count, Fault, LimitPage, Page, PageAsk, QueueInfo, Views};
 use tokio_postgres::Row;

@@ -38,7 +38,8 @@ pub(crate) const AROUND: &str = concat!(
                  AND EXISTS (SELECT FROM ready WHERE lane = l.id)))
      FROM n CROSS JOIN held"
 );
-const FIRST: &str = "SELECT r.seq AS its_seq, r.lane AS its_lane, r.priority AS its_priority, r.round AS its_round,
+const FIRST: &str =
+    "SELECT r.seq AS its_seq, r.lane AS its_lane, r.priority AS its_priority, r.round AS its_round,
          r.due AS its_due, r.begun AS its_begun, j.id AS its_id, k.seq IS NOT NULL AS is_keyed, k.*
      FROM (SELECT p.* FROM unnest($1::int[]) l (lane) CROSS JOIN LATERAL (
              SELECT ctid, lane, priority, round, due, seq, begun FROM ready
@@ -128,11 +129,7 @@ struct Granted {
 pub(crate) type Turn = (Vec<(usize, Reserved)>, Option<Timestamp>);
 
 /// Sweeps, and grants what is asked for beyond what was granted already, each want in its turn.
-pub(crate) async fn reserve(
-    link: &mut Link,
-    ask: &Reserve,
-    already: &[usize],
-) -> Result<Turn, Fault> {
+pub(crate) async fn reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Result<Turn, Fault> {
     let mut tries = 0;
     loop {
         let tried = try_reserve(link, ask, already).await;
@@ -221,9 +218,7 @@ impl Writing<'_> {
                     granted.seqs.push(place.seq);
                     granted.lanes.push(place.lane);
                     granted.begun.push(place.begun);
-                    granted.ids.push(JobId::from_bytes(
-                        row.get::<_, uuid::Uuid>("its_id").into_bytes(),
-                    ));
+                    granted.ids.push(JobId::from_bytes(row.get::<_, uuid::Uuid>("its_id").into_bytes()));
                 }
                 if self.keys.has_newcomers {
                     break;
@@ -272,12 +267,7 @@ impl Writing<'_> {
     }
 
     /// Writes what was granted, and tells it.
-    async fn finish(
-        mut self,
-        ask: &Reserve,
-        granted: Granted,
-        names: &[QueueName],
-    ) -> Result<Turn, Fault> {
+    async fn finish(mut self, ask: &Reserve, granted: Granted, names: &[QueueName]) -> Result<Turn, Fault> {
         if !granted.seqs.is_empty() {
             let fence = self.next_fence().await?;
             let again: Vec<i64> = granted
@@ -314,7 +304,9 @@ impl Writing<'_> {
                 Err(fault) => tracing::error!(%fault, "a job was granted that cannot be read"),
             }
         }
-        let of = |(id, want): (&JobId, &usize)| found.remove(id).map(|(lane, plain, job)| (*want, lane, plain, job));
+        let of = |(id, want): (&JobId, &usize)| {
+            found.remove(id).map(|(lane, plain, job)| (*want, lane, plain, job))
+        };
         let jobs: Vec<(usize, i32, bool, Job)> =
             granted.ids.iter().zip(&granted.wants).filter_map(of).collect();
         let memory = Arc::clone(&self.memory());

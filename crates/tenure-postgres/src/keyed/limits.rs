@@ -170,10 +170,7 @@ impl Writing<'_> {
     }
 
     /// Looks at the limits of these jobs, so that they are known.
-    pub(crate) async fn load_limits_of(
-        &mut self,
-        jobs: impl Iterator<Item = &Stored>,
-    ) -> Result<(), Fault> {
+    pub(crate) async fn load_limits_of(&mut self, jobs: impl Iterator<Item = &Stored>) -> Result<(), Fault> {
         let keys = jobs.filter_map(|stored| Some(stored.job.terms.limit.as_ref()?.key.clone()));
         let keys: BTreeSet<Key> = keys.collect();
         self.load_limits(&keys.into_iter().collect::<Vec<_>>()).await
@@ -243,9 +240,7 @@ impl Writing<'_> {
     /// only when it has caught up.
     pub(super) async fn notice_room(&mut self, at_most: usize, put_back: bool) -> Result<(), Fault> {
         self.flush_limits()?;
-        let mut looks = vec![
-            Query::new(GROWN).with(self.now.as_micros()).with(value::bound(at_most)),
-        ];
+        let mut looks = vec![Query::new(GROWN).with(self.now.as_micros()).with(value::bound(at_most))];
         if put_back {
             looks.insert(0, Query::new(ALL_GROWING));
         }

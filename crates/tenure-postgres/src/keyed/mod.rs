@@ -12,7 +12,7 @@ mod sweep;
 mod views;
 mod waits;
 
-pub(crate) use claim::{Around, AROUND, around, reserve};
+pub(crate) use claim::{AROUND, Around, around, reserve};
 pub(crate) use limits::set_limit;
 pub(crate) use queues::{CLAIM, set_queue_limit};
 pub(crate) use row::Keys;

@@ -19,10 +19,10 @@ const READ: &str = "SELECT q.name, q.paused, q.limit_to, q.bucket, CASE WHEN q.l
      FROM queue q WHERE q.name = ANY ($1)";
 const KEEP: &str = "UPDATE queue SET bucket = $2 WHERE name = $1 AND bucket <> $2";
 /// Plain claims from a queue share this lock. Who sets a limit has it alone: whoever claims after that knows the limit.
-pub(crate) const CLAIM: &str = "SELECT pg_advisory_xact_lock_shared(1413827147, hashtext(current_schema() || name))
+pub(crate) const CLAIM: &str =
+    "SELECT pg_advisory_xact_lock_shared(1413827147, hashtext(current_schema() || name))
      FROM unnest($1::text[]) u (name)";
-const LIMIT: &str =
-    "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
+const LIMIT: &str = "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
 const SET: &str = "INSERT INTO queue (name, limit_to, bucket) VALUES ($1, $2, $3)
      ON CONFLICT (name) DO UPDATE SET limit_to = excluded.limit_to, bucket = excluded.bucket";
 
@@ -71,11 +71,7 @@ impl Wanted {
 }
 
 /// Bounds the jobs of a queue; answers whether that changes anything.
-pub(crate) async fn set_queue_limit(
-    link: &mut Link,
-    name: &QueueName,
-    limit: Limit,
-) -> Result<bool, Fault> {
+pub(crate) async fn set_queue_limit(link: &mut Link, name: &QueueName, limit: Limit) -> Result<bool, Fault> {
     let lock = Query::new(LIMIT).with(name.as_str().to_owned());
     let look = read(std::slice::from_ref(name));
     let (mut writing, rows) = Writing::begin(link, Gate::Keys, vec![lock, look]).await?;

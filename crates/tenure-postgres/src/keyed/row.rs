@@ -184,8 +184,9 @@ fn stand(state: &State, kept: Kept, head: Head) -> i16 {
         (State::Blocked { on: Block::Jobs, .. }, Head::Block) => IN_THE_WAY,
         (State::Blocked { on: Block::Jobs, .. }, Head::StepAside) => ASIDE,
         (State::Waiting { .. }, Head::StepAside) if kept == Kept::InDiary => ASIDE,
-        (State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } | State::Finished { .. }, _) => {
-            READY
-        }
+        (
+            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } | State::Finished { .. },
+            _,
+        ) => READY,
     }
 }

@@ -9,7 +9,8 @@ use crate::rows::Stored;
 use crate::value;
 use crate::writing::Writing;
 
-const ROUNDS: &str = "SELECT coalesce((SELECT round FROM present_round WHERE queue = $1 AND priority = $2), 0),
+const ROUNDS: &str =
+    "SELECT coalesce((SELECT round FROM present_round WHERE queue = $1 AND priority = $2), 0),
          (SELECT max(round) FROM keyed WHERE fair_queue = $1 AND priority = $2 AND share = $3),
          (SELECT round FROM served WHERE queue = $1 AND priority = $2 AND share = $3)";
 const MAKE_FAIR: [&str; 2] = [

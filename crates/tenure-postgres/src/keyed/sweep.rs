@@ -69,8 +69,7 @@ impl Writing<'_> {
         let taken = if lapsed.is_empty() { 0 } else { self.take_lapsed(&lapsed).await?.unwrap_or(0) };
         let due = Query::new(DUE).with(now).with(value::bound(limits::SWEEP_ROWS));
         let read = self.read(vec![due, Query::new(LOOKED)]).await?;
-        let ids: Vec<JobId> =
-            read.first().into_iter().flatten().map(|row| value::job_id(row, 0)).collect();
+        let ids: Vec<JobId> = read.first().into_iter().flatten().map(|row| value::job_id(row, 0)).collect();
         let looked = read.last().into_iter().flatten().next().map_or(0, |row| row.get::<_, i64>(0));
         let came_due = ids.len();
         for stored in self.find_all(ids).await? {

@@ -22,7 +22,8 @@ const RUNNING: &str = "SELECT j.id, coalesce(s.lapse, s.until, g.until) > $2 FRO
      CROSS JOIN LATERAL (SELECT fence, lapse, until FROM standing WHERE seq = k.seq LIMIT 1) s
      CROSS JOIN LATERAL (SELECT until FROM granted WHERE fence = s.fence LIMIT 1) g
      WHERE k.limit_key = $1 AND k.at = 5 ORDER BY k.seq";
-const TURN: &str = "SELECT (SELECT k.id FROM turn t CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = t.seq LIMIT 1) k
+const TURN: &str =
+    "SELECT (SELECT k.id FROM turn t CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = t.seq LIMIT 1) k
          WHERE t.key = $1),
      (SELECT count(*) FROM (SELECT FROM keyed WHERE ordering = $1 AND seq < $2 LIMIT $3) a)";
 const AWAITED: &str = "SELECT d.other, e.seq IS NOT NULL, e.id, e.state, j.id FROM dependency d
@@ -76,8 +77,7 @@ pub(crate) async fn surroundings(
     let round = match stored.ties.round {
         Some(round) => round,
         None if stored.kept == Kept::InDiary => {
-            let present =
-                Query::new(PRESENT).with(queue).with(value::of_priority(stored.job.priority));
+            let present = Query::new(PRESENT).with(queue).with(value::of_priority(stored.job.priority));
             let read = link.connection().await?.read(present).await?;
             read.first().map_or(0, |row| row.get(0))
         }
@@ -93,11 +93,7 @@ pub(crate) async fn surroundings(
     })
 }
 
-async fn awaited(
-    link: &mut Link,
-    job: &Job,
-    now: Timestamp,
-) -> Result<(Vec<JobId>, Option<JobId>), Fault> {
+async fn awaited(link: &mut Link, job: &Job, now: Timestamp) -> Result<(Vec<JobId>, Option<JobId>), Fault> {
     let Some(after) = &job.terms.after else { return Ok((Vec::new(), None)) };
     let look = Query::new(AWAITED).with(value::signed(job.seq));
     let (mut unfinished, mut spoiled_by) = (Vec::new(), None);

@@ -12,7 +12,8 @@ use crate::{code, value};
 
 const WAIT: &str = "INSERT INTO dependency (other, waiter) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 /// A job for which another waits has a standing, which tells whoever ends it.
-const AWAIT: &str = "WITH first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, why, state, awaited)
+const AWAIT: &str =
+    "WITH first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, why, state, awaited)
          VALUES ($1, 0, $2, 0, 0, 0, 0, true) ON CONFLICT (seq) DO UPDATE SET awaited = true),
      line AS (UPDATE ready SET begun = true
          WHERE lane = $2 AND priority = $3 AND round = $4 AND due = $5 AND seq = $1 AND NOT begun),

@@ -75,10 +75,7 @@ impl Writing<'_> {
         settled: &mut [Settled],
     ) -> Result<(), Fault> {
         let waits = |settled: &Settled| {
-            matches!(
-                settled,
-                Settled::Done(StateName::Scheduled | StateName::Queued | StateName::Blocked)
-            )
+            matches!(settled, Settled::Done(StateName::Scheduled | StateName::Queued | StateName::Blocked))
         };
         if self.gate != Gate::Keys || !settled.iter().any(waits) {
             return Ok(());

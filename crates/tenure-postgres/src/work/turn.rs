@@ -12,11 +12,11 @@ use super::succeed::{Success, Successes};
 use crate::command::Reply;
 use crate::fault::Effect;
 use crate::keyed::{self, Around};
+use crate::lanes;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
 use crate::sweep;
-use crate::lanes;
 
 /// A turn that somebody asked for.
 pub(super) struct Asked {
@@ -242,7 +242,8 @@ async fn claim_all(
         let mut claiming = Vec::new();
         for (index, want) in (done..).zip(chunk) {
             // If no want has to wait for another, each is asked about by itself.
-            let meant = if together > 1 { claim::meant(&memory, std::slice::from_ref(want)) } else { all.clone() };
+            let meant =
+                if together > 1 { claim::meant(&memory, std::slice::from_ref(want)) } else { all.clone() };
             let most = want.at_most.min(left);
             if let Some(claim) = claim::statement(&memory, ask, want, most, told, lapses_first, &meant) {
                 queries.push(claim);
