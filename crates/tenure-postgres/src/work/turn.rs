@@ -1,5 +1,6 @@
 //! A turn: what is settled, then what is granted, with as few round trips as can be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::{Settlement, StateName, Timestamp, limits};
@@ -232,6 +233,8 @@ async fn claim_all(
     if !ask.wants.is_empty() {
         queries.push(Query::new(keyed::CLAIM).with(all.0.clone()));
     }
+    let queues: BTreeSet<_> = ask.wants.iter().map(|want| &want.queue).collect();
+    let apart = queues.len() == ask.wants.len();
     let mut done = 0;
     let mut chunks = ask.wants.chunks(together);
     let mut rows_of_others = None;
@@ -241,9 +244,9 @@ async fn claim_all(
         let first_claim = queries.len();
         let mut claiming = Vec::new();
         for (index, want) in (done..).zip(chunk) {
-            // If no want has to wait for another, each is asked about by itself.
+            // If no want has to wait for another, or may take what another wants, each is asked about by itself.
             let meant =
-                if together > 1 { claim::meant(&memory, std::slice::from_ref(want)) } else { all.clone() };
+                if together > 1 && apart { claim::meant(&memory, std::slice::from_ref(want)) } else { all.clone() };
             let most = want.at_most.min(left);
             if let Some(claim) = claim::statement(&memory, ask, want, most, told, lapses_first, &meant) {
                 queries.push(claim);
