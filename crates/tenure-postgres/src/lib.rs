@@ -4,7 +4,7 @@
 //! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
 //! one of them goes to the server together. Other programs may use the same database at the same time.
 //!
-//! **It is being built**: leases, timers and jobs with keys answer a fault for now.
+//! **It is being built**: leases and timers answer a fault for now.
 
 /// Whether keys have to be asked about what is wanted of these queues and lanes. Statements that end in a claim ask this
 /// of the same snapshot.

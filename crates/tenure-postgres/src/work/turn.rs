@@ -245,8 +245,11 @@ async fn claim_all(
         let mut claiming = Vec::new();
         for (index, want) in (done..).zip(chunk) {
             // If no want has to wait for another, or may take what another wants, each is asked about by itself.
-            let meant =
-                if together > 1 && apart { claim::meant(&memory, std::slice::from_ref(want)) } else { all.clone() };
+            let meant = if together > 1 && apart {
+                claim::meant(&memory, std::slice::from_ref(want))
+            } else {
+                all.clone()
+            };
             let most = want.at_most.min(left);
             if let Some(claim) = claim::statement(&memory, ask, want, most, told, lapses_first, &meant) {
                 queries.push(claim);
