@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{
-    Cancel, CancelRequest, End, JobId, Priority, QueueName, State, Unique, Why, Window, limits, redo,
+    Block, Cancel, CancelRequest, End, JobId, Priority, QueueName, State, Unique, Why, Window, limits, redo,
 };
 use tenure_store::{Change, ChangeOutcome, Changed, Fault, Happening, Order, Selection};
 
 use crate::link::Link;
 use crate::listing::{self, Walk};
 use crate::query::Query;
-use crate::rows::{self, Stored};
+use crate::rows::{self, Kept, Stored};
 use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
@@ -20,6 +20,7 @@ const HOLDERS: &str = "SELECT key, id FROM unique_key
 const TAKE_KEY: &str = "INSERT INTO unique_key (key, seq, id, until) VALUES ($1, $2, $3, NULL)
      ON CONFLICT (key) DO UPDATE SET seq = excluded.seq, id = excluded.id, until = excluded.until
      WHERE unique_key.id = excluded.id OR unique_key.until <= $4";
+const TARGET: &str = "SELECT fair, coalesce(limit_to LIKE '%most%', false) FROM queue WHERE name = $1";
 const REWRITE: &str = "UPDATE job SET lane = $2, priority = $3, due = coalesce($4, due) WHERE id = $1";
 
 /// Changes each selected job by itself.
@@ -50,29 +51,46 @@ async fn change_some(
     change: &Change,
     ids: &[JobId],
 ) -> Result<Vec<(JobId, ChangeOutcome)>, Fault> {
-    let mut tries = 0;
+    let (mut tries, mut gate) = (0, Gate::Open);
     loop {
-        let tried = try_change(link, change, ids).await;
-        if tried.is_ok() || !link.may_try_again(&mut tries).await {
-            return tried;
+        match try_change(link, gate, change, ids).await {
+            Ok(Some(outcomes)) => return Ok(outcomes),
+            Ok(None) => gate = Gate::Keys,
+            Err(fault) => {
+                if !link.may_try_again(&mut tries).await {
+                    return Err(fault);
+                }
+            }
         }
     }
 }
 
+/// `None` if it has to be done under the lock of the gates.
 async fn try_change(
     link: &mut Link,
+    gate: Gate,
     change: &Change,
     ids: &[JobId],
-) -> Result<Vec<(JobId, ChangeOutcome)>, Fault> {
+) -> Result<Option<Vec<(JobId, ChangeOutcome)>>, Fault> {
     let mut reads = rows::lock(ids);
     reads.push(rows::by_ids(ids.iter().copied()));
-    let (mut writing, read) = Writing::begin(link, Gate::Open, reads).await?;
+    let (mut writing, read) = Writing::begin(link, gate, reads).await?;
     let mut jobs: BTreeMap<JobId, Stored> = BTreeMap::new();
     for row in read.last().into_iter().flatten() {
         let stored = rows::stored(row)?;
         jobs.insert(stored.job.id, stored);
     }
+    if jobs.values().any(|stored| writing.needs_gate(stored)) {
+        writing.roll_back().await?;
+        return Ok(None);
+    }
+    let mut target = Target::default();
     if let Change::Move(queue) = change {
+        target = Target::of(&mut writing, queue).await?;
+        if target.fair && gate != Gate::Keys {
+            writing.roll_back().await?;
+            return Ok(None);
+        }
         // A job that is not moved names no new queue.
         let moves = |stored: &&Stored| {
             stored.job.queue != *queue
@@ -85,11 +103,14 @@ async fn try_change(
     }
     let mut outcomes = Vec::with_capacity(ids.len());
     for id in ids {
-        // What is changed twice is looked at again as the first change has left it.
-        let outcome = match jobs.remove(id) {
+        // What is changed twice is looked at again as the first change has left it. The change of a job with keys may
+        // have changed others.
+        let again = gate == Gate::Keys && !outcomes.is_empty();
+        let stored = if again { writing.find(*id).await? } else { jobs.remove(id) };
+        let outcome = match stored {
             None => ChangeOutcome::NotFound,
             Some(stored) => {
-                let (outcome, after) = writing.change_one(change, stored).await?;
+                let (outcome, after) = writing.change_one(change, target, stored).await?;
                 jobs.extend(after.map(|after| (*id, after)));
                 outcome
             }
@@ -97,34 +118,55 @@ async fn try_change(
         outcomes.push((*id, outcome));
     }
     writing.commit().await?;
-    Ok(outcomes)
+    Ok(Some(outcomes))
+}
+
+/// What is to be known of the queue to which jobs are moved.
+#[derive(Default, Clone, Copy)]
+struct Target {
+    fair: bool,
+    bounded: bool,
+}
+
+impl Target {
+    async fn of(writing: &mut Writing<'_>, queue: &QueueName) -> Result<Self, Fault> {
+        let read = writing.read(vec![Query::new(TARGET).with(queue.as_str().to_owned())]).await?;
+        let row = read.iter().flatten().next();
+        Ok(row.map_or_else(Self::default, |row| Self { fair: row.get(0), bounded: row.get(1) }))
+    }
 }
 
 /// What came of it, and the job as it is now; `None` if it is gone.
 type Done = (ChangeOutcome, Option<Stored>);
 
 impl Writing<'_> {
-    async fn change_one(&mut self, change: &Change, stored: Stored) -> Result<Done, Fault> {
+    async fn change_one(&mut self, change: &Change, target: Target, stored: Stored) -> Result<Done, Fault> {
         match change {
             Change::Cancel { grace, reason } => {
-                self.cancel(stored, CancelRequest::new(self.now, *grace, reason))
+                self.cancel(stored, CancelRequest::new(self.now, *grace, reason)).await
             }
             Change::Redo => self.redo(stored).await,
-            Change::Delete => self.delete(stored),
-            Change::Move(queue) => self.if_waiting(stored, |this, stored, _| this.move_to(stored, queue)),
-            Change::Reprioritise(priority) => {
-                self.if_waiting(stored, |this, stored, _| this.reprioritise(stored, *priority))
-            }
-            Change::Reschedule(due) => {
-                let due = due.at(self.now);
-                self.if_waiting(stored, |this, stored, why| this.reschedule(stored, due, why))
-            }
+            Change::Delete => self.delete(stored).await,
+            Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) => match stored.job.state {
+                State::Waiting { why, .. } | State::Blocked { why, .. } => match change {
+                    Change::Move(queue) => self.move_to(stored, queue, target).await,
+                    Change::Reprioritise(priority) => self.reprioritise(stored, *priority).await,
+                    Change::Reschedule(due) => self.reschedule(stored, due.at(self.now), why).await,
+                    Change::Cancel { .. } | Change::Redo | Change::Delete => {
+                        Ok((ChangeOutcome::Done, Some(stored)))
+                    }
+                },
+                State::Running { .. } => Ok((ChangeOutcome::RefusedRunning, Some(stored))),
+                State::Finished { .. } => Ok((ChangeOutcome::RefusedFinished, Some(stored))),
+            },
         }
     }
 
-    fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {
+    async fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {
         match Cancel::decide(&stored.job, request) {
-            Cancel::Ends(transition) => Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition)?))),
+            Cancel::Ends(transition) => {
+                Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition).await?)))
+            }
             Cancel::Asks(request) => {
                 stored.job.cancel = Some(request);
                 self.sheet.standing(&stored);
@@ -159,33 +201,28 @@ impl Writing<'_> {
                 .with(self.now.as_micros());
             self.write(take)?;
         }
-        Ok((ChangeOutcome::Done, Some(self.enter(stored, transition)?)))
+        Ok((ChangeOutcome::Done, Some(self.enter(stored, transition).await?)))
     }
 
-    fn delete(&mut self, stored: Stored) -> Result<Done, Fault> {
+    async fn delete(&mut self, stored: Stored) -> Result<Done, Fault> {
         match stored.job.state {
             State::Running { .. } => return Ok((ChangeOutcome::RefusedRunning, Some(stored))),
             State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => {}
         }
+        self.unindex(&stored).await?;
         self.free_key(&stored.job)?;
+        if !stored.job.state.is_finished() {
+            self.no_more_waits(&stored, None)?;
+        }
         self.remove(std::slice::from_ref(&stored))?;
         self.tell(&stored.job, || Happening::Deleted);
+        if !stored.job.state.is_finished() {
+            self.pass_on(&stored.job.terms).await?;
+        }
         Ok((ChangeOutcome::Done, None))
     }
 
-    fn if_waiting(
-        &mut self,
-        stored: Stored,
-        write: impl FnOnce(&mut Self, Stored, Why) -> Result<Done, Fault>,
-    ) -> Result<Done, Fault> {
-        match stored.job.state {
-            State::Waiting { why, .. } | State::Blocked { why, .. } => write(self, stored, why),
-            State::Running { .. } => Ok((ChangeOutcome::RefusedRunning, Some(stored))),
-            State::Finished { .. } => Ok((ChangeOutcome::RefusedFinished, Some(stored))),
-        }
-    }
-
-    fn move_to(&mut self, stored: Stored, queue: &QueueName) -> Result<Done, Fault> {
+    async fn move_to(&mut self, stored: Stored, queue: &QueueName, target: Target) -> Result<Done, Fault> {
         if stored.job.queue == *queue {
             return Ok((ChangeOutcome::Already, Some(stored)));
         }
@@ -196,39 +233,52 @@ impl Writing<'_> {
         self.transfer(stored, |stored| {
             stored.lane = lane;
             stored.job.queue = queue.clone();
+            (stored.ties.fair, stored.ties.bounded) = (target.fair, target.bounded);
         })
+        .await
     }
 
-    fn reprioritise(&mut self, stored: Stored, priority: Priority) -> Result<Done, Fault> {
+    async fn reprioritise(&mut self, stored: Stored, priority: Priority) -> Result<Done, Fault> {
         if stored.job.priority == priority {
             return Ok((ChangeOutcome::Already, Some(stored)));
         }
-        self.transfer(stored, |stored| stored.job.priority = priority)
+        self.transfer(stored, |stored| stored.job.priority = priority).await
     }
 
-    fn reschedule(
+    async fn reschedule(
         &mut self,
         mut stored: Stored,
         due: tenure_core::Timestamp,
         why: Why,
     ) -> Result<Done, Fault> {
-        self.uncount(&stored);
+        self.unindex(&stored).await?;
         stored.job.state = State::Waiting { due, why };
         self.rewrite(&stored, Some(due))?;
-        self.place(&mut stored, due);
+        self.stand(&mut stored).await?;
+        self.news.due = true;
         self.tell_became(&stored.job, stored.job.state.name(self.now), None);
+        self.pass_on(&stored.job.terms).await?;
         Ok((ChangeOutcome::Done, Some(stored)))
     }
 
     /// Changes where a waiting job waits, but not until when.
-    fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<Done, Fault> {
+    async fn transfer(&mut self, mut stored: Stored, edit: impl FnOnce(&mut Stored)) -> Result<Done, Fault> {
         let Some(due) = stored.job.state.due() else {
             return Ok((ChangeOutcome::RefusedFinished, Some(stored)));
         };
-        self.unplace(&stored, due);
+        let in_line = stored.kept == Kept::InLine
+            || matches!(stored.job.state, State::Blocked { on: Block::Limit, .. });
+        self.unindex(&stored).await?;
         edit(&mut stored);
         self.rewrite(&stored, None)?;
-        self.place_again(stored.kept, &mut stored, due);
+        if in_line && stored.is_keyed() {
+            self.join_line(&mut stored).await?;
+        } else if stored.is_keyed() {
+            self.index(&stored).await?;
+        } else {
+            self.place_again(stored.kept, &mut stored, due);
+        }
+        self.pass_on(&stored.job.terms).await?;
         Ok((ChangeOutcome::Done, Some(stored)))
     }
 

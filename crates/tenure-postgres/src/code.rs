@@ -11,6 +11,14 @@ pub(crate) const SUCCEEDED: i16 = 2;
 pub(crate) const FAILED: i16 = 3;
 pub(crate) const CANCELLED: i16 = 4;
 
+/// Where a job with keys is.
+pub(crate) const AT_DIARY: i16 = 0;
+pub(crate) const AT_LINE: i16 = 1;
+pub(crate) const AT_JOBS: i16 = 2;
+pub(crate) const AT_ORDER: i16 = 3;
+pub(crate) const AT_LIMIT: i16 = 4;
+pub(crate) const AT_WORK: i16 = 5;
+
 pub(crate) fn of_state(state: &State) -> i16 {
     match state {
         State::Waiting { .. } | State::Blocked { .. } => WAITING,
@@ -24,6 +32,17 @@ pub(crate) fn of_end(end: End) -> i16 {
         End::Succeeded => SUCCEEDED,
         End::Failed => FAILED,
         End::Cancelled => CANCELLED,
+    }
+}
+
+/// How a job ended; `None` if it was removed before it had.
+pub(crate) fn end(code: Option<i16>) -> Result<Option<End>, Fault> {
+    match code {
+        None => Ok(None),
+        Some(SUCCEEDED) => Ok(Some(End::Succeeded)),
+        Some(FAILED) => Ok(Some(End::Failed)),
+        Some(CANCELLED) => Ok(Some(End::Cancelled)),
+        Some(other) => Err(unreadable(format_args!("end of a job {other}"))),
     }
 }
 

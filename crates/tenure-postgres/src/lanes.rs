@@ -1,7 +1,7 @@
 //! Lanes and queues, as far as this program knows them. A lane never changes and never goes; what may change of a
 //! queue is asked in the statement that depends on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Kind, QueueName};
 use tenure_store::Fault;
@@ -24,6 +24,8 @@ pub(crate) struct Lane {
 pub(crate) struct Lanes {
     by_id: BTreeMap<i32, Lane>,
     by_name: BTreeMap<QueueName, BTreeMap<Kind, i32>>,
+    /// Queues that are known to have fair shares: they have them for good.
+    fair: BTreeSet<QueueName>,
 }
 
 /// The lock under which lanes are made: so they appear in the order of their ids, and whoever has met one has met all
@@ -84,6 +86,16 @@ impl Lanes {
     pub(crate) fn of_queue(&self, queue: &QueueName, take: impl Fn(&Kind) -> bool) -> Vec<i32> {
         let Some(known) = self.by_name.get(queue) else { return Vec::new() };
         known.iter().filter(|(kind, _)| take(kind)).map(|(_, id)| *id).collect()
+    }
+
+    /// Whether a queue is known to have fair shares.
+    pub(crate) fn is_fair(&self, queue: &QueueName) -> bool {
+        self.fair.contains(queue)
+    }
+
+    /// Notes that a queue has fair shares.
+    pub(crate) fn meet_fair(&mut self, queue: QueueName) {
+        self.fair.insert(queue);
     }
 
     pub(crate) fn get(&self, id: i32) -> Result<&Lane, Fault> {

@@ -4,7 +4,26 @@
 //! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
 //! one of them goes to the server together. Other programs may use the same database at the same time.
 //!
-//! **It is being built**: timers and jobs with keys answer a fault for now.
+//! **It is being built**: timers answer a fault for now.
+
+/// Whether keys have to be asked about what is wanted of these queues and lanes. Statements that end in a claim ask this
+/// of the same snapshot.
+macro_rules! are_keys_asked {
+    ($queues:literal, $lanes:literal) => {
+        concat!(
+            "(EXISTS (SELECT FROM ending)
+             OR EXISTS (SELECT FROM later WHERE gated AND due <= (SELECT now FROM n))
+             OR EXISTS (SELECT FROM limit_key WHERE grows_at <= (SELECT now FROM n))
+             OR EXISTS (SELECT FROM meta WHERE name = 'looked' AND value > (SELECT now FROM n))
+             OR EXISTS (SELECT FROM queue WHERE name = ANY (",
+            $queues,
+            ") AND (fair OR limit_to IS NOT NULL))
+             OR EXISTS (SELECT FROM lane WHERE id = ANY (",
+            $lanes,
+            ") AND limited))"
+        )
+    };
+}
 
 mod change;
 mod check_in;
@@ -19,6 +38,7 @@ mod fault;
 mod grants;
 mod hosts;
 mod inbox;
+mod keyed;
 mod lanes;
 mod leases;
 mod ledger;

@@ -1,6 +1,6 @@
 //! Whole jobs, between rows and the domain.
 
-use tenure_core::{Args, End, Fence, Job, JobId, Output, State, Why};
+use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
@@ -18,6 +18,27 @@ pub(crate) struct Stored {
     pub begun: bool,
     /// Where it waits, if it does.
     pub kept: Kept,
+    pub ties: Ties,
+}
+
+/// What ties a job to others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ties {
+    /// Its round, if it is in the line of a fair queue and takes a round of its share.
+    pub round: Option<i64>,
+    /// Whether its queue has fair shares.
+    pub fair: bool,
+    /// Whether its queue has a limit of how many run at once.
+    pub bounded: bool,
+    /// Whether another job waits for it, or did.
+    pub awaited: bool,
+}
+
+impl Stored {
+    /// Whether where it waits depends on other jobs, or may do.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.ties.fair || self.job.terms.are_gated()
+    }
 }
 
 /// Where a waiting job is kept.
@@ -27,6 +48,8 @@ pub(crate) enum Kept {
     InLine,
     /// Its time has to come first. A job that came due stays in the diary until a turn finds it there.
     InDiary,
+    /// It is behind a gate, or in line without room.
+    Behind,
     /// It does not wait.
     Nowhere,
 }
@@ -37,10 +60,15 @@ const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, c
          coalesce(g.started, a.started),
          s.ended, s.expires, coalesce(g.holder, a.holder), s.failure, s.output, s.place, s.cancel, s.progress,
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
-             AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq)
+             AND r.round = 0 AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq),
+         k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
+         coalesce(s.awaited, false)
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
-     CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = j.lane LIMIT 1) l
+     CROSS JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
+         LEFT JOIN LATERAL (SELECT fair, limit_to FROM queue WHERE name = n.queue LIMIT 1) q ON true
+         WHERE n.id = j.lane LIMIT 1) l
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
+     LEFT JOIN LATERAL (SELECT at, round, fair_queue FROM keyed WHERE seq = j.seq LIMIT 1) k ON true
      LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true
      LEFT JOIN LATERAL (SELECT holder, started FROM attempt
          WHERE g.fence IS NULL AND seq = s.seq AND delivery = s.delivery LIMIT 1) a ON true";
@@ -68,7 +96,7 @@ pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
              FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
              LEFT JOIN LATERAL (SELECT due FROM standing WHERE seq = j.seq LIMIT 1) s ON true
              CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = j.lane AND priority = j.priority
-                 AND due = coalesce(s.due, j.due, j.created) AND seq = j.seq LIMIT 1) r)) FOR UPDATE";
+                 AND round = coalesce((SELECT round FROM keyed WHERE seq = j.seq), 0) AND due = coalesce(s.due, j.due, j.created) AND seq = j.seq LIMIT 1) r)) FOR UPDATE";
     let ids: Vec<_> = ids.iter().copied().map(value::of_job).collect();
     [JOBS, LATER, READY, STANDINGS].into_iter().map(|sql| Query::new(sql).with(ids.clone())).collect()
 }
@@ -98,7 +126,7 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
         args: Args::stored(row.get(9)),
         state: match state_code {
             Some(code) => state(row, code)?,
-            None => State::Waiting { due: value::instant(row, 6)?, why: Why::Enqueued },
+            None => waiting(row, value::instant(row, 6)?, Why::Enqueued),
         },
         fence: if begun { value::fence(row.get(11))? } else { Fence::NONE },
         attempt: if begun { value::number(row.get(12))? } else { 0 },
@@ -111,12 +139,27 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
         cancel: value::maybe_json(row, 24)?,
         progress: value::maybe_json(row, 25)?,
     };
+    let at: Option<i16> = row.get(27);
     let kept = match job.state {
-        State::Waiting { .. } | State::Blocked { .. } if row.get(26) => Kept::InLine,
-        State::Waiting { .. } | State::Blocked { .. } => Kept::InDiary,
+        State::Blocked { .. } => Kept::Behind,
+        State::Waiting { .. } if at == Some(code::AT_LINE) || (at.is_none() && row.get(26)) => Kept::InLine,
+        State::Waiting { .. } => Kept::InDiary,
         State::Running { .. } | State::Finished { .. } => Kept::Nowhere,
     };
-    Ok(Stored { job, lane: row.get(4), begun, kept })
+    let takes_round = kept == Kept::InLine || at == Some(code::AT_LIMIT);
+    let round: Option<i64> = if takes_round && row.get(29) { row.get(28) } else { None };
+    let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited: row.get(32) };
+    Ok(Stored { job, lane: row.get(4), begun, kept, ties })
+}
+
+fn waiting(row: &Row, due: tenure_core::Timestamp, why: Why) -> State {
+    let blocked = |on| State::Blocked { on, due, why };
+    match row.get::<_, Option<i16>>(27) {
+        Some(code::AT_JOBS) => blocked(Block::Jobs),
+        Some(code::AT_ORDER) => blocked(Block::Order),
+        Some(code::AT_LIMIT) => blocked(Block::Limit),
+        Some(_) | None => State::Waiting { due, why },
+    }
 }
 
 fn state(row: &Row, code: i16) -> Result<State, Fault> {
@@ -124,9 +167,7 @@ fn state(row: &Row, code: i16) -> Result<State, Fault> {
     // A job that waits as it was created has no due of its own.
     let due = || value::maybe_instant(row, 15)?.map_or_else(|| value::instant(row, 6), Ok);
     match code {
-        code::WAITING => {
-            Ok(State::Waiting { due: due()?, why: code::why(row.get::<_, Option<i16>>(14).unwrap_or(0))? })
-        }
+        code::WAITING => Ok(waiting(row, due()?, code::why(row.get::<_, Option<i16>>(14).unwrap_or(0))?)),
         code::RUNNING => Ok(State::Running {
             holder: value::host_id(row, 20).ok_or_else(|| unreadable("a running job without a holder"))?,
             until: value::maybe_instant(row, 16)?

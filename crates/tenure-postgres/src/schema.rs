@@ -16,6 +16,7 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
     Step { name: "0002_leases", sql: include_str!("migrations/0002_leases.sql") },
+    Step { name: "0003_keys", sql: include_str!("migrations/0003_keys.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

@@ -17,6 +17,12 @@ pub(crate) struct Place {
     pub due: i64,
     pub seq: i64,
     pub begun: bool,
+    /// 0 in a queue without shares.
+    pub round: i64,
+    /// Whether it has a limit key; of a place in line.
+    pub limited: bool,
+    /// Whether keys have to be asked when it comes due; of a place in the diary.
+    pub gated: bool,
 }
 
 /// An ended attempt as it is kept.
@@ -101,11 +107,18 @@ impl Sheet {
     pub(crate) fn statements(&mut self) -> Result<Vec<Query>, Fault> {
         let sheet = std::mem::take(self);
         let mut queries = Vec::new();
-        queries.extend(leave(OUT_OF_LINE, &sheet.out_of_line));
+        let round = |places: &[Place]| places.iter().map(|place| place.round).collect::<Vec<_>>();
+        queries.extend(
+            leave(OUT_OF_LINE, &sheet.out_of_line).map(|query| query.with(round(&sheet.out_of_line))),
+        );
         queries.extend(leave(OUT_OF_DIARY, &sheet.out_of_diary));
         queries.extend(standings(&sheet.standings)?);
-        queries.extend(join(INTO_LINE, sheet.into_line.values()));
-        queries.extend(join(INTO_DIARY, sheet.into_diary.values()));
+        let into_line: Vec<Place> = sheet.into_line.into_values().collect();
+        let limited = into_line.iter().map(|place| place.limited).collect::<Vec<_>>();
+        queries.extend(join(INTO_LINE, &into_line).map(|query| query.with(round(&into_line)).with(limited)));
+        let into_diary: Vec<Place> = sheet.into_diary.into_values().collect();
+        let gated = into_diary.iter().map(|place| place.gated).collect::<Vec<_>>();
+        queries.extend(join(INTO_DIARY, &into_diary).map(|query| query.with(gated)));
         queries.extend(attempts(&sheet.attempts)?);
         for (at, seqs) in sheet.expiries {
             queries.push(Query::new(EXPIRES).with(at).with(seqs));
@@ -120,19 +133,21 @@ impl Sheet {
 /// The places were locked when they were read, unless the jobs have just come there: then a claim may have locked them,
 /// and waits for what is locked here.
 const OUT_OF_LINE: &str = "WITH gone AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(SELECT r.ctid
-         FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
-         CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = u.lane AND priority = u.priority AND due = u.due
-             AND seq = u.seq LIMIT 1 FOR UPDATE SKIP LOCKED) r)) RETURNING seq)
+         FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[]) u (lane, priority, due, seq, round)
+         CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = u.lane AND priority = u.priority
+             AND round = u.round AND due = u.due AND seq = u.seq LIMIT 1 FOR UPDATE SKIP LOCKED) r)) RETURNING seq)
      SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
 const OUT_OF_DIARY: &str = "WITH gone AS (DELETE FROM later WHERE ctid = ANY (ARRAY(SELECT d.ctid
          FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) u (lane, priority, due, seq)
          CROSS JOIN LATERAL (
              SELECT ctid FROM later WHERE due = u.due AND seq = u.seq LIMIT 1 FOR UPDATE SKIP LOCKED) d)) RETURNING seq)
      SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
-const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun, round)
-     SELECT u.*, 0 FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[]) u";
+const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun, round, limit_id)
+     SELECT u.lane, u.priority, u.due, u.seq, u.begun, u.round, CASE WHEN u.limited THEN 1 END
+     FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::boolean[])
+         u (lane, priority, due, seq, begun, round, limited)";
 const INTO_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, gated)
-     SELECT u.*, false FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[]) u";
+     SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[])";
 const STANDINGS: &str = "INSERT INTO standing (seq, lane, state, fence, attempt, delivery, why, due, until, lapse, ended,
          expires, failure, output, place, cancel, progress)
      SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::int[], $6::int[], $7::smallint[],
@@ -168,10 +183,9 @@ fn leave(sql: &'static str, places: &[Place]) -> Option<Query> {
     (!places.is_empty()).then_some(query)
 }
 
-fn join<'a>(sql: &'static str, places: impl Iterator<Item = &'a Place>) -> Option<Query> {
-    let places: Vec<Place> = places.copied().collect();
+fn join(sql: &'static str, places: &[Place]) -> Option<Query> {
     let begun = places.iter().map(|place| place.begun).collect::<Vec<_>>();
-    leave(sql, &places).map(|query| query.with(begun))
+    leave(sql, places).map(|query| query.with(begun))
 }
 
 fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {

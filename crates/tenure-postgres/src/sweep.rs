@@ -2,6 +2,7 @@
 
 use tenure_core::{Epoch, Fence, JobId, limits};
 use tenure_store::Fault;
+use tokio_postgres::Row;
 
 use crate::link::Link;
 use crate::query::Query;
@@ -48,42 +49,74 @@ pub(crate) fn line_up(now: Option<i64>) -> Query {
     Query::new(LINE_UP).with(now).with(value::bound(limits::SWEEP_ROWS))
 }
 
+/// The statement that finds what is to be taken from its holder.
+pub(crate) fn lapsed(now: Option<i64>) -> Query {
+    Query::new(LAPSED).with(now).with(value::bound(limits::SWEEP_ROWS))
+}
+
+/// What is to be taken from its holder.
+pub(crate) struct Lapsed {
+    ids: Vec<JobId>,
+    /// The grants whose time is over.
+    over: Vec<i64>,
+}
+
+impl Lapsed {
+    /// Reads what [`lapsed`] has found.
+    pub(crate) fn read(read: &[Vec<Row>]) -> Self {
+        let (mut ids, mut over) = (Vec::new(), Vec::new());
+        for row in read.iter().flatten() {
+            match row.get::<_, Option<i64>>(1) {
+                Some(fence) => over.push(fence),
+                None => ids.push(value::job_id(row, 0)),
+            }
+        }
+        Self { ids, over }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.over.is_empty()
+    }
+}
+
 /// Takes jobs from holders that fell silent or did not stop; answers how many.
 pub(crate) async fn take_lapsed(link: &mut Link) -> Result<usize, Fault> {
-    let mut tries = 0;
+    let (mut tries, mut gate) = (0, Gate::Open);
     loop {
-        let tried = try_take_lapsed(link).await;
-        if tried.is_ok() || !link.may_try_again(&mut tries).await {
-            return tried;
+        match try_take_lapsed(link, gate).await {
+            Ok(Some(taken)) => return Ok(taken),
+            Ok(None) => gate = Gate::Keys,
+            Err(fault) => {
+                if !link.may_try_again(&mut tries).await {
+                    return Err(fault);
+                }
+            }
         }
     }
 }
 
-async fn try_take_lapsed(link: &mut Link) -> Result<usize, Fault> {
+async fn try_take_lapsed(link: &mut Link, gate: Gate) -> Result<Option<usize>, Fault> {
     let told = link.database.time.told();
-    let look = Query::new(LAPSED).with(told).with(value::bound(limits::SWEEP_ROWS));
-    let (mut writing, read) = Writing::begin(link, Gate::Open, vec![look]).await?;
-    let (mut ids, mut over) = (Vec::new(), Vec::new());
-    for row in read.iter().flatten() {
-        match row.get::<_, Option<i64>>(1) {
-            Some(fence) => over.push(fence),
-            None => ids.push(value::job_id(row, 0)),
-        }
-    }
-    if ids.is_empty() && over.is_empty() {
+    let (mut writing, read) = Writing::begin(link, gate, vec![lapsed(told)]).await?;
+    let lapsed = Lapsed::read(&read);
+    if lapsed.is_empty() {
         writing.roll_back().await?;
-        return Ok(0);
+        return Ok(Some(0));
     }
-    let lapsed = writing.take_back(&ids).await?;
-    writing.write(Query::new(CLOSE).with(over))?;
-    writing.commit().await?;
-    Ok(lapsed)
+    let taken = writing.take_lapsed(&lapsed).await?;
+    if taken.is_some() {
+        writing.commit().await?
+    } else {
+        writing.roll_back().await?
+    }
+    Ok(taken)
 }
 
 impl Writing<'_> {
-    async fn take_back(&mut self, ids: &[JobId]) -> Result<usize, Fault> {
-        let read = self.read(vec![rows::by_ids(ids.iter().copied())]).await?;
-        let (mut fence, mut count) = (None, 0);
+    /// Takes jobs from their holders; answers how many, and `None` if it has to be done under the lock of the gates.
+    pub(crate) async fn take_lapsed(&mut self, lapsed: &Lapsed) -> Result<Option<usize>, Fault> {
+        let read = self.read(vec![rows::by_ids(lapsed.ids.iter().copied())]).await?;
+        let mut jobs = Vec::new();
         for row in read.last().into_iter().flatten() {
             let stored = match rows::stored(row) {
                 Ok(stored) => stored,
@@ -92,6 +125,14 @@ impl Writing<'_> {
                     continue;
                 }
             };
+            if self.needs_gate(&stored) {
+                return Ok(None);
+            }
+            jobs.push(stored);
+        }
+        self.load_limits_of(jobs.iter()).await?;
+        let (mut fence, mut count) = (None, 0);
+        for stored in jobs {
             // Somebody may have renewed it meanwhile.
             let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
                 continue;
@@ -102,13 +143,14 @@ impl Writing<'_> {
             };
             fence = Some(next);
             transition.fence = next;
-            self.enter(stored, transition)?;
+            self.enter(stored, transition).await?;
             count += 1;
         }
-        Ok(count)
+        self.write(Query::new(CLOSE).with(lapsed.over.clone()))?;
+        Ok(Some(count))
     }
 
-    async fn next_fence(&mut self) -> Result<Fence, Fault> {
+    pub(crate) async fn next_fence(&mut self) -> Result<Fence, Fault> {
         let read = self.read(vec![Query::new(NEXT_FENCE)]).await?;
         let number = read.iter().flatten().next().map(|row| value::fence(row.get(0))).transpose()?;
         number.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))

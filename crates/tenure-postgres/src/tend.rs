@@ -4,6 +4,7 @@ use tenure_core::{JobId, limits};
 use tenure_store::{Fault, Tended};
 
 use crate::fault::Effect;
+use crate::keyed;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
@@ -41,7 +42,8 @@ const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = $2 WHERE ctid = $1::text::
 /// Sweeps, and removes what nobody needs any more.
 pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let told = link.database.time.told();
-    let lapsed = sweep::take_lapsed(link).await?;
+    let swept = keyed::sweep(link).await?;
+    let lapsed = swept.lapsed + sweep::take_lapsed(link).await?;
     let queries = [
         sweep::line_up(told),
         Query::new(FREE_KEYS).with(told),
@@ -51,12 +53,12 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
     let due =
         answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
-    let due = usize::try_from(due).unwrap_or(0);
+    let due = usize::try_from(due).unwrap_or(0) + swept.due;
     let (pruned, prunes_on) = prune(link).await?;
     if lapsed + due > 0 {
         link.memory.publish(News::of_due());
     }
-    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on;
+    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || swept.goes_on;
     Ok(Tended { lapsed, due, pruned, more })
 }
 
@@ -112,6 +114,7 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     }
     let read = writing.read(vec![rows::by_ids(ids)]).await?;
     let gone: Vec<Stored> = read.iter().flatten().filter_map(readable).collect();
+    gone.iter().for_each(|stored| writing.uncount(stored));
     writing.remove(&gone)?;
     writing.write(Query::new(LOOKED_AT).with(looked_at))?;
     if let Some((at, left)) = rest {

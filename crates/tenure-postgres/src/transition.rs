@@ -11,12 +11,9 @@ use crate::{code, value};
 
 impl Writing<'_> {
     /// Writes what a job becomes; answers the job then.
-    pub(crate) fn enter(&mut self, stored: Stored, transition: Transition) -> Result<Stored, Fault> {
-        if stored.job.terms.are_gated() {
-            return Err(Fault::Broken("jobs with keys are not there yet".to_owned()));
-        }
+    pub(crate) async fn enter(&mut self, stored: Stored, transition: Transition) -> Result<Stored, Fault> {
         let was_finished = stored.job.state.is_finished();
-        self.uncount(&stored);
+        self.unindex(&stored).await?;
         match (transition.ended, stored.job.state) {
             (Some(AttemptEnd::Succeeded), _) => {}
             (Some(ended), _) => self.record(&stored.job, ended, transition.failure.as_ref(), self.now)?,
@@ -27,21 +24,47 @@ impl Writing<'_> {
             (None, _) => {}
         }
         let failure = transition.failure.clone();
-        let Stored { job, lane, .. } = stored;
-        let mut stored = Stored { job: job.after(transition), lane, begun: true, kept: Kept::Nowhere };
+        let Stored { job, lane, ties, .. } = stored;
+        let mut stored = Stored { job: job.after(transition), lane, begun: true, kept: Kept::Nowhere, ties };
+        stored.ties.round = None;
         match stored.job.state {
-            State::Waiting { due, .. } | State::Blocked { due, .. } => {
+            State::Waiting { .. } | State::Blocked { .. } => {
                 if was_finished {
                     self.trouble_is_over(&stored);
+                    self.is_done_again(&stored).await?;
                 }
-                self.place(&mut stored, due);
+                self.stand(&mut stored).await?;
+                self.news.due = true;
             }
             State::Running { .. } => self.sheet.count(lane, StateName::Running, 1),
-            State::Finished { end, .. } => self.end(&stored, end)?,
+            State::Finished { end, .. } => {
+                self.end(&stored, end)?;
+                self.no_more_waits(&stored, Some(end))?;
+                self.news.due |= stored.ties.bounded && self.has_line(&stored).await?;
+            }
         }
         self.sheet.standing(&stored);
         self.tell_became(&stored.job, stored.job.state.name(self.now), failure.as_ref());
+        self.pass_on(&stored.job.terms).await?;
         Ok(stored)
+    }
+
+    /// Whether anything is in line in the queue of a job.
+    async fn has_line(&mut self, stored: &Stored) -> Result<bool, Fault> {
+        let look = "SELECT EXISTS (SELECT FROM lane l WHERE l.queue = $1
+             AND EXISTS (SELECT FROM ready WHERE lane = l.id))";
+        let read = self.read(vec![Query::new(look).with(stored.job.queue.as_str().to_owned())]).await?;
+        Ok(read.iter().flatten().next().is_some_and(|row| row.get(0)))
+    }
+
+    /// A job that had ended waits again.
+    async fn is_done_again(&mut self, stored: &Stored) -> Result<(), Fault> {
+        self.goes_on(stored)?;
+        if let Some(limit) = &stored.job.terms.limit {
+            self.load_limits(std::slice::from_ref(&limit.key)).await?;
+            self.limit(&limit.key).hear_again(limit.most);
+        }
+        Ok(())
     }
 
     fn end(&mut self, stored: &Stored, end: End) -> Result<(), Fault> {
@@ -77,16 +100,21 @@ impl Writing<'_> {
         let place = place_of(stored, due);
         match kept {
             Kept::InLine => {
-                self.memory().marks().joined(place.lane, place.priority, Some(place.due));
-                self.sheet.joins_line(place);
+                self.goes_into_line(place);
                 self.sheet.count(stored.lane, StateName::Queued, 1);
             }
             Kept::InDiary => {
                 self.sheet.joins_diary(place);
                 self.sheet.count(stored.lane, StateName::Scheduled, 1);
             }
-            Kept::Nowhere => {}
+            Kept::Behind | Kept::Nowhere => {}
         }
+    }
+
+    /// Gives a job its place in line, where no claim overlooks it.
+    pub(crate) fn goes_into_line(&mut self, place: Place) {
+        self.memory().marks().joined(place.lane, place.priority, Some(place.due));
+        self.sheet.joins_line(place);
     }
 
     /// Takes a waiting job out of its place.
@@ -101,6 +129,7 @@ impl Writing<'_> {
                 self.sheet.leaves_diary(place);
                 self.sheet.count(stored.lane, StateName::Scheduled, -1);
             }
+            Kept::Behind => self.sheet.count(stored.lane, StateName::Blocked, -1),
             Kept::Nowhere => {}
         }
     }
@@ -129,9 +158,8 @@ impl Writing<'_> {
         self.write(Query::new(free).with(unique.key.0.to_vec()).with(value::signed(job.seq)))
     }
 
-    /// Removes jobs and all that is kept of them, but for unique keys.
+    /// Removes jobs, which are counted nowhere any more, and all that is kept of them, but for unique keys.
     pub(crate) fn remove(&mut self, gone: &[Stored]) -> Result<(), Fault> {
-        gone.iter().for_each(|stored| self.uncount(stored));
         gone.iter().for_each(|stored| self.trouble_is_over(stored));
         let seqs: Vec<i64> = gone.iter().map(|stored| value::signed(stored.job.seq)).collect();
         self.write(Query::new(FORGET_GRANTS).with(seqs.clone()))?;
@@ -163,8 +191,17 @@ const FORGET_GRANTS: &str = "WITH fences AS MATERIALIZED (
                  AND seq <> ALL ($1) LIMIT 1) s)";
 
 /// The place of a job in its lane's line, or in the diary.
-fn place_of(stored: &Stored, due: Timestamp) -> Place {
-    let Stored { job, lane, begun, .. } = stored;
+pub(crate) fn place_of(stored: &Stored, due: Timestamp) -> Place {
+    let Stored { job, lane, begun, ties, .. } = stored;
     let (priority, seq) = (value::of_priority(job.priority), value::signed(job.seq));
-    Place { lane: *lane, priority, due: due.as_micros(), seq, begun: *begun }
+    Place {
+        lane: *lane,
+        priority,
+        due: due.as_micros(),
+        seq,
+        begun: *begun,
+        round: ties.round.unwrap_or(0),
+        limited: job.terms.limit.is_some(),
+        gated: stored.is_keyed(),
+    }
 }

@@ -1,14 +1,15 @@
 //! Looking, on connections that do nothing else.
 
 use tenure_core::{
-    AtWork, Attempt, AttemptEnd, Bucket, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName,
-    Serving, Standing, State, StateName, Timestamp, limits,
+    AtWork, Attempt, AttemptEnd, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName, Serving,
+    Standing, State, StateName, Timestamp, limits,
 };
 use tenure_store::{Answer, Count, Fault, LimitPage, Page, PageAsk, QueueInfo, Views};
 use tokio_postgres::Row;
 
 use crate::fault::{Effect, unreadable};
 use crate::hosts;
+use crate::keyed;
 use crate::link::Link;
 use crate::listing::{self, Walk};
 use crate::news::News;
@@ -53,15 +54,12 @@ const AT_WORK: &str = "SELECT r.seq, r.holder, l.queue <> $1, r.lapse, j.id FROM
      WHERE r.until > $2 LIMIT $3";
 const AHEAD: &str = "SELECT (SELECT count(*) FROM (
          SELECT FROM lane l CROSS JOIN LATERAL (SELECT FROM ready
-             WHERE lane = l.id AND (priority, round, due, seq) < ($2, 0, $3, $4) AND due <= $5 LIMIT $6) r
+             WHERE lane = l.id AND (priority, round, due, seq) < ($2, $7, $3, $4) AND due <= $5 LIMIT $6) r
          WHERE l.queue = $1 LIMIT $6) a)
-     + (SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later WHERE due <= $5 ORDER BY due LIMIT $6) d
+     + (SELECT count(*) FROM (SELECT lane, priority, due, seq FROM later WHERE due <= $5 ORDER BY due LIMIT $8) d
          CROSS JOIN LATERAL (SELECT FROM lane WHERE id = d.lane AND queue = $1) l
-         WHERE (d.priority, d.due, d.seq) < ($2, $3, $4))";
-
-fn not_there_yet() -> Fault {
-    Fault::Broken("limits are not there yet".to_owned())
-}
+         WHERE (d.priority, coalesce((SELECT round FROM present_round WHERE queue = $1 AND priority = d.priority), 0),
+             d.due, d.seq) < ($2, $7, $3, $4))";
 
 impl Views for PostgresStore {
     fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
@@ -124,16 +122,38 @@ impl Views for PostgresStore {
         Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(set_paused(link, queue, paused))))
     }
 
-    fn set_queue_limit(&self, _: &QueueName, _: Limit) -> Answer<'_, bool> {
-        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
+    fn set_queue_limit(&self, name: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        let name = name.clone();
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move {
+                let mut tries = 0;
+                loop {
+                    let tried = keyed::set_queue_limit(link, &name, limit).await;
+                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
+                        return tried;
+                    }
+                }
+            })
+        }))
     }
 
-    fn limits(&self, _: Option<Key>, _: usize) -> Answer<'_, LimitPage> {
-        Box::pin(async { self.check_open().map(|()| LimitPage::default()) })
+    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(keyed::limits(link, behind, at_most))))
     }
 
-    fn set_limit(&self, _: &Key, _: Option<Limit>) -> Answer<'_, ()> {
-        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
+    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+        let key = key.clone();
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move {
+                let mut tries = 0;
+                loop {
+                    let tried = keyed::set_limit(link, &key, limit).await;
+                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
+                        return tried;
+                    }
+                }
+            })
+        }))
     }
 }
 
@@ -235,18 +255,19 @@ async fn standing(link: &mut Link, id: JobId) -> Result<Option<Standing>, Fault>
         at_work.iter().filter(|row| !row.get::<_, bool>(2) && row.get::<_, i64>(3) > now.as_micros());
     let running = u32::try_from(of_queue.count()).unwrap_or(u32::MAX);
     let listed = busy(&stored.job, &mut serving, &at_work);
-    let ahead = ahead(link, &stored, now).await?;
+    let around = keyed::surroundings(link, &stored, now).await?;
+    let ahead = ahead(link, &stored, around.round, now).await?;
     Ok(Some(Standing {
         paused,
         serving,
         running: listed,
         ahead,
         job: stored.job,
-        after: Vec::new(),
-        spoiled_by: None,
-        turn: None,
-        limit: None,
-        queue: Meter { limit, running, bucket: Bucket::FULL },
+        after: around.after,
+        spoiled_by: around.spoiled_by,
+        turn: around.turn,
+        limit: around.limit,
+        queue: Meter { limit, running, bucket: around.bucket },
     }))
 }
 
@@ -268,7 +289,7 @@ fn busy(job: &Job, serving: &mut [Serving], at_work: &[Row]) -> Vec<AtWork> {
 }
 
 /// How many due jobs of its queue come before a due one, those included that no turn has found yet.
-async fn ahead(link: &mut Link, stored: &Stored, now: Timestamp) -> Result<u32, Fault> {
+async fn ahead(link: &mut Link, stored: &Stored, round: i64, now: Timestamp) -> Result<u32, Fault> {
     let State::Waiting { due, .. } = stored.job.state else { return Ok(0) };
     if due > now || stored.kept == Kept::Nowhere {
         return Ok(0);
@@ -279,7 +300,9 @@ async fn ahead(link: &mut Link, stored: &Stored, now: Timestamp) -> Result<u32, 
         .with(due.as_micros())
         .with(value::signed(stored.job.seq))
         .with(now.as_micros())
-        .with(value::bound(limits::PAGE_JOBS));
+        .with(value::bound(limits::PAGE_JOBS))
+        .with(round)
+        .with(value::bound(limits::PAGE_EXAMINED));
     let rows = link.connection().await?.read(query).await?;
     let ahead = rows.first().map_or(0, |row| row.get::<_, i64>(0));
     Ok(u32::try_from(ahead).unwrap_or(u32::MAX).min(limits::PAGE_JOBS as u32))

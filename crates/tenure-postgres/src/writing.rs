@@ -8,11 +8,13 @@ use tenure_store::{Fault, Happening};
 use tokio_postgres::Row;
 
 use crate::connection::Connection;
+use crate::keyed::Keys;
 use crate::lanes::{self, Lane};
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::{Answered, Query};
+use crate::rows::Stored;
 use crate::sheet::{Ended, Sheet};
 use crate::transaction::{Gate, Transaction};
 use crate::{code, value};
@@ -22,7 +24,9 @@ pub(crate) struct Writing<'c> {
     txn: Transaction<'c>,
     memory: Arc<Memory>,
     pub now: Timestamp,
+    pub gate: Gate,
     pub sheet: Sheet,
+    pub keys: Keys,
     pub news: News,
     /// Lanes that this transaction has made or met: they are known to others once it is durable.
     new_lanes: Vec<Lane>,
@@ -39,7 +43,8 @@ impl<'c> Writing<'c> {
         let connection: &mut Connection = link.connection().await?;
         let (txn, read) = Transaction::begin(connection, gate, &database.time, reads).await?;
         let (now, news) = (txn.now, News::for_whom(&memory.bulletin));
-        Ok((Self { txn, memory, now, sheet: Sheet::default(), news, new_lanes: Vec::new() }, read))
+        let (sheet, keys, new_lanes) = (Sheet::default(), Keys::default(), Vec::new());
+        Ok((Self { txn, memory, now, gate, sheet, keys, news, new_lanes }, read))
     }
 
     /// Reads, after what was written before. One round trip.
@@ -64,11 +69,13 @@ impl<'c> Writing<'c> {
 
     fn send_sheet(&mut self) -> Result<(), Fault> {
         self.sheet.statements()?.into_iter().for_each(|query| self.txn.write(query));
+        self.keys.statements().into_iter().for_each(|query| self.txn.write(query));
         Ok(())
     }
 
     /// Makes it durable, then tells what there is to tell.
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
+        self.flush_limits()?;
         self.send_sheet()?;
         self.txn.commit().await?;
         self.memory.lanes().meet(self.new_lanes);
@@ -79,6 +86,12 @@ impl<'c> Writing<'c> {
     /// Undoes it because somebody has changed meanwhile what was decided on: it is a fault after which it is tried anew.
     pub(crate) async fn begin_anew(&mut self) -> Result<(), Fault> {
         self.txn.run(vec![Query::new("SELECT surely(false)")]).await.map(drop)
+    }
+
+    /// Whether what is decided about this job may concern others, and others may decide about it now: then it has to be
+    /// decided under the lock of the gates.
+    pub(crate) fn needs_gate(&self, stored: &Stored) -> bool {
+        self.gate != Gate::Keys && (stored.is_keyed() || stored.ties.awaited)
     }
 
     /// Undoes it.

@@ -1,20 +1,22 @@
 //! Accepting a batch that has to be compared with what is there: first every answer, then every row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, State, UniqueKey};
+use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, QueueName, State, UniqueKey};
 use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal};
 use tokio_postgres::Row;
 
 use super::put;
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows::{self, Stored};
+use crate::rows::{self, Kept, Stored, Ties};
 use crate::transaction::Gate;
 use crate::writing::Writing;
 use crate::{lanes, value};
 
 const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1)";
+const FAIR: &str = "SELECT name FROM queue WHERE name = ANY ($1) AND fair";
+const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
 /// Of those that were there when this was decided: whoever has taken a key since keeps it.
 const FREE: &str = "DELETE FROM unique_key WHERE key = ANY ($1) AND id = ANY ($2)";
 const TAKE: &str = "INSERT INTO unique_key (key, seq, id, until)
@@ -30,6 +32,10 @@ struct Plan<'a> {
     stored: BTreeMap<JobId, &'a NewJob>,
     /// Who had keys before, if only until some time ago.
     had: Vec<JobId>,
+    /// The jobs that are there of those for which any of the batch waits.
+    awaited: BTreeSet<JobId>,
+    /// Which queues have fair shares.
+    fair: BTreeSet<QueueName>,
 }
 
 /// Who holds which key.
@@ -44,47 +50,69 @@ fn holders(rows: &[Row], now: i64) -> BTreeMap<UniqueKey, JobId> {
 
 /// Stores a batch, or nothing of it.
 pub(super) async fn enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
-    if batch.iter().any(|new| new.terms.are_gated()) {
-        return Err(Fault::Broken("jobs with keys are not there yet".to_owned()));
-    }
+    let gated = |new: &NewJob| new.terms.are_gated() || link.memory.lanes().is_fair(&new.queue);
+    let mut gate = if batch.iter().any(gated) { Gate::Keys } else { Gate::Open };
     let mut tries = 0;
     loop {
-        let tried = try_enqueue(link, batch).await;
-        if tried.is_ok() || !link.may_try_again(&mut tries).await {
-            return tried;
+        match try_enqueue(link, gate, batch).await {
+            Ok(Some(enqueued)) => return Ok(enqueued),
+            Ok(None) => gate = Gate::Keys,
+            Err(fault) => {
+                if !link.may_try_again(&mut tries).await {
+                    return Err(fault);
+                }
+            }
         }
     }
 }
 
-async fn try_enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueued, Fault> {
+/// `None` if it has to be done under the lock of the gates.
+async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Option<Enqueued>, Fault> {
     let last_lane = link.memory.lanes().last();
     let keys: Vec<Vec<u8>> =
         batch.iter().filter_map(|new| new.terms.unique.map(|unique| unique.key.0.to_vec())).collect();
+    let awaited = batch.iter().flat_map(|new| &new.terms.after).flat_map(|after| &after.jobs);
     let reads = vec![
         lanes::behind(last_lane),
         rows::by_ids(batch.iter().map(|new| new.id)),
         Query::new(HOLDERS).with(keys),
+        Query::new(FAIR).with(batch.iter().map(|new| new.queue.as_str().to_owned()).collect::<Vec<_>>()),
+        Query::new(THERE).with(awaited.map(|id| value::of_job(*id)).collect::<Vec<_>>()),
     ];
-    let (mut writing, read) = Writing::begin(link, Gate::Open, reads).await?;
-    let [new_lanes, there, holders] = read.as_slice() else {
+    let (mut writing, read) = Writing::begin(link, gate, reads).await?;
+    let [new_lanes, there, holders, fair, awaited] = read.as_slice() else {
         return Err(Fault::Broken("the server has left out an answer".to_owned()));
     };
     writing.meet(lanes::read(new_lanes)?);
     let mut plan = Plan::new(there, holders, writing.now.as_micros())?;
+    plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
+    plan.fair = fair.iter().map(|row| value::queue(row, 0)).collect::<Result<_, _>>()?;
+    for queue in &plan.fair {
+        writing.memory().lanes().meet_fair(queue.clone());
+    }
     plan.look_at_replaced(&mut writing, batch).await?;
+    let concerns_keys = !plan.fair.is_empty() || plan.there.values().any(|stored| writing.needs_gate(stored));
+    if concerns_keys && gate != Gate::Keys {
+        writing.roll_back().await?;
+        return Ok(None);
+    }
     let mut answers = Vec::with_capacity(batch.len());
     for (index, new) in batch.iter().enumerate() {
         match plan.decide(new, &writing) {
             Ok(answer) => answers.push(answer),
             Err(refusal) => {
                 writing.roll_back().await?;
-                return Ok(Enqueued::Refused { index, refusal });
+                return Ok(Some(Enqueued::Refused { index, refusal }));
             }
         }
     }
-    plan.write(&mut writing, batch, &answers).await?;
+    if gate == Gate::Keys {
+        plan.write_one_by_one(&mut writing, batch, &answers).await?;
+    } else {
+        plan.write(&mut writing, batch, &answers).await?;
+    }
     writing.commit().await?;
-    Ok(Enqueued::Stored(answers))
+    Ok(Some(Enqueued::Stored(answers)))
 }
 
 impl<'a> Plan<'a> {
@@ -143,6 +171,11 @@ impl<'a> Plan<'a> {
             },
         };
         if let Accepted::New(_) | Accepted::Replaced { .. } = answer {
+            let mut awaited = new.terms.after.iter().flat_map(|after| &after.jobs);
+            let is_there = |id: &JobId| self.awaited.contains(id) || self.stored.contains_key(id);
+            if let Some(missing) = awaited.find(|id| !is_there(id)) {
+                return Err(Refusal::NoSuchJob(*missing));
+            }
             self.stored.insert(new.id, new);
             self.holders.extend(new.terms.unique.map(|unique| (unique.key, new.id)));
         }
@@ -182,6 +215,42 @@ impl<'a> Plan<'a> {
         take_keys(writing, &new, &seqs, &self.had)
     }
 
+    /// Stores jobs of which some have keys: each finds what those before it have left.
+    async fn write_one_by_one(
+        &mut self,
+        writing: &mut Writing<'_>,
+        batch: &[NewJob],
+        answers: &[Accepted],
+    ) -> Result<(), Fault> {
+        let is_new = |answer: &Accepted| matches!(answer, Accepted::New(_) | Accepted::Replaced { .. });
+        let new = batch.iter().zip(answers).filter(|(_, answer)| is_new(answer));
+        let (new, answers): (Vec<&NewJob>, Vec<Accepted>) = new.map(|(new, answer)| (new, *answer)).unzip();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let lanes = lanes_of(writing, &new).await?;
+        let put = put::put_alone(&new, lanes.clone(), writing.now.as_micros())?;
+        let put = writing.read(vec![put]).await?;
+        let seqs: BTreeMap<JobId, i64> =
+            put.iter().flatten().map(|row| (value::job_id(row, 0), row.get(1))).collect();
+        tag(writing, &new, &seqs)?;
+        let limits = new.iter().filter_map(|new| Some(new.terms.limit.as_ref()?.key.clone()));
+        writing.load_limits(&limits.collect::<Vec<_>>()).await?;
+        for ((new, answer), lane) in new.iter().zip(answers).zip(lanes) {
+            if let Accepted::Replaced { id, old } = answer
+                && let Some(holder) = writing.find(old).await?
+            {
+                end_replaced(writing, holder, id).await?;
+            }
+            let seq = seqs.get(&new.id).copied().unwrap_or_default();
+            let ties = Ties { fair: self.fair.contains(&new.queue), ..Ties::default() };
+            let job = new.accepted(value::seq(seq)?, writing.now);
+            let stored = Stored { job, lane, begun: false, kept: Kept::Nowhere, ties };
+            writing.accept(stored).await?;
+        }
+        take_keys(writing, &new, &seqs, &self.had)
+    }
+
     /// Cancels waiting jobs in favour of others.
     async fn end_replaced(&mut self, writing: &mut Writing<'_>, answers: &[Accepted]) -> Result<(), Fault> {
         let replaced = |answer: &Accepted| match answer {
@@ -199,14 +268,20 @@ impl<'a> Plan<'a> {
         }
         for (id, old) in replaced {
             let Some(holder) = self.there.remove(&old) else { continue };
-            let reason = format!("replaced by job {id}");
-            let request = CancelRequest::new(writing.now, std::time::Duration::ZERO, &reason);
-            if let Cancel::Ends(transition) = Cancel::decide(&holder.job, request) {
-                writing.enter(holder, *transition)?;
-            }
+            end_replaced(writing, holder, id).await?;
         }
         Ok(())
     }
+}
+
+/// Cancels a waiting job in favour of another.
+async fn end_replaced(writing: &mut Writing<'_>, holder: Stored, id: JobId) -> Result<(), Fault> {
+    let reason = format!("replaced by job {id}");
+    let request = CancelRequest::new(writing.now, std::time::Duration::ZERO, &reason);
+    if let Cancel::Ends(transition) = Cancel::decide(&holder.job, request) {
+        writing.enter(holder, *transition).await?;
+    }
+    Ok(())
 }
 
 /// The lanes of these jobs; those that are missing are made.

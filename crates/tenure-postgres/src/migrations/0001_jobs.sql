@@ -33,11 +33,12 @@ CREATE TABLE queue (
     fair     boolean NOT NULL DEFAULT false
 );
 
--- A lane is a kind in a queue.
+-- A lane is a kind in a queue. `limited`: whether a job with a limit key has ever been in it.
 CREATE TABLE lane (
-    id    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    queue text COLLATE "C" NOT NULL,
-    kind  text COLLATE "C" NOT NULL,
+    id      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue   text COLLATE "C" NOT NULL,
+    kind    text COLLATE "C" NOT NULL,
+    limited boolean NOT NULL DEFAULT false,
     UNIQUE (queue, kind)
 );
 
@@ -99,7 +100,7 @@ CREATE INDEX later_due ON later (due, seq);
 -- `lapse`: when a running job is taken from its holder, if it is not when the time of its grant is over.
 -- `until`: how long it is held, if it was renewed.
 -- `fence`: of its last grant; greater, and of none, if it was taken from its holder.
--- `failure`, `cancel` and `progress` are JSON. Nothing that an ordinary end changes is in an index.
+-- `awaited`: whether another job has waited for it. `failure`, `cancel` and `progress` are JSON. Nothing that an ordinary end changes is in an index.
 CREATE TABLE standing (
     seq      bigint PRIMARY KEY,
     fence    bigint NOT NULL,
@@ -117,7 +118,8 @@ CREATE TABLE standing (
     cancel   text,
     progress text,
     place    text,
-    output   bytea
+    output   bytea,
+    awaited  boolean
 ) WITH (fillfactor = 45);
 CREATE INDEX standing_lapse ON standing (lapse) WHERE lapse IS NOT NULL;
 

@@ -15,7 +15,7 @@ use crate::query::Query;
 use crate::time::Time;
 use crate::value;
 
-// `go` says how many may be taken: none of a queue that hands out none, or that is not plain; and none while
+// `go` says how many may be taken: none of a queue that hands out none, or while keys have to be asked; and none while
 // something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
 // claimed before is read as it was before this claim. `at` tells of the first job that is taken how long the look took.
@@ -24,7 +24,9 @@ macro_rules! claim {
         concat!(
             "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now),
              go AS MATERIALIZED (SELECT CASE WHEN
-                 EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused AND limit_to IS NULL AND NOT fair)
+                 EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused) AND NOT ",
+            are_keys_asked!("$12", "$13"),
+            "
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
                      OR EXISTS (SELECT FROM granted WHERE is_open AND until <= (SELECT now FROM n))))
                  THEN $2::bigint ELSE 0 END AS most),
@@ -74,6 +76,14 @@ pub(super) struct Claim {
     pub of: Option<(i32, Place)>,
 }
 
+/// Queues and lanes that a claim means: if keys have to be asked about any of them, nothing is granted without that.
+pub(super) fn meant(memory: &Memory, wants: &[Want]) -> (Vec<String>, Vec<i32>) {
+    let lanes = memory.lanes();
+    let of = |want: &Want| lanes.of_queue(&want.queue, |kind| want.kinds.take(kind));
+    let queues = wants.iter().map(|want| want.queue.as_str().to_owned()).collect();
+    (queues, wants.iter().flat_map(of).collect())
+}
+
 /// What grants what is wanted of a queue; `None` if none of its lanes is known.
 pub(super) fn claim(
     memory: &Memory,
@@ -82,6 +92,7 @@ pub(super) fn claim(
     at_most: usize,
     time: &Time,
     lapses_first: bool,
+    (queues, all_lanes): &(Vec<String>, Vec<i32>),
 ) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
     // Several lanes have no mark in common.
@@ -104,7 +115,9 @@ pub(super) fn claim(
         .with(priority)
         .with(round)
         .with(due)
-        .with(seq);
+        .with(seq)
+        .with(queues.clone())
+        .with(all_lanes.clone());
     (at_most > 0).then_some(Claim { query, of })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Settlement, State};
+use tenure_core::{Settlement, State, StateName};
 use tenure_store::{Fault, Settled};
 
 use crate::link::Link;
@@ -16,43 +16,86 @@ pub(super) async fn settle(
     link: &mut Link,
     settlements: &[&Settlement],
     before: impl Fn() -> Vec<Query>,
-) -> Result<(Vec<Settled>, Vec<Vec<tokio_postgres::Row>>), Fault> {
-    let mut tries = 0;
+) -> Result<Done, Fault> {
+    let (mut tries, mut gate) = (0, Gate::Open);
     loop {
-        let tried = try_settle(link, settlements, before()).await;
-        if tried.is_ok() || !link.may_try_again(&mut tries).await {
-            return tried;
+        match try_settle(link, gate, settlements, before()).await {
+            Ok(Some(settled)) => return Ok(settled),
+            Ok(None) => gate = Gate::Keys,
+            Err(fault) => {
+                if !link.may_try_again(&mut tries).await {
+                    return Err(fault);
+                }
+            }
         }
     }
 }
 
+/// What came of each, and what the statements that were sent along answered.
+type Done = (Vec<Settled>, Vec<Vec<tokio_postgres::Row>>);
+
+/// `None` if it has to be done under the lock of the gates.
 async fn try_settle(
     link: &mut Link,
+    gate: Gate,
     settlements: &[&Settlement],
     before: Vec<Query>,
-) -> Result<(Vec<Settled>, Vec<Vec<tokio_postgres::Row>>), Fault> {
+) -> Result<Option<Done>, Fault> {
     let sent_before = before.len();
     let ids: Vec<_> = settlements.iter().map(|settlement| settlement.id()).collect();
     let mut reads = before;
     reads.push(rows::lock_standings(&ids));
     reads.push(rows::by_ids(ids));
-    let (mut writing, mut read) = Writing::begin(link, Gate::Open, reads).await?;
+    let (mut writing, mut read) = Writing::begin(link, gate, reads).await?;
     let mut jobs = BTreeMap::new();
     for row in read.pop().iter().flatten() {
         let stored = rows::stored(row)?;
         jobs.insert(stored.job.id, stored);
     }
+    if jobs.values().any(|stored| writing.needs_gate(stored)) {
+        writing.roll_back().await?;
+        return Ok(None);
+    }
+    writing.load_limits_of(jobs.values()).await?;
     let mut settled = Vec::with_capacity(settlements.len());
     for settlement in settlements {
-        settled.push(writing.settle_one(settlement, &mut jobs)?);
+        settled.push(writing.settle_one(settlement, &mut jobs).await?);
     }
+    writing.tell_where_they_stand(settlements, &mut settled).await?;
     writing.commit().await?;
     read.truncate(sent_before);
-    Ok((settled, read))
+    Ok(Some((settled, read)))
 }
 
 impl Writing<'_> {
-    fn settle_one(
+    /// Where jobs with keys stand is known when all are written.
+    async fn tell_where_they_stand(
+        &mut self,
+        settlements: &[&Settlement],
+        settled: &mut [Settled],
+    ) -> Result<(), Fault> {
+        let waits = |settled: &Settled| {
+            matches!(settled, Settled::Done(StateName::Scheduled | StateName::Queued | StateName::Blocked))
+        };
+        if self.gate != Gate::Keys || !settled.iter().any(waits) {
+            return Ok(());
+        }
+        let waiting = settlements.iter().zip(&*settled).filter(|(_, settled)| waits(settled));
+        let read = rows::by_ids(waiting.map(|(settlement, _)| settlement.id()));
+        let mut names = BTreeMap::new();
+        for row in self.read(vec![read]).await?.iter().flatten() {
+            let stored = rows::stored(row)?;
+            names.insert(stored.job.id, stored.job.state.name(self.now));
+        }
+        for (settlement, settled) in settlements.iter().zip(settled) {
+            if let (Settled::Done(name), Some(now)) = (settled, names.get(&settlement.id())) {
+                *name = *now;
+            }
+        }
+        Ok(())
+    }
+
+    async fn settle_one(
         &mut self,
         settlement: &Settlement,
         jobs: &mut BTreeMap<tenure_core::JobId, Stored>,
@@ -68,7 +111,7 @@ impl Writing<'_> {
             State::Running { .. } => {
                 let asked = stored.job.cancel.as_ref().map(|request| request.reason.as_str());
                 let transition = settlement.resolve(self.now, asked);
-                let after = self.enter(stored.clone(), transition)?;
+                let after = self.enter(stored.clone(), transition).await?;
                 let name = after.job.state.name(self.now);
                 jobs.insert(settlement.id(), after);
                 Ok(Settled::Done(name))

@@ -12,20 +12,28 @@ use crate::value;
 const SUCCEED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::bigint, micros()) AS now),
      done AS (UPDATE standing SET state = 2, lapse = NULL, until = NULL, cancel = NULL, ended = (SELECT now FROM n),
              expires = (SELECT now FROM n) + $3
-         WHERE seq = ANY ($1) AND fence = $4 AND state > 0 AND state < 2 RETURNING seq, lane),
+         WHERE seq = ANY ($1) AND fence = $4 AND state > 0 AND state < 2 RETURNING seq, lane, awaited),
+     e AS (INSERT INTO ending (seq, id, state)
+         SELECT d.seq, j.id, 2 FROM done d CROSS JOIN LATERAL (
+             SELECT id FROM job WHERE lane = d.lane AND seq = d.seq LIMIT 1) j WHERE d.awaited
+         ON CONFLICT (seq) DO UPDATE SET state = excluded.state),
      kept AS (INSERT INTO ended (expires, seqs)
          SELECT (SELECT now FROM n) + $3, array_agg(seq) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
      t AS (INSERT INTO tally (lane, running, succeeded) SELECT lane, -count(*), count(*) FROM done GROUP BY lane)
-     SELECT count(*) = cardinality($1), array_agg(seq) FROM done";
+     SELECT count(*) = cardinality($1), array_agg(seq), coalesce(bool_or(awaited), false) FROM done";
 const SUCCEED_WITH_OUTPUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::bigint, micros()) AS now),
      done AS (UPDATE standing SET state = 2, lapse = NULL, until = NULL, cancel = NULL, ended = (SELECT now FROM n),
              expires = (SELECT now FROM n) + $3, output = ($5::bytea[])[array_position($1, seq)],
              place = ($6::text[])[array_position($1, seq)]
-         WHERE seq = ANY ($1) AND fence = $4 AND state > 0 AND state < 2 RETURNING seq, lane),
+         WHERE seq = ANY ($1) AND fence = $4 AND state > 0 AND state < 2 RETURNING seq, lane, awaited),
+     e AS (INSERT INTO ending (seq, id, state)
+         SELECT d.seq, j.id, 2 FROM done d CROSS JOIN LATERAL (
+             SELECT id FROM job WHERE lane = d.lane AND seq = d.seq LIMIT 1) j WHERE d.awaited
+         ON CONFLICT (seq) DO UPDATE SET state = excluded.state),
      kept AS (INSERT INTO ended (expires, seqs)
          SELECT (SELECT now FROM n) + $3, array_agg(seq) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
      t AS (INSERT INTO tally (lane, running, succeeded) SELECT lane, -count(*), count(*) FROM done GROUP BY lane)
-     SELECT count(*) = cardinality($1), array_agg(seq) FROM done";
+     SELECT count(*) = cardinality($1), array_agg(seq), coalesce(bool_or(awaited), false) FROM done";
 /// The holder has none left of these grants.
 const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)";
 

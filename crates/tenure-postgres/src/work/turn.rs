@@ -1,5 +1,6 @@
 //! A turn: what is settled, then what is granted, with as few round trips as can be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use super::settle::settle;
 use super::succeed::{Success, Successes};
 use crate::command::Reply;
 use crate::fault::Effect;
+use crate::keyed::{self, Around};
+use crate::lanes;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
 use crate::sweep;
-use crate::{lanes, value};
 
 /// A turn that somebody asked for.
 pub(super) struct Asked {
@@ -29,21 +31,6 @@ pub(super) struct Asked {
 pub(super) enum To {
     Turn(Reply<Turn>),
     Reserve(Reply<Reservation>),
-}
-
-/// What is around a claim: the instant of what comes next, and the last lane.
-const LOOK: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
-     held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
-         (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
-     SELECT n.now, held.until, (SELECT due FROM later ORDER BY due LIMIT 1), (SELECT max(id) FROM lane)
-     FROM n CROSS JOIN held";
-
-/// What was around a claim.
-struct Around {
-    now: Timestamp,
-    held_until: Option<Timestamp>,
-    next_due: Option<Timestamp>,
-    last_lane: i32,
 }
 
 /// Takes the turns that wait, in order: all that is settled is settled together.
@@ -164,6 +151,7 @@ async fn note_ends(
     let now = link.database.time.now();
     for (group, answer) in successes.groups().zip(rows) {
         let Some(row) = answer.first() else { continue };
+        news.due |= row.get::<_, bool>(2);
         let done: Option<Vec<i64>> =
             if row.get(0) { None } else { Some(row.get::<_, Option<_>>(1).unwrap_or_default()) };
         for success in group {
@@ -201,23 +189,37 @@ async fn reserve(
     ask: &Reserve,
     before: Vec<Query>,
 ) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
-    let (mut reservation, mut around, rows) = claim_all(link, ask, before, true).await?;
+    let (mut reservation, mut around, rows, mut had) = claim_all(link, ask, before, true).await?;
     let meets_new = around.last_lane > link.memory.lanes().last();
+    let lapses = around.held_until.is_some_and(|until| until <= around.now);
     let met = if meets_new { meet_lanes(link).await } else { Ok(()) };
-    // What was granted is told at once, whatever went wrong; what else there is to do is done by a turn that finds nothing.
     if reservation.jobs.is_empty() {
         met?;
-        let lapses = around.held_until.is_some_and(|until| until <= around.now);
-        if lapses {
-            sweep::take_lapsed(link).await?;
-        }
-        if meets_new || lapses {
-            (reservation, around, _) = claim_all(link, ask, Vec::new(), false).await?;
+        if meets_new && !lapses && !around.keyed {
+            (reservation, around, _, had) = claim_all(link, ask, Vec::new(), false).await?;
         }
     }
-    let soonest = around.now.after(Duration::from_micros(1));
-    let next = around.held_until.into_iter().chain(around.next_due).min();
-    reservation.next_due = next.map(|at| at.max(soonest));
+    reservation.due_in = around.due_in();
+    // What lapsed is taken from its holder by the same turn: who waits for its end hears of it at the next.
+    if !around.keyed && !lapses {
+        return Ok((reservation, rows));
+    }
+    match keyed::reserve(link, ask, &had).await {
+        Ok((keyed, due_in)) => {
+            // What was granted for the first want comes first.
+            let wants = had.iter().enumerate().flat_map(|(want, had)| std::iter::repeat_n(want, *had));
+            let mut jobs: Vec<_> = wants.zip(reservation.jobs).chain(keyed).collect();
+            jobs.sort_by_key(|(want, _)| *want);
+            reservation.jobs = jobs.into_iter().map(|(_, job)| job).collect();
+            reservation.due_in = due_in;
+        }
+        Err(fault) if reservation.jobs.is_empty() => return Err(fault),
+        // What was granted is told, whatever went wrong; what else there is to do is done by the next turn.
+        Err(fault) => {
+            tracing::warn!(%fault, "keys could not be asked");
+            reservation.due_in = Some(Duration::ZERO);
+        }
+    }
     Ok((reservation, rows))
 }
 
@@ -228,13 +230,16 @@ async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What was granted, what was around, what was sent along did, and how many were granted for each want.
+type Claimed = (Reservation, Around, Vec<Vec<Row>>, Vec<usize>);
+
 /// Claims, in one transaction with what is sent along; answers also what that did.
 async fn claim_all(
     link: &mut Link,
     ask: &Reserve,
     before: Vec<Query>,
     lapses_first: bool,
-) -> Result<(Reservation, Around, Vec<Vec<Row>>), Fault> {
+) -> Result<Claimed, Fault> {
     let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
     let told = time.told();
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
@@ -242,12 +247,20 @@ async fn claim_all(
     // If each want may have all that it wants, none has to wait for another.
     let together = if wanted <= left { ask.wants.len().max(1) } else { 1 };
     let (mut jobs, mut news) = (Vec::new(), News::for_whom(&memory.bulletin));
+    let all = claim::meant(&memory, &ask.wants);
+    let mut had = vec![0; ask.wants.len()];
     let mut queries = vec![Query::new("BEGIN")];
     let of_others = before.len();
     queries.extend(before);
     if lapses_first {
         queries.push(sweep::line_up(told));
     }
+    if !ask.wants.is_empty() {
+        queries.push(Query::new(keyed::CLAIM).with(all.0.clone()));
+    }
+    let queues: BTreeSet<_> = ask.wants.iter().map(|want| &want.queue).collect();
+    let apart = queues.len() == ask.wants.len();
+    let mut done = 0;
     let mut chunks = ask.wants.chunks(together);
     // What lies before a mark is found by the next look at the whole line.
     let (mut rows_of_others, mut whole_in) = (None, None);
@@ -255,38 +268,54 @@ async fn claim_all(
         let chunk = chunks.next().unwrap_or_default();
         let is_last = chunks.len() == 0;
         let first_claim = queries.len();
-        let claims = chunk
-            .iter()
-            .filter_map(|want| claim::claim(&memory, ask, want, want.at_most.min(left), &time, lapses_first));
-        let (claims, looks): (Vec<Query>, Vec<_>) = claims.map(|claim| (claim.query, claim.of)).unzip();
-        queries.extend(claims);
+        let mut claiming = Vec::new();
+        for (index, want) in (done..).zip(chunk) {
+            // If no want has to wait for another, or may take what another wants, each is asked about by itself.
+            let meant = if together > 1 && apart {
+                claim::meant(&memory, std::slice::from_ref(want))
+            } else {
+                all.clone()
+            };
+            let most = want.at_most.min(left);
+            if let Some(claim) = claim::claim(&memory, ask, want, most, &time, lapses_first, &meant) {
+                queries.push(claim.query);
+                claiming.push((index, claim.of));
+            }
+        }
+        done += chunk.len();
         let look = queries.len();
         if is_last {
-            queries.extend([Query::new(LOOK).with(told), Query::new("COMMIT")]);
+            queries.extend([look_around(told, &all), Query::new("COMMIT")]);
         }
         let effect = if is_last { Effect::Commits } else { Effect::None };
         let mut rows = run(link, &queries, effect).await?;
-        for (claimed, of) in rows[first_claim..look].iter().zip(looks) {
+        for (claimed, (index, of)) in rows[first_claim..look].iter().zip(claiming) {
             let granted = claim::granted(&memory, &mut news, ask, claimed);
             if let Some((lane, from)) = of {
                 let (mut marks, now) = (memory.marks(), time.clock().moment());
                 whole_in = whole_in.into_iter().chain(marks.whole_in(lane, now)).min();
                 marks.looked(lane, from, granted.took, &granted.places, now);
             }
+            had[index] = granted.jobs.len();
             left = left.saturating_sub(granted.jobs.len());
             jobs.extend(granted.jobs);
         }
-        let around = if is_last { Some(around(rows[look].first(), whole_in)?) } else { None };
+        let around = if is_last { Some(keyed::around(rows[look].first(), whole_in)?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
         if let Some(around) = around {
             // Whoever asked in vain has nothing to tell.
             if !jobs.is_empty() || of_others > 0 {
                 memory.publish(news);
             }
-            return Ok((Reservation { jobs, next_due: None }, around, rows_of_others.unwrap_or_default()));
+            let reservation = Reservation { jobs, due_in: None };
+            return Ok((reservation, around, rows_of_others.unwrap_or_default(), had));
         }
         queries.clear();
     }
+}
+
+fn look_around(now: Option<i64>, (queues, lanes): &(Vec<String>, Vec<i32>)) -> Query {
+    Query::new(keyed::AROUND).with(now).with(queues.clone()).with(lanes.clone())
 }
 
 /// Runs a transaction, or a part of one; the part that commits is the last.
@@ -297,16 +326,4 @@ async fn run(link: &mut Link, queries: &[Query], effect: Effect) -> Result<Vec<V
     let answered = connection.run(queries, effect).await?;
     connection.in_transaction = effect == Effect::None;
     Ok(answered.into_iter().map(|answered| answered.rows).collect())
-}
-
-fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Around, Fault> {
-    let row = row.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))?;
-    let now = value::instant(row, 0)?;
-    let whole_at = whole_in.map(|span| now.after(span));
-    Ok(Around {
-        now,
-        held_until: value::maybe_instant(row, 1)?,
-        next_due: value::maybe_instant(row, 2)?.into_iter().chain(whole_at).min(),
-        last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
-    })
 }

@@ -1,0 +1,300 @@
+//! Limits of limit keys: of each lane the first so many due jobs are queued as there is room for, and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use tenure_core::{Bucket, Key, Limit, Meter, Timestamp};
+use tenure_store::{Fault, LimitInfo};
+
+use super::row::KeyedRow;
+use crate::fault::unreadable;
+use crate::link::Link;
+use crate::query::Query;
+use crate::rows::Stored;
+use crate::sheet::Place;
+use crate::transaction::Gate;
+use crate::writing::Writing;
+use crate::{code, value};
+
+const READ: &str = "SELECT key, kept, grows_at FROM limit_key WHERE key = ANY ($1)";
+const AHEAD: &str = "SELECT count(*) FROM (
+         (SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
+             AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT $7)
+         UNION ALL
+         (SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
+             AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT $7)) a";
+const FIRST_BLOCKED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
+     ORDER BY priority, round, due, seq LIMIT $3";
+const LAST_QUEUED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
+     ORDER BY priority DESC, round DESC, due DESC, seq DESC LIMIT $3";
+const KEEP: &str = "INSERT INTO limit_key (key, grows_at, kept)
+     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+     ON CONFLICT (key) DO UPDATE SET grows_at = excluded.grows_at, kept = excluded.kept";
+const FORGET: &str = "DELETE FROM limit_key WHERE key = ANY ($1)";
+const GROWN: &str = "SELECT key FROM limit_key WHERE grows_at <= $1 ORDER BY grows_at, key LIMIT $2";
+const ALL_GROWING: &str = "SELECT key FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at, key";
+
+/// A limit, and what uses it up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct LimitRow {
+    /// What somebody set.
+    set: Option<Limit>,
+    /// What the last job said that said anything.
+    said: Option<u32>,
+    bucket: Bucket,
+    /// How many jobs have its key that have not ended.
+    jobs: u32,
+    running: u32,
+    /// How many of the jobs of each lane stand in its line.
+    lanes: BTreeMap<i32, Line>,
+    #[serde(skip)]
+    grows_at: Option<Timestamp>,
+}
+
+/// How many jobs of a lane stand in the line of a limit.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Line {
+    queued: u32,
+    blocked: u32,
+}
+
+impl Default for LimitRow {
+    fn default() -> Self {
+        Self {
+            set: None,
+            said: None,
+            bucket: Bucket::FULL,
+            jobs: 0,
+            running: 0,
+            lanes: BTreeMap::new(),
+            grows_at: None,
+        }
+    }
+}
+
+impl LimitRow {
+    pub(super) fn read(text: &str) -> Result<Self, Fault> {
+        serde_json::from_str(text).map_err(unreadable)
+    }
+
+    pub(super) fn meter(&self) -> Meter {
+        let limit = self.set.unwrap_or(Limit { most: self.said, rate: None });
+        Meter { limit, running: self.running, bucket: self.bucket }
+    }
+
+    pub(super) fn info(&self, key: Key) -> LimitInfo {
+        let count = |of: fn(&Line) -> u32| self.lanes.values().map(|line| u64::from(of(line))).sum();
+        LimitInfo {
+            key,
+            meter: self.meter(),
+            set: self.set.is_some(),
+            queued: count(|line| line.queued),
+            blocked: count(|line| line.blocked),
+        }
+    }
+
+    /// Enters an unfinished job that is there.
+    pub(super) fn enter(&mut self, lane: i32, at: i16) {
+        self.jobs += 1;
+        match at {
+            code::AT_LINE => self.lanes.entry(lane).or_default().queued += 1,
+            code::AT_LIMIT => self.lanes.entry(lane).or_default().blocked += 1,
+            code::AT_WORK => self.running += 1,
+            _ => {}
+        }
+    }
+
+    /// Strikes an unfinished job that was there.
+    pub(super) fn strike(&mut self, lane: i32, at: i16) {
+        self.jobs = self.jobs.saturating_sub(1);
+        let line = self.lanes.entry(lane).or_default();
+        match at {
+            code::AT_LINE => line.queued = line.queued.saturating_sub(1),
+            code::AT_LIMIT => line.blocked = line.blocked.saturating_sub(1),
+            code::AT_WORK => self.running = self.running.saturating_sub(1),
+            _ => {}
+        }
+        self.lanes.retain(|_, line| line.queued + line.blocked > 0);
+    }
+
+    /// A queued job of this lane was granted.
+    pub(super) fn grant(&mut self, lane: i32, now: Timestamp) {
+        self.bucket = self.meter().started(1, now).bucket;
+        self.strike(lane, code::AT_LINE);
+        self.enter(lane, code::AT_WORK);
+    }
+
+    /// Hears what an accepted job says of the limit.
+    pub(crate) fn hear(&mut self, most: Option<u32>) {
+        self.said = most.or(self.said);
+    }
+
+    /// Hears what a job says that is done again: nothing new, if others have spoken since.
+    pub(crate) fn hear_again(&mut self, most: Option<u32>) {
+        self.said = self.said.or(most);
+    }
+
+    fn moves(&mut self, lane: i32, opened: u32, shut: u32) {
+        let line = self.lanes.entry(lane).or_default();
+        line.queued = (line.queued + opened).saturating_sub(shut);
+        line.blocked = (line.blocked + shut).saturating_sub(opened);
+    }
+
+    /// Keeps in mind when time makes room; `false` if nobody has need of the limit.
+    fn settle(&mut self, now: Timestamp) -> bool {
+        self.bucket = self.meter().seen(now).bucket;
+        let blocks = self.lanes.values().any(|line| line.blocked > 0);
+        self.grows_at = self.meter().grows_at(now).filter(|_| blocks);
+        self.set.is_some() || self.jobs > 0
+    }
+}
+
+impl Writing<'_> {
+    /// Looks at these limits, so that they are known.
+    pub(crate) async fn load_limits(&mut self, keys: &[Key]) -> Result<(), Fault> {
+        let unknown: Vec<&Key> = keys.iter().filter(|key| !self.keys.limits.contains_key(*key)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = unknown.iter().map(|key| key.as_str().to_owned()).collect();
+        let read = self.read(vec![Query::new(READ).with(texts)]).await?;
+        for row in read.iter().flatten() {
+            let key = Key::new("limit", row.get(0)).map_err(unreadable)?;
+            let grows_at = value::maybe_instant(row, 2)?;
+            self.keys.limits.insert(key, Some(LimitRow { grows_at, ..LimitRow::read(row.get(1))? }));
+        }
+        for key in unknown {
+            self.keys.limits.entry(key.clone()).or_insert(None);
+        }
+        Ok(())
+    }
+
+    /// Looks at the limits of these jobs, so that they are known.
+    pub(crate) async fn load_limits_of(&mut self, jobs: impl Iterator<Item = &Stored>) -> Result<(), Fault> {
+        let keys = jobs.filter_map(|stored| Some(stored.job.terms.limit.as_ref()?.key.clone()));
+        let keys: BTreeSet<Key> = keys.collect();
+        self.load_limits(&keys.into_iter().collect::<Vec<_>>()).await
+    }
+
+    /// A limit that was looked at.
+    pub(crate) fn limit(&mut self, key: &Key) -> &mut LimitRow {
+        self.keys.limits.entry(key.clone()).or_default().get_or_insert_default()
+    }
+
+    /// Whether there is room for a job that joins its line at this place.
+    pub(super) async fn has_room(&mut self, stored: &Stored, place: Place) -> Result<bool, Fault> {
+        let Some(key) = stored.job.terms.limit.as_ref().map(|limit| limit.key.clone()) else {
+            return Ok(true);
+        };
+        self.load_limits(std::slice::from_ref(&key)).await?;
+        let now = self.now;
+        let row = self.limit(&key);
+        let room = row.meter().room(now);
+        let line = row.lanes.get(&stored.lane).copied().unwrap_or_default();
+        if room == 0 || u64::from(line.queued) + u64::from(line.blocked) < u64::from(room) {
+            return Ok(room > 0);
+        }
+        let ahead = self.ahead_in_limit(&key, place, i64::from(room)).await?;
+        Ok(ahead < i64::from(room))
+    }
+
+    async fn ahead_in_limit(&mut self, key: &Key, place: Place, most: i64) -> Result<i64, Fault> {
+        let read = self.read(vec![ahead(key, &place, most)]).await?;
+        Ok(read.iter().flatten().next().map_or(0, |row| row.get(0)))
+    }
+
+    /// Looks at a limit: of each line the first so many are queued as there is room for, and no more.
+    pub(crate) async fn look_at_limit(&mut self, key: &Key) -> Result<(), Fault> {
+        self.load_limits(std::slice::from_ref(key)).await?;
+        let now = self.now;
+        let row = self.limit(key);
+        let room = row.meter().room(now);
+        let mut moves = Vec::new();
+        for (lane, line) in &row.lanes {
+            if line.queued > room {
+                moves.push((*lane, LAST_QUEUED, line.queued - room));
+            } else if line.queued < room && line.blocked > 0 {
+                moves.push((*lane, FIRST_BLOCKED, line.blocked.min(room - line.queued)));
+            }
+        }
+        let pick = |(lane, sql, most): &(i32, &'static str, u32)| {
+            Query::new(sql).with(key.as_str().to_owned()).with(*lane).with(i64::from(*most))
+        };
+        let picked = self.read(moves.iter().map(pick).collect()).await?;
+        for ((lane, sql, _), rows) in moves.iter().zip(&picked) {
+            let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            let opens = *sql == FIRST_BLOCKED;
+            for row in rows.iter().map(KeyedRow::read) {
+                if opens { self.open(row) } else { self.shut(row) }
+            }
+            let (opened, shut) = if opens { (count, 0) } else { (0, count) };
+            self.limit(key).moves(*lane, opened, shut);
+        }
+        if !self.limit(key).settle(now) {
+            self.keys.limits.insert(key.clone(), None);
+        }
+        Ok(())
+    }
+
+    /// Looks at up to so many limits in which time has made room, and at all if the clock was put back: room would come
+    /// only when it has caught up.
+    pub(super) async fn notice_room(&mut self, at_most: usize, put_back: bool) -> Result<(), Fault> {
+        self.flush_limits()?;
+        let mut looks = vec![Query::new(GROWN).with(self.now.as_micros()).with(value::bound(at_most))];
+        if put_back {
+            looks.insert(0, Query::new(ALL_GROWING));
+        }
+        for row in self.read(looks).await?.iter().flatten() {
+            let key = Key::new("limit", row.get(0)).map_err(unreadable)?;
+            self.look_at_limit(&key).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the limits that were looked at.
+    pub(crate) fn flush_limits(&mut self) -> Result<(), Fault> {
+        let limits = std::mem::take(&mut self.keys.limits);
+        let gone: Vec<String> =
+            limits.iter().filter(|(_, row)| row.is_none()).map(|(key, _)| key.as_str().to_owned()).collect();
+        let (mut keys, mut grows, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, row) in &limits {
+            let Some(row) = row else { continue };
+            keys.push(key.as_str().to_owned());
+            grows.push(row.grows_at.map(|at| at.as_micros()));
+            kept.push(value::to_json(row)?);
+        }
+        if !gone.is_empty() {
+            self.write(Query::new(FORGET).with(gone))?;
+        }
+        if !keys.is_empty() {
+            self.write(Query::new(KEEP).with(keys).with(grows).with(kept))?;
+        }
+        Ok(())
+    }
+}
+
+/// How many stand before this place in its lane's line of a limit, counted up to `most`.
+pub(super) fn ahead(key: &Key, place: &Place, most: i64) -> Query {
+    Query::new(AHEAD)
+        .with(key.as_str().to_owned())
+        .with(place.lane)
+        .with(place.priority)
+        .with(place.round)
+        .with(place.due)
+        .with(place.seq)
+        .with(most)
+}
+
+/// Sets the limit of a key, or lets its jobs say it again.
+pub(crate) async fn set_limit(link: &mut Link, key: &Key, limit: Option<Limit>) -> Result<(), Fault> {
+    let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
+    writing.load_limits(std::slice::from_ref(key)).await?;
+    let now = writing.now;
+    let row = writing.limit(key);
+    let before = row.meter();
+    row.set = limit;
+    row.bucket = before.limited(row.meter().limit, now).bucket;
+    writing.look_at_limit(key).await?;
+    writing.news.due = true;
+    writing.commit().await
+}

@@ -1,0 +1,20 @@
+//! Jobs with keys, queues with limits or fair shares, and jobs that wait for others: all that is decided under the lock
+//! of the gates, job by job as in the other stores. Nothing is kept in memory from one transaction to the next.
+
+mod claim;
+mod limits;
+mod orders;
+mod queues;
+mod row;
+mod shares;
+mod stand;
+mod sweep;
+mod views;
+mod waits;
+
+pub(crate) use claim::{AROUND, Around, around, reserve};
+pub(crate) use limits::set_limit;
+pub(crate) use queues::{CLAIM, set_queue_limit};
+pub(crate) use row::Keys;
+pub(crate) use sweep::sweep;
+pub(crate) use views::{limits, surroundings};

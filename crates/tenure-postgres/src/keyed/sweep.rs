@@ -1,0 +1,100 @@
+//! What time and the ends of others bring to jobs with keys, in bounded steps.
+
+use tenure_core::{JobId, limits};
+use tenure_store::Fault;
+
+use crate::link::Link;
+use crate::query::Query;
+use crate::rows::{self, Stored};
+use crate::sweep::{self, Lapsed};
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::Writing;
+
+const DUE: &str = "SELECT j.id FROM (SELECT lane, seq, due FROM later WHERE due <= $1 ORDER BY due, seq LIMIT $2
+         FOR UPDATE SKIP LOCKED) d
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = d.lane AND seq = d.seq LIMIT 1) j ORDER BY d.due, d.seq";
+const LOOKED: &str = "SELECT value FROM meta WHERE name = 'looked'";
+const LOOK: &str = "UPDATE meta SET value = $1 WHERE name = 'looked'";
+
+/// What came of it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Swept {
+    pub lapsed: usize,
+    /// How many need not wait any more.
+    pub due: usize,
+    /// Whether there is more to do.
+    pub goes_on: bool,
+}
+
+const IS_DUE: &str = concat!(
+    "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now) SELECT ",
+    are_keys_asked!("'{}'::text[]", "'{}'::int[]")
+);
+
+/// Sweeps, if there is anything to do that concerns keys.
+pub(crate) async fn sweep(link: &mut Link) -> Result<Swept, Fault> {
+    let mut tries = 0;
+    loop {
+        let tried = try_sweep(link).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
+        }
+    }
+}
+
+async fn try_sweep(link: &mut Link) -> Result<Swept, Fault> {
+    let is_due = Query::new(IS_DUE).with(link.database.time.told());
+    let read = link.connection().await?.read(is_due).await?;
+    if !read.first().is_some_and(|row| row.get(0)) {
+        return Ok(Swept::default());
+    }
+    let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
+    let swept = writing.sweep().await?;
+    writing.flush_limits()?;
+    let is_due = Query::new(IS_DUE).with(Some(writing.now.as_micros()));
+    let read = writing.read(vec![is_due]).await?;
+    let goes_on = read.iter().flatten().next().is_some_and(|row| row.get(0));
+    writing.commit().await?;
+    Ok(Swept { goes_on, ..swept })
+}
+
+impl Writing<'_> {
+    /// Notices what has ended that others waited for, takes jobs from holders that fell silent or did not stop, finds
+    /// out what came due and which limits have room again.
+    pub(crate) async fn sweep(&mut self) -> Result<Swept, Fault> {
+        let noticed = self.notice_ended(limits::SWEEP_ROWS).await?;
+        let now = self.now.as_micros();
+        let lapsed = Lapsed::read(&self.read(vec![sweep::lapsed(Some(now))]).await?);
+        let taken = if lapsed.is_empty() { 0 } else { self.take_lapsed(&lapsed).await?.unwrap_or(0) };
+        let due = Query::new(DUE).with(now).with(value::bound(limits::SWEEP_ROWS));
+        let read = self.read(vec![due, Query::new(LOOKED)]).await?;
+        let ids: Vec<JobId> = read.first().into_iter().flatten().map(|row| value::job_id(row, 0)).collect();
+        let looked = read.last().into_iter().flatten().next().map_or(0, |row| row.get::<_, i64>(0));
+        let came_due = ids.len();
+        for stored in self.find_all(ids).await? {
+            self.stand_again(stored).await?;
+        }
+        self.notice_room(limits::SWEEP_ROWS, now < looked).await?;
+        if now != looked {
+            self.write(Query::new(LOOK).with(now))?;
+        }
+        Ok(Swept { lapsed: taken, due: noticed + came_due, goes_on: false })
+    }
+
+    /// Jobs as they are after what was written, in this order. One that cannot be read is left where it is.
+    async fn find_all(&mut self, ids: Vec<JobId>) -> Result<Vec<Stored>, Fault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let read = self.read(vec![rows::by_ids(ids)]).await?;
+        let readable = |row| match rows::stored(row) {
+            Ok(stored) => Some(stored),
+            Err(fault) => {
+                tracing::error!(%fault, "a job that came due cannot be read");
+                None
+            }
+        };
+        Ok(read.iter().flatten().filter_map(readable).collect())
+    }
+}

@@ -1,0 +1,175 @@
+//! Jobs that wait for others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_core::{Cancel, End, JobId, Noticed, State};
+use tenure_store::Fault;
+
+use crate::query::Query;
+use crate::rows::{self, Stored};
+use crate::writing::Writing;
+use crate::{code, value};
+
+const WAIT: &str = "INSERT INTO dependency (other, waiter) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+/// A job for which another waits has a standing, which tells whoever ends it.
+const AWAIT: &str =
+    "WITH first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, why, state, awaited)
+         VALUES ($1, 0, $2, 0, 0, 0, 0, true) ON CONFLICT (seq) DO UPDATE SET awaited = true),
+     line AS (UPDATE ready SET begun = true
+         WHERE lane = $2 AND priority = $3 AND round = $4 AND due = $5 AND seq = $1 AND NOT begun),
+     diary AS (UPDATE later SET begun = true WHERE due = $5 AND seq = $1 AND NOT begun)
+     UPDATE keyed SET begun = true WHERE seq = $1 AND NOT begun";
+const ENDED: &str = "INSERT INTO ending (seq, id, state)
+     SELECT $1::bigint, $2::uuid, $3::smallint WHERE EXISTS (SELECT FROM dependency WHERE other = $1)
+     ON CONFLICT (seq) DO UPDATE SET state = excluded.state";
+const GOES_ON: &str = "DELETE FROM ending WHERE seq = $1";
+/// The waits of a job that ends, and what was to be told to it alone.
+const FORGET_WAITER: &str = "WITH gone AS (DELETE FROM dependency WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM dependency WHERE waiter = $1)) RETURNING other)
+     DELETE FROM ending WHERE seq = ANY (ARRAY(SELECT other FROM gone))
+         AND NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq AND waiter <> $1)";
+const FORGET: &str = "DELETE FROM dependency WHERE waiter = $1 AND other = $2";
+const TOLD: &str = "DELETE FROM ending WHERE NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq)";
+const OVER: &str = "SELECT e.seq, e.id, e.state, d.waiter, k.id FROM ending e
+     CROSS JOIN LATERAL (SELECT waiter FROM dependency WHERE other = e.seq ORDER BY waiter LIMIT $1) d
+     CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = d.waiter LIMIT 1) k
+     ORDER BY e.seq, d.waiter LIMIT $1";
+const WAITS: &str = "SELECT waiter, other FROM dependency WHERE waiter = ANY ($1)";
+
+/// A wait that is over.
+struct Over {
+    other: i64,
+    id: JobId,
+    end: Option<End>,
+    waiter: i64,
+    waiter_id: JobId,
+}
+
+impl Writing<'_> {
+    /// Notes for which jobs a new one waits. It is written, and stands nowhere yet.
+    pub(crate) async fn let_wait(&mut self, stored: &Stored) -> Result<(), Fault> {
+        let Some(after) = stored.job.terms.after.clone() else { return Ok(()) };
+        let waiter = value::signed(stored.job.seq);
+        let mut reads = rows::lock(&after.jobs);
+        reads.push(rows::by_ids(after.jobs.iter().copied()));
+        let read = self.read(reads).await?;
+        for row in read.last().into_iter().flatten() {
+            let other = rows::stored(row)?;
+            let (seq, id) = (value::signed(other.job.seq), other.job.id);
+            let end = end_of(&other);
+            match end.map(|end| after.noticed(id, Some(end), self.now)) {
+                Some(Noticed::Ended) => continue,
+                Some(Noticed::Cancels(_)) => self.news.due = true,
+                None => {
+                    let due = other.job.state.due().unwrap_or(other.job.created);
+                    let mark = Query::new(AWAIT)
+                        .with(seq)
+                        .with(other.lane)
+                        .with(value::of_priority(other.job.priority))
+                        .with(other.ties.round.unwrap_or(0))
+                        .with(due.as_micros());
+                    self.write(mark)?;
+                }
+            }
+            self.write(Query::new(WAIT).with(seq).with(waiter))?;
+            if end.is_some() {
+                self.note_end(seq, id, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_end(&mut self, seq: i64, id: JobId, end: Option<End>) -> Result<(), Fault> {
+        let ended = Query::new(ENDED).with(seq).with(value::of_job(id));
+        self.write(ended.with(end.map(code::of_end)))
+    }
+
+    /// Notes that an unfinished job has ended so, or was removed before it had.
+    pub(crate) fn no_more_waits(&mut self, stored: &Stored, end: Option<End>) -> Result<(), Fault> {
+        let seq = value::signed(stored.job.seq);
+        if stored.job.terms.after.is_some() {
+            self.write(Query::new(FORGET_WAITER).with(seq))?;
+        }
+        if stored.ties.awaited {
+            self.news.due = true;
+            self.note_end(seq, stored.job.id, end)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a job is done again: who has not gone on without it waits for it again.
+    pub(crate) fn goes_on(&mut self, stored: &Stored) -> Result<(), Fault> {
+        if !stored.ties.awaited {
+            return Ok(());
+        }
+        self.write(Query::new(GOES_ON).with(value::signed(stored.job.seq)))
+    }
+
+    /// Notices what has ended since the last turn, for up to so many that wait; answers how many of them wait no more.
+    /// What ends by that is for the next turn.
+    pub(super) async fn notice_ended(&mut self, at_most: usize) -> Result<usize, Fault> {
+        let read = self.read(vec![Query::new(OVER).with(value::bound(at_most))]).await?;
+        let over = read.iter().flatten().map(over).collect::<Result<Vec<_>, _>>()?;
+        if over.is_empty() {
+            self.write(Query::new(TOLD))?;
+            return Ok(0);
+        }
+        let waiters: Vec<i64> = over.iter().map(|over| over.waiter).collect();
+        let ids = over.iter().map(|over| over.waiter_id);
+        let ids: BTreeSet<JobId> = ids.collect();
+        let reads = vec![Query::new(WAITS).with(waiters), rows::by_ids(ids)];
+        let read = self.read(reads).await?;
+        let mut waits: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+        for row in read.first().into_iter().flatten() {
+            waits.entry(row.get(0)).or_default().insert(row.get(1));
+        }
+        let mut jobs = BTreeMap::new();
+        for row in read.last().into_iter().flatten() {
+            let stored = rows::stored(row)?;
+            jobs.insert(value::signed(stored.job.seq), stored);
+        }
+        let mut free = 0;
+        for over in over {
+            let Some(others) = waits.get_mut(&over.waiter) else { continue };
+            let Some(after) = jobs.get(&over.waiter).and_then(|stored| stored.job.terms.after.clone()) else {
+                continue;
+            };
+            match after.noticed(over.id, over.end, self.now) {
+                Noticed::Cancels(request) => {
+                    waits.remove(&over.waiter);
+                    free += 1;
+                    let Some(stored) = jobs.remove(&over.waiter) else { continue };
+                    if let Cancel::Ends(transition) = Cancel::decide(&stored.job, request) {
+                        self.enter(stored, *transition).await?;
+                    }
+                }
+                Noticed::Ended => {
+                    others.remove(&over.other);
+                    self.write(Query::new(FORGET).with(over.waiter).with(over.other))?;
+                    if others.is_empty() {
+                        waits.remove(&over.waiter);
+                        free += 1;
+                        if let Some(stored) = jobs.remove(&over.waiter) {
+                            self.stand_again(stored).await?;
+                        }
+                    }
+                }
+            }
+        }
+        self.write(Query::new(TOLD))?;
+        Ok(free)
+    }
+}
+
+fn over(row: &tokio_postgres::Row) -> Result<Over, Fault> {
+    let end = code::end(row.get(2))?;
+    let (id, waiter_id) = (value::job_id(row, 1), value::job_id(row, 4));
+    Ok(Over { other: row.get(0), id, end, waiter: row.get(3), waiter_id })
+}
+
+pub(super) fn end_of(stored: &Stored) -> Option<End> {
+    match stored.job.state {
+        State::Finished { end, .. } => Some(end),
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
+    }
+}
