@@ -43,7 +43,10 @@ const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = $2 WHERE ctid = $1::text::
 pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let told = link.database.time.told();
     let swept = keyed::sweep(link).await?;
-    let lapsed = swept.lapsed + sweep::take_lapsed(link).await?;
+    let taken = sweep::take_lapsed(link).await?;
+    let lapsed = swept.lapsed + taken;
+    // What ended by that may concern others.
+    let goes_on = swept.goes_on || (taken > 0 && keyed::is_due(link).await?);
     let queries = [
         sweep::line_up(told),
         Query::new(FREE_KEYS).with(told),
@@ -58,7 +61,7 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     if lapsed + due > 0 {
         link.memory.publish(News::of_due());
     }
-    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || swept.goes_on;
+    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || goes_on;
     Ok(Tended { lapsed, due, pruned, more })
 }
 

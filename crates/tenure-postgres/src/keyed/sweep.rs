@@ -43,10 +43,15 @@ pub(crate) async fn sweep(link: &mut Link) -> Result<Swept, Fault> {
     }
 }
 
-async fn try_sweep(link: &mut Link) -> Result<Swept, Fault> {
+/// Whether there is anything to do that concerns keys.
+pub(crate) async fn is_due(link: &mut Link) -> Result<bool, Fault> {
     let is_due = Query::new(IS_DUE).with(link.database.time.told());
     let read = link.connection().await?.read(is_due).await?;
-    if !read.first().is_some_and(|row| row.get(0)) {
+    Ok(read.first().is_some_and(|row| row.get(0)))
+}
+
+async fn try_sweep(link: &mut Link) -> Result<Swept, Fault> {
+    if !is_due(link).await? {
         return Ok(Swept::default());
     }
     let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;

@@ -60,17 +60,17 @@ impl Writing<'_> {
             match end.map(|end| after.noticed(id, Some(end), self.now)) {
                 Some(Noticed::Ended) => continue,
                 Some(Noticed::Cancels(_)) => self.news.due = true,
-                None => {
-                    let due = other.job.state.due().unwrap_or(other.job.created);
-                    let mark = Query::new(AWAIT)
-                        .with(seq)
-                        .with(other.lane)
-                        .with(value::of_priority(other.job.priority))
-                        .with(other.ties.round.unwrap_or(0))
-                        .with(due.as_micros());
-                    self.write(mark)?;
-                }
+                None => {}
             }
+            // Also one that has ended: it may be done again before anybody looks.
+            let due = other.job.state.due().unwrap_or(other.job.created);
+            let mark = Query::new(AWAIT)
+                .with(seq)
+                .with(other.lane)
+                .with(value::of_priority(other.job.priority))
+                .with(other.ties.round.unwrap_or(0))
+                .with(due.as_micros());
+            self.write(mark)?;
             self.write(Query::new(WAIT).with(seq).with(waiter))?;
             if end.is_some() {
                 self.note_end(seq, id, end)?;
