@@ -73,9 +73,16 @@ async fn try_change(
     change: &Change,
     ids: &[JobId],
 ) -> Result<Option<Vec<(JobId, ChangeOutcome)>>, Fault> {
+    let look = rows::by_ids(ids.iter().copied());
+    let (mut writing, read) = Writing::begin(link, gate, vec![look]).await?;
+    // Whoever has the lock of the gates finds nothing locked by those who will wait for it.
+    if writing.need_gate(&read)? {
+        writing.roll_back().await?;
+        return Ok(None);
+    }
     let mut reads = rows::lock(ids);
     reads.push(rows::by_ids(ids.iter().copied()));
-    let (mut writing, read) = Writing::begin(link, gate, reads).await?;
+    let read = writing.read(reads).await?;
     let mut jobs: BTreeMap<JobId, Stored> = BTreeMap::new();
     for row in read.last().into_iter().flatten() {
         let stored = rows::stored(row)?;

@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::{Answered, Query};
-use crate::rows::Stored;
+use crate::rows::{self, Stored};
 use crate::sheet::{Ended, Sheet};
 use crate::transaction::{Gate, Transaction};
 use crate::{code, value};
@@ -92,6 +92,16 @@ impl<'c> Writing<'c> {
     /// decided under the lock of the gates.
     pub(crate) fn needs_gate(&self, stored: &Stored) -> bool {
         self.gate != Gate::Keys && (stored.is_keyed() || stored.ties.awaited)
+    }
+
+    /// Whether what is decided about any of these jobs, which were just read, has to be decided under that lock.
+    pub(crate) fn need_gate(&self, read: &[Vec<Row>]) -> Result<bool, Fault> {
+        for row in read.iter().flatten() {
+            if self.needs_gate(&rows::stored(row)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Undoes it.

@@ -180,6 +180,15 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         let ids: Vec<JobId> = held.values().copied().collect();
+        // Whoever has the lock of the gates finds nothing locked by those who will wait for it.
+        let look = writing.read(vec![rows::by_ids(ids.iter().copied())]).await?;
+        if writing.need_gate(&look)? {
+            for row in look.iter().flatten() {
+                let stored = rows::stored(row)?;
+                self.there.insert(stored.job.id, stored);
+            }
+            return Ok(());
+        }
         let mut reads = rows::lock(&ids);
         reads.push(Query::new(HOLDERS).with(held.keys().map(|key| key.0.to_vec()).collect::<Vec<_>>()));
         reads.push(rows::by_ids(ids));
