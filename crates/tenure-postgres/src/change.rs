@@ -295,6 +295,8 @@ impl Writing<'_> {
             || matches!(stored.job.state, State::Blocked { on: Block::Limit, .. });
         self.unindex(&stored).await?;
         edit(&mut stored);
+        // It has left its round: one that joins a line of shares again gets another.
+        stored.ties.round = None;
         self.rewrite(&stored, None)?;
         if in_line && stored.is_keyed() {
             self.join_line(&mut stored).await?;

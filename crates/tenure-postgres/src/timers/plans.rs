@@ -17,7 +17,7 @@ async fn every_statement_on_timers_finds_its_rows_by_an_index() {
     assert_found_by_an_index(&mut fresh(&server).await, statements).await;
 }
 
-/// T064: a look at a hundred thousand timers of which none is ripe reads the first of an index and nothing else.
+/// A look at a hundred thousand timers of which none is ripe reads the first of an index and nothing else.
 #[tokio::test]
 async fn a_hundred_thousand_idle_timers_cost_a_look_at_the_first_of_them() {
     let server = Server::start_hasty().unwrap();

@@ -7,7 +7,7 @@ use tenure_core::{Due, JobId, NewJob, Reason, StateName, Terms, Verdict};
 use super::given::{Given, TTL, cancel_within, ids, minutes, priority, queue, retry_at, seconds};
 use super::keyed::{limited, shared};
 use super::{Test, test};
-use crate::{Change, Filter};
+use crate::{Change, ChangeOutcome, Filter};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -29,6 +29,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(kinds_of_one_queue_share_the_rounds),
         test(each_queue_has_its_own_rounds),
         test(a_job_that_is_moved_joins_the_rounds_there),
+        test(a_job_that_is_moved_to_where_nobody_shares_is_like_any_other_there),
         test(scheduled_jobs_join_when_they_come_due),
         test(a_tenant_without_room_in_its_limit_keeps_its_rounds),
         test(a_share_key_is_no_limit),
@@ -225,6 +226,17 @@ async fn a_job_that_is_moved_joins_the_rounds_there(given: Given) {
     given.change(moved[0], Change::Move(queue("mail"))).await;
     assert_eq!(served(&given, 99).await, "abababa");
     assert_eq!(given.state(moved[1]).await, StateName::Queued);
+}
+
+async fn a_job_that_is_moved_to_where_nobody_shares_is_like_any_other_there(given: Given) {
+    put(&given, "a", 1).await;
+    let jobs = given.enqueue("mail", 4).await;
+    for job in &jobs[1..] {
+        assert_eq!(given.change(*job, Change::Move(queue("post"))).await, ChangeOutcome::Done);
+    }
+    assert_eq!(given.change(jobs[2], Change::Reprioritise(priority(-1))).await, ChangeOutcome::Done);
+    assert_eq!(given.cancel(jobs[1]).await, ChangeOutcome::Done);
+    assert_eq!(ids(&given.grab(&["post"]).await), [jobs[2], jobs[3]]);
 }
 
 async fn scheduled_jobs_join_when_they_come_due(given: Given) {
