@@ -182,21 +182,34 @@ async fn after_a_promotion_a_late_renewal_is_refused_for_as_long_as_nothing_is_g
     pair.store.close().await.unwrap();
 }
 
-/// A job that was handed out by the primary is handed out again, under a fence that the primary cannot have granted.
+/// A job that was handed out by the primary is handed out again once its holder has stopped believing in it, under a
+/// fence that the primary cannot have granted.
 #[tokio::test]
-async fn after_a_promotion_a_job_is_given_a_fence_that_no_attempt_has_had() {
+async fn after_a_promotion_a_job_is_given_once_nobody_believes_in_it_and_a_fence_that_no_attempt_has_had() {
     let pair = Pair::start().await;
-    pair.store.enqueue(new_jobs(1, 1)).await.unwrap();
+    pair.store.enqueue(new_jobs(1, 2)).await.unwrap();
+    let known = pair.store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
     pair.catch_up().await;
     pair.replica.hold().unwrap();
     let lost = pair.store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
     pair.fail_over();
-    let next = loop {
-        let reserved = pair.store.reserve(ask(host(2), 1)).await;
-        if let Some(job) = reserved.ok().and_then(|mut reservation| reservation.jobs.pop()) {
-            break job;
+    let ttl = ask(host(2), 2).ttl;
+    let reserved = loop {
+        match pair.store.reserve(ask(host(2), 2)).await {
+            Ok(reserved) => break reserved,
+            Err(fault) => assert!(fault.is_passing(), "{fault}"),
         }
     };
+    assert!(reserved.jobs.is_empty());
+    assert_eq!(reserved.due_in, Some(ttl), "nobody has to look before");
+    // Of what this server knows it takes the end.
+    let turn = pair.store.settle(vec![settle(known, Verdict::Succeeded(None))], None).await.unwrap();
+    assert_eq!(turn.settled, [Settled::Done(StateName::Succeeded)]);
+    pair.clock.advance(ttl - Duration::from_micros(1));
+    assert_eq!(pair.store.tend().await.unwrap().lapsed, 0);
+    assert!(pair.store.reserve(ask(host(2), 2)).await.unwrap().jobs.is_empty());
+    pair.clock.advance(Duration::from_micros(1));
+    let next = pair.store.reserve(ask(host(2), 2)).await.unwrap().jobs.remove(0);
     assert_eq!(next.job().id, lost.job().id);
     assert!(next.fence() > lost.fence() && next.fence().epoch() == Epoch::new(1), "{}", next.fence());
     let late = pair.store.settle(vec![settle(lost, Verdict::Succeeded(None))], None).await.unwrap();

@@ -4,6 +4,7 @@
 
 pub mod jobs;
 pub mod leases;
+pub mod timers;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
