@@ -3,9 +3,9 @@
 //! A replica that was promoted may lack the last transactions of the server before it, and so may a restored backup. Both
 //! have another timeline, or are another system. What they knew is in the database itself, so it lacks them, too.
 //!
-//! The epoch makes every fence from then on greater than all before. No lease is granted for as long as the longest may
-//! last: whoever has one that this server does not know of has stopped believing in it by then. What it knows of can be
-//! renewed and given back meanwhile.
+//! The epoch makes every fence from then on greater than all before. No lease is granted, no job is handed out and none
+//! is taken from its holder for as long as the longest ownership may last: whoever has one that this server does not know
+//! of has stopped believing in it by then. What it knows of can be renewed, given back and settled meanwhile.
 //!
 //! What keeps its timeline is not noticed: files that are put back as they were once, a dump that is restored on the
 //! server from which it came, and an old primary to which somebody returns although another server has granted since.
@@ -42,12 +42,13 @@ const RAISE: &str = "SELECT setval(pg_get_serial_sequence('granted', 'fence'),
      greatest((SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()
          AND sequencename = 'granted_fence_seq'), $1))";
 
-/// No lease is granted before this instant.
+/// Nothing is granted before this instant.
 const BAR: &str = "UPDATE meta SET value = greatest(value, coalesce($1::bigint, micros())
-         + greatest($2::bigint, (SELECT coalesce(max(ttl), 0) FROM lease WHERE NOT forgotten)))
+         + greatest($2::bigint, (SELECT max(ttl) FROM lease WHERE NOT forgotten),
+             (SELECT max(until - started) FROM (SELECT * FROM granted ORDER BY fence DESC LIMIT 10000) g)))
      WHERE name = 'bar'";
 
-/// A lease that this server has never heard of is taken to last so long at the most, unless another one lasts longer.
+/// An ownership that this server has never heard of is taken to last so long at the most, unless another one lasts longer.
 const LEAST: Duration = Duration::from_secs(30);
 
 /// Begins a new epoch if this server is another one than the database knows.
@@ -73,7 +74,7 @@ pub(crate) async fn settle(
         if before.is_some() {
             tracing::warn!(
                 epoch = epoch.number(),
-                "another server answers, which may not know all that was granted: a new epoch begins, and for a while no lease is granted"
+                "another server answers, which may not know all that was granted: a new epoch begins, and for a while nothing is granted"
             );
             queries.push(Query::new(BAR).with(now).with(value::micros(LEAST)));
             queries.push(Query::new(RAISE).with(value::signed(Fence::NONE.next(epoch).number())));

@@ -21,8 +21,10 @@ const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
 /// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. A grant is
 /// looked at once: those of its jobs that are held for longer have a lapse of their own. What somebody else has locked
 /// is left to the next who looks.
+/// Before the bar nothing is: a holder may have renewed with a server before this one.
 /// `FOR UPDATE`, so that one under which a transaction has checked in is left to its holder until that ends.
-const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce($1::bigint, micros()) AS now) t
+         WHERE NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > t.now)),
      over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
      found AS (

@@ -22,12 +22,14 @@ use crate::transaction::Gate;
 use crate::writing::Writing;
 use crate::{code, lanes, value};
 
-/// What is around a claim: the instant of what comes next, the last lane, and whether keys have to be asked.
+/// What is around a claim: the instant of what comes next, the last lane, and whether keys have to be asked. Nobody has
+/// to look before the bar.
 pub(crate) const AROUND: &str = concat!(
     "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
      held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
          (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
-     SELECT n.now, held.until, least((SELECT due FROM later ORDER BY due LIMIT 1),
+     SELECT n.now, greatest(held.until, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
+         least((SELECT due FROM later ORDER BY due LIMIT 1),
              (SELECT grows_at FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at LIMIT 1)),
          (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending), ",
     are_keys_asked!("$2", "$3"),
@@ -38,6 +40,8 @@ pub(crate) const AROUND: &str = concat!(
                  AND EXISTS (SELECT FROM ready WHERE lane = l.id)))
      FROM n CROSS JOIN held"
 );
+/// Whether somebody may still believe in what a server before this one has granted.
+const BARRED: &str = "SELECT value FROM meta WHERE name = 'bar' AND value > $1";
 const FIRST: &str =
     "SELECT r.seq AS its_seq, r.lane AS its_lane, r.priority AS its_priority, r.round AS its_round,
          r.due AS its_due, r.begun AS its_begun, j.id AS its_id, k.seq IS NOT NULL AS is_keyed, k.*
@@ -153,12 +157,17 @@ async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Resul
     writing.memory().lanes().meet(new_lanes);
     writing.sweep().await?;
     // What was taken from its holder in the meantime runs no more.
-    let known = writing.read(vec![queues::read(&names)]).await?;
+    let barred = Query::new(BARRED).with(writing.now.as_micros());
+    let known = writing.read(vec![queues::read(&names), barred]).await?;
+    let is_barred = known.last().is_some_and(|rows| !rows.is_empty());
     for (name, wanted) in queues::wanted(known.first().map_or(&[], Vec::as_slice))? {
         queues.insert(name, wanted);
     }
     let mut granted = Granted::default();
     let mut left = ask.at_most.min(limits::RESERVE_JOBS).saturating_sub(already.iter().sum());
+    if is_barred {
+        left = 0;
+    }
     for (index, (want, had)) in ask.wants.iter().zip(already).enumerate() {
         let of_want = want.at_most.saturating_sub(*had).min(left);
         let before = granted.seqs.len();

@@ -1,6 +1,6 @@
 -- Leases, who waits for them, and the ledger.
 
--- bar: the instant before which no lease is granted, because this server may have forgotten who holds what.
+-- bar: the instant before which nothing is granted, because this server may have forgotten who holds what.
 INSERT INTO meta (name, value) VALUES ('bar', 0);
 
 -- A name that was ever held. A row is never deleted: its fence outlives every ownership and the name itself.

@@ -15,7 +15,8 @@ use crate::query::Query;
 use crate::time::Time;
 use crate::value;
 
-// `go` says how many may be taken: none of a queue that hands out none, or while keys have to be asked; and none while
+// `go` says how many may be taken: none of a queue that hands out none, while keys have to be asked, or while somebody
+// may believe in what a server before this one has granted, see `epoch`; and none while
 // something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
 // claimed before is read as it was before this claim. `at` tells of the first job that is taken how long the look took.
@@ -27,6 +28,7 @@ macro_rules! claim {
                  EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused) AND NOT ",
             are_keys_asked!("$12", "$13"),
             "
+                 AND NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
                      OR EXISTS (SELECT FROM granted WHERE is_open AND until <= (SELECT now FROM n))))
                  THEN $2::bigint ELSE 0 END AS most),
