@@ -4,6 +4,7 @@ use tenure_core::{Epoch, Fence, JobId, limits};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
+use crate::aside::Odd;
 use crate::link::Link;
 use crate::query::Query;
 use crate::rows;
@@ -120,10 +121,10 @@ impl Writing<'_> {
         let read = self.read(vec![rows::by_ids(lapsed.ids.iter().copied())]).await?;
         let mut jobs = Vec::new();
         for row in read.last().into_iter().flatten() {
-            let stored = match rows::stored(row) {
+            let stored = match self.found(row).await? {
                 Ok(stored) => stored,
                 Err(fault) => {
-                    tracing::error!(%fault, "a job that lapsed cannot be read");
+                    self.set_running_aside(Odd::of(row), &fault)?;
                     continue;
                 }
             };
@@ -132,7 +133,6 @@ impl Writing<'_> {
             }
             jobs.push(stored);
         }
-        self.load_limits_of(jobs.iter()).await?;
         let (mut fence, mut count) = (None, 0);
         for stored in jobs {
             // Somebody may have renewed it meanwhile.

@@ -3,6 +3,7 @@
 use tenure_core::{JobId, limits};
 use tenure_store::{Fault, Tended};
 
+use crate::aside::Odd;
 use crate::fault::Effect;
 use crate::keyed;
 use crate::link::Link;
@@ -116,7 +117,13 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
         writing.write(Query::new(LOOK_LATER).with(now).with(later))?;
     }
     let read = writing.read(vec![rows::by_ids(ids)]).await?;
-    let gone: Vec<Stored> = read.iter().flatten().filter_map(readable).collect();
+    let mut gone: Vec<Stored> = Vec::new();
+    for row in read.iter().flatten() {
+        match rows::stored(row) {
+            Ok(stored) => gone.push(stored),
+            Err(fault) => writing.set_expired_aside(Odd::of(row), &fault)?,
+        }
+    }
     gone.iter().for_each(|stored| writing.uncount(stored));
     writing.remove(&gone)?;
     writing.write(Query::new(LOOKED_AT).with(looked_at))?;
@@ -126,12 +133,4 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     let pruned = gone.len();
     writing.commit().await?;
     Ok((pruned, is_full))
-}
-
-fn readable(row: &tokio_postgres::Row) -> Option<Stored> {
-    let stored = rows::stored(row);
-    if let Err(fault) = &stored {
-        tracing::error!(%fault, "a job whose time is over cannot be read and stays");
-    }
-    stored.ok()
 }

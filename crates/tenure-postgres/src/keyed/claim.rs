@@ -1,7 +1,7 @@
 //! Granting jobs with keys, and from queues with limits or fair shares: one by one, for each grant may take the room
 //! that the next would have needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::queues::{self, Wanted};
 use super::row::KeyedRow;
 use super::shares::Served;
-use crate::fault::unreadable;
+use crate::fault::{is_unreadable, unreadable};
 use crate::grants::Grant;
 use crate::link::Link;
 use crate::query::Query;
@@ -30,8 +30,9 @@ pub(crate) const AROUND: &str = concat!(
          (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
      SELECT n.now, greatest(held.until, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
          least((SELECT due FROM later ORDER BY due LIMIT 1),
+             (SELECT min(again) FROM ending WHERE again > (SELECT now FROM n)),
              (SELECT grows_at FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at LIMIT 1)),
-         (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending), ",
+         (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n)), ",
     are_keys_asked!("$2", "$3"),
     ",
          (SELECT json_agg(json_build_array(q.limit_to, q.bucket, (SELECT coalesce(sum(running), 0) FROM tally
@@ -217,11 +218,13 @@ impl Writing<'_> {
             self.keys.has_newcomers = false;
             let rows = read.first().map_or(&[][..], Vec::as_slice);
             let keys = rows.iter().filter_map(|row| row.get::<_, Option<&str>>("limit_key"));
-            let keys = keys.map(|key| Key::new("limit", key)).collect::<Result<Vec<_>, _>>();
-            self.load_limits(&keys.map_err(unreadable)?).await?;
+            let odd = self.odd_limits(keys.collect()).await?;
             for row in rows {
                 let place = place(row);
                 behind = (place.priority, place.round, place.due, place.seq);
+                if row.get::<_, Option<&str>>("limit_key").is_some_and(|key| odd.contains(key)) {
+                    continue;
+                }
                 if self.grant_one(row, place).await? {
                     queue.started(now);
                     left -= 1;
@@ -238,6 +241,25 @@ impl Writing<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at these limits; answers those that cannot be read. What needs one of them waits.
+    async fn odd_limits(&mut self, keys: BTreeSet<&str>) -> Result<BTreeSet<String>, Fault> {
+        let mut odd = BTreeSet::new();
+        for text in keys {
+            let looked = match Key::new("limit", text).map_err(unreadable) {
+                Ok(key) => self.load_limits(&[key]).await,
+                Err(fault) => Err(fault),
+            };
+            match looked {
+                Err(fault) if is_unreadable(&fault) => {
+                    tracing::error!(key = text, %fault, "a limit cannot be read; update this program");
+                    odd.insert(text.to_owned());
+                }
+                looked => looked?,
+            }
+        }
+        Ok(odd)
     }
 
     /// Grants a queued job, unless its limit has no room for it any more.

@@ -7,7 +7,7 @@ use tenure_core::{Bucket, Key, Limit, Meter, Timestamp};
 use tenure_store::{Fault, LimitInfo};
 
 use super::row::KeyedRow;
-use crate::fault::unreadable;
+use crate::fault::{is_unreadable, unreadable};
 use crate::link::Link;
 use crate::query::Query;
 use crate::rows::Stored;
@@ -245,8 +245,14 @@ impl Writing<'_> {
             looks.insert(0, Query::new(ALL_GROWING));
         }
         for row in self.read(looks).await?.iter().flatten() {
-            let key = Key::new("limit", row.get(0)).map_err(unreadable)?;
-            self.look_at_limit(&key).await?;
+            let looked = match Key::new("limit", row.get(0)).map_err(unreadable) {
+                Ok(key) => self.look_at_limit(&key).await,
+                Err(fault) => Err(fault),
+            };
+            match looked {
+                Err(fault) if is_unreadable(&fault) => self.set_limit_aside(row.get(0), &fault)?,
+                looked => looked?,
+            }
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ const TAKE: &str = "DELETE FROM turn WHERE key = $1";
 /// Who got the turn.
 pub(super) struct Next {
     pub id: JobId,
+    pub seq: i64,
     pub at: i16,
 }
 
@@ -51,7 +52,7 @@ impl Writing<'_> {
         match first.filter(|_| row.get::<_, Option<i16>>(3) == Some(READY)) {
             Some(seq) => {
                 self.write(Query::new(GIVE).with(text).with(seq))?;
-                Ok(Some(Next { id: value::job_id(row, 4), at: row.get(5) }))
+                Ok(Some(Next { id: value::job_id(row, 4), seq, at: row.get(5) }))
             }
             None => {
                 if row.get::<_, Option<i64>>(0).is_some() {

@@ -6,6 +6,7 @@ use tenure_core::{Block, Gates, Key, State, StateName, Terms};
 use tenure_store::{Fault, Happening};
 
 use super::row::KeyedRow;
+use crate::aside::Odd;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
 use crate::sheet::Place;
@@ -149,12 +150,20 @@ impl Writing<'_> {
                 Goes::Turn(key) => key,
             };
             let Some(next) = self.pass_turn(&key).await? else { continue };
-            if next.at == code::AT_ORDER
-                && let Some(mut stored) = self.find(next.id).await?
-            {
-                self.unindex(&stored).await?;
-                self.stand(&mut stored).await?;
-                push(&mut left, &stored.job.terms);
+            if next.at != code::AT_ORDER {
+                continue;
+            }
+            let read = self.read(vec![rows::by_ids([next.id])]).await?;
+            let Some(row) = read.iter().flatten().next() else { continue };
+            match self.found(row).await? {
+                Ok(mut stored) => {
+                    self.unindex(&stored).await?;
+                    self.stand(&mut stored).await?;
+                    push(&mut left, &stored.job.terms);
+                }
+                Err(fault) => {
+                    self.set_turn_aside(Odd { seq: next.seq, id: value::of_job(next.id) }, &fault)?
+                }
             }
         }
         Ok(())

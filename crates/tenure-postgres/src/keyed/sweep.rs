@@ -2,7 +2,10 @@
 
 use tenure_core::{JobId, limits};
 use tenure_store::Fault;
+use tokio_postgres::Row;
 
+use crate::aside::Odd;
+use crate::fault::is_unreadable;
 use crate::link::Link;
 use crate::query::Query;
 use crate::rows::{self, Stored};
@@ -77,9 +80,7 @@ impl Writing<'_> {
         let ids: Vec<JobId> = read.first().into_iter().flatten().map(|row| value::job_id(row, 0)).collect();
         let looked = read.last().into_iter().flatten().next().map_or(0, |row| row.get::<_, i64>(0));
         let came_due = ids.len();
-        for stored in self.find_all(ids).await? {
-            self.stand_again(stored).await?;
-        }
+        self.stand_all_again(ids).await?;
         self.notice_room(limits::SWEEP_ROWS, now < looked).await?;
         if now != looked {
             self.write(Query::new(LOOK).with(now))?;
@@ -87,19 +88,31 @@ impl Writing<'_> {
         Ok(Swept { lapsed: taken, due: noticed + came_due, goes_on: false })
     }
 
-    /// Jobs as they are after what was written, in this order. One that cannot be read is left where it is.
-    async fn find_all(&mut self, ids: Vec<JobId>) -> Result<Vec<Stored>, Fault> {
+    /// Lets jobs stand anew that came due.
+    async fn stand_all_again(&mut self, ids: Vec<JobId>) -> Result<(), Fault> {
         if ids.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let read = self.read(vec![rows::by_ids(ids)]).await?;
-        let readable = |row| match rows::stored(row) {
-            Ok(stored) => Some(stored),
-            Err(fault) => {
-                tracing::error!(%fault, "a job that came due cannot be read");
-                None
+        for row in read.iter().flatten() {
+            match self.found(row).await? {
+                Ok(stored) => self.stand_again(stored).await?,
+                Err(fault) => self.set_due_aside(Odd::of(row), &fault)?,
             }
+        }
+        Ok(())
+    }
+
+    /// The job of a row whose limit is known then, too; or why this version cannot read one of them.
+    pub(crate) async fn found(&mut self, row: &Row) -> Result<Result<Stored, Fault>, Fault> {
+        let stored = match rows::stored(row) {
+            Ok(stored) => stored,
+            Err(fault) => return Ok(Err(fault)),
         };
-        Ok(read.iter().flatten().filter_map(readable).collect())
+        match self.load_limits_of(std::iter::once(&stored)).await {
+            Ok(()) => Ok(Ok(stored)),
+            Err(fault) if is_unreadable(&fault) => Ok(Err(fault)),
+            Err(fault) => Err(fault),
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tenure_core::{Cancel, End, JobId, Noticed, State};
 use tenure_store::Fault;
 
+use crate::aside::Odd;
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::writing::Writing;
@@ -21,7 +22,7 @@ const AWAIT: &str =
      UPDATE keyed SET begun = true WHERE seq = $1 AND NOT begun";
 const ENDED: &str = "INSERT INTO ending (seq, id, state)
      SELECT $1::bigint, $2::uuid, $3::smallint WHERE EXISTS (SELECT FROM dependency WHERE other = $1)
-     ON CONFLICT (seq) DO UPDATE SET state = excluded.state";
+     ON CONFLICT (seq) DO UPDATE SET state = excluded.state, again = excluded.again";
 const GOES_ON: &str = "DELETE FROM ending WHERE seq = $1";
 /// The waits of a job that ends, and what was to be told to it alone.
 const FORGET_WAITER: &str = "WITH gone AS (DELETE FROM dependency WHERE ctid = ANY (ARRAY(
@@ -33,7 +34,7 @@ const TOLD: &str = "DELETE FROM ending WHERE NOT EXISTS (SELECT FROM dependency 
 const OVER: &str = "SELECT e.seq, e.id, e.state, d.waiter, k.id FROM ending e
      CROSS JOIN LATERAL (SELECT waiter FROM dependency WHERE other = e.seq ORDER BY waiter LIMIT $1) d
      CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = d.waiter LIMIT 1) k
-     ORDER BY e.seq, d.waiter LIMIT $1";
+     WHERE e.again <= $2 ORDER BY e.seq, d.waiter LIMIT $1";
 const WAITS: &str = "SELECT waiter, other FROM dependency WHERE waiter = ANY ($1)";
 
 /// A wait that is over.
@@ -108,7 +109,8 @@ impl Writing<'_> {
     /// Notices what has ended since the last turn, for up to so many that wait; answers how many of them wait no more.
     /// What ends by that is for the next turn.
     pub(super) async fn notice_ended(&mut self, at_most: usize) -> Result<usize, Fault> {
-        let read = self.read(vec![Query::new(OVER).with(value::bound(at_most))]).await?;
+        let read =
+            self.read(vec![Query::new(OVER).with(value::bound(at_most)).with(self.now.as_micros())]).await?;
         let over = read.iter().flatten().map(over).collect::<Result<Vec<_>, _>>()?;
         if over.is_empty() {
             self.write(Query::new(TOLD))?;
@@ -123,13 +125,18 @@ impl Writing<'_> {
         for row in read.first().into_iter().flatten() {
             waits.entry(row.get(0)).or_default().insert(row.get(1));
         }
-        let mut jobs = BTreeMap::new();
+        let (mut jobs, mut odd) = (BTreeMap::new(), BTreeMap::new());
         for row in read.last().into_iter().flatten() {
-            let stored = rows::stored(row)?;
-            jobs.insert(value::signed(stored.job.seq), stored);
+            match self.found(row).await? {
+                Ok(stored) => _ = jobs.insert(value::signed(stored.job.seq), stored),
+                Err(fault) => _ = odd.insert(Odd::of(row).seq, fault),
+            }
         }
         let mut free = 0;
         for over in over {
+            if let Some(fault) = odd.get(&over.waiter) {
+                self.set_ending_aside(over.other, fault)?;
+            }
             let Some(others) = waits.get_mut(&over.waiter) else { continue };
             let Some(after) = jobs.get(&over.waiter).and_then(|stored| stored.job.terms.after.clone()) else {
                 continue;

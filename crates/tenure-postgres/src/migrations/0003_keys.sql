@@ -55,8 +55,8 @@ CREATE TABLE dependency (other bigint NOT NULL, waiter bigint NOT NULL, PRIMARY 
 CREATE INDEX dependency_waiter ON dependency (waiter, other);
 
 -- Jobs that others wait for, which have ended and which no turn has noticed. `state` is NULL if one was removed before
--- it had ended.
-CREATE TABLE ending (seq bigint PRIMARY KEY, id uuid NOT NULL, state smallint);
+-- it had ended. `again`: from when on somebody looks.
+CREATE TABLE ending (seq bigint PRIMARY KEY, id uuid NOT NULL, state smallint, again bigint NOT NULL DEFAULT 0);
 
 -- By this instant somebody has looked whether time has made room.
 INSERT INTO meta (name, value) VALUES ('looked', 0);
