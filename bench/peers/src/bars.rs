@@ -15,14 +15,16 @@ enum Bar {
 
 /// A table of all bars that can be judged by these lines.
 pub fn table(contestants: &[Contestant], lines: &[Line]) -> String {
-    let mut text = String::from("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n");
+    let mut text =
+        String::from("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n");
     for (what, beside, bar, here) in (Judge { contestants, lines }).all() {
         let Some(here) = here else { continue };
         let (said, met) = match bar {
             Bar::AtMost(most) => (format!("≤ {most}"), here <= most),
             Bar::AtLeast(least) => (format!("≥ {least}"), here >= least),
         };
-        text += &format!("| {what} | {beside} | {said} | {here:.2} | {} |\n", if met { "yes" } else { "**no**" });
+        text +=
+            &format!("| {what} | {beside} | {said} | {here:.2} | {} |\n", if met { "yes" } else { "**no**" });
     }
     text
 }
@@ -62,7 +64,12 @@ impl Judge<'_> {
         judged.push(("drain, CPU, × floor", "floor", AtMost(1.5), floor("drain", "cpu_us")));
         judged.push(("bulk, jobs/s, × floor", "floor", AtLeast(0.7), floor("bulk", "jobs_per_s")));
         let single = "single, 16 clients";
-        judged.push(("single, 16 clients, jobs/s, × floor", "floor", AtLeast(2.0), floor(single, "jobs_per_s")));
+        judged.push((
+            "single, 16 clients, jobs/s, × floor",
+            "floor",
+            AtLeast(2.0),
+            floor(single, "jobs_per_s"),
+        ));
         let alone = |figure, name| {
             let figures: Vec<f64> = own(figure, name).into_iter().map(|(_, figure)| figure).collect();
             median(&figures)
@@ -114,10 +121,21 @@ mod tests {
     #[test]
     fn a_bar_compares_with_the_best_peer_of_its_sort() {
         let line = |name, cpu| Line::new("drain", name).with("cpu_us", cpu);
-        let lines = [line("tenure", 30.0), line("graphile-worker", 40.0), line("pg-boss", 70.0), line("apalis", 200.0)];
+        let lines = [
+            line("tenure", 30.0),
+            line("graphile-worker", 40.0),
+            line("pg-boss", 70.0),
+            line("apalis", 200.0),
+        ];
         let told = table(&field::all(), &lines);
-        assert!(told.contains("| drain, CPU, × best that keeps history | pg-boss | ≤ 0.5 | 0.43 | yes |"), "{told}");
-        assert!(told.contains("| drain, CPU, × best that forgets | graphile-worker | ≤ 0.7 | 0.75 | **no** |"), "{told}");
+        assert!(
+            told.contains("| drain, CPU, × best that keeps history | pg-boss | ≤ 0.5 | 0.43 | yes |"),
+            "{told}"
+        );
+        assert!(
+            told.contains("| drain, CPU, × best that forgets | graphile-worker | ≤ 0.7 | 0.75 | **no** |"),
+            "{told}"
+        );
         assert_eq!(told.lines().count(), 4, "{told}");
     }
 }

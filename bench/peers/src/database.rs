@@ -98,8 +98,13 @@ impl Database {
         }
         eprintln!("{of}:        ms      calls       rows    log MiB");
         for row in self.client.query(COSTLIEST, &[])? {
-            let (ms, calls, rows, log): (f64, i64, i64, f64) = (row.get(0), row.get(1), row.get(2), row.get(3));
-            eprintln!("{ms:>10} {calls:>10} {rows:>10} {:>10.1} {}", log / 1_048_576.0, row.get::<_, &str>(4));
+            let (ms, calls, rows, log): (f64, i64, i64, f64) =
+                (row.get(0), row.get(1), row.get(2), row.get(3));
+            eprintln!(
+                "{ms:>10} {calls:>10} {rows:>10} {:>10.1} {}",
+                log / 1_048_576.0,
+                row.get::<_, &str>(4)
+            );
         }
         Ok(self.client.batch_execute("SELECT pg_stat_statements_reset()")?)
     }

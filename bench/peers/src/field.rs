@@ -66,7 +66,8 @@ pub fn all() -> Vec<Contestant> {
         unfinished: "SELECT count(*) FROM graphile_worker._private_jobs",
         ..peer.clone()
     };
-    let awa = Contestant { name: "awa", made: Made::Rust("awa"), unfinished: "SELECT 0::bigint", ..peer.clone() };
+    let awa =
+        Contestant { name: "awa", made: Made::Rust("awa"), unfinished: "SELECT 0::bigint", ..peer.clone() };
     vec![
         floor.clone(),
         Contestant { name: "floor, forgetting", args: &["forget"], history: Nothing, ..floor.clone() },
@@ -78,7 +79,12 @@ pub fn all() -> Vec<Contestant> {
             ..floor
         },
         graphile.clone(),
-        Contestant { name: "graphile-worker, as it comes", args: &["as-it-comes"], share: 0.05, ..graphile.clone() },
+        Contestant {
+            name: "graphile-worker, as it comes",
+            args: &["as-it-comes"],
+            share: 0.05,
+            ..graphile.clone()
+        },
         Contestant { name: "graphile_worker (Rust)", made: Made::Rust("graphile-worker-rs"), ..graphile },
         Contestant {
             name: "pg-boss",

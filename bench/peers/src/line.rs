@@ -84,12 +84,15 @@ mod tests {
 
     #[test]
     fn costs_are_told_by_the_job() {
-        let line = Line::new("drain", "floor").with_all(&json!({ "jobs": 1000, "seconds": 0.5, "p50_ms": null }));
+        let line =
+            Line::new("drain", "floor").with_all(&json!({ "jobs": 1000, "seconds": 0.5, "p50_ms": null }));
         let line = line.with_cost(Cost { client: 0.002, database: 0.02, log: 640_000.0 }).unwrap();
         let told = ["client_us", "database_us", "cpu_us", "wal_bytes", "jobs_per_s"];
         let told: Vec<i64> = told.iter().map(|name| line.get(name).unwrap().round() as i64).collect();
         assert_eq!(told, [2, 20, 22, 640, 2000]);
         assert_eq!(line.get("p50_ms"), None);
-        assert!(Line::new("drain", "floor").with_cost(Cost { client: 0.0, database: 0.0, log: 0.0 }).is_err());
+        assert!(
+            Line::new("drain", "floor").with_cost(Cost { client: 0.0, database: 0.0, log: 0.0 }).is_err()
+        );
     }
 }

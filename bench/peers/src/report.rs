@@ -72,7 +72,8 @@ fn table(figure: &str, columns: &[Column], contestants: &[Contestant], lines: &[
         .filter(|(_, name, _)| lines.iter().any(|line| line.figure == figure && line.get(name).is_some()))
         .collect();
     let headings: Vec<&str> = columns.iter().map(|(heading, ..)| *heading).collect();
-    let mut text = format!("| {figure} | history | {} | jobs/s × floor | CPU × floor |\n", headings.join(" | "));
+    let mut text =
+        format!("| {figure} | history | {} | jobs/s × floor | CPU × floor |\n", headings.join(" | "));
     text += &format!("|---|---|{}--:|--:|\n", "--:|".repeat(columns.len()));
     let floor = contestants.iter().find(|contestant| contestant.role == Role::Floor);
     for contestant in contestants {
@@ -121,7 +122,12 @@ mod tests {
         let line = |name, round, rate: f64| {
             Line::new("bulk", name).of_round(round).with("jobs", 10.0).with("jobs_per_s", rate)
         };
-        let lines = [line("floor", 0, 100.0), line("floor", 1, 300.0), line("tenure", 0, 80.0), line("tenure", 1, 180.0)];
+        let lines = [
+            line("floor", 0, 100.0),
+            line("floor", 1, 300.0),
+            line("tenure", 0, 80.0),
+            line("tenure", 1, 180.0),
+        ];
         let told = tables(&field::all(), &lines);
         let rows: Vec<&str> = told.lines().collect();
         assert_eq!(rows[2], "| floor | kept | 200 [100–300] | 1.00 |  |");

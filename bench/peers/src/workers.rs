@@ -103,9 +103,7 @@ mod tests {
 
     #[test]
     fn what_several_have_seen_is_one() {
-        let result = |jobs: u64, first: f64, last: f64| {
-            json!({ "jobs": jobs, "first_ms": first, "last_ms": last, "p50_ms": jobs as f64 })
-        };
+        let result = |jobs: u64, first: f64, last: f64| json!({ "jobs": jobs, "first_ms": first, "last_ms": last, "p50_ms": jobs as f64 });
         let seen = together(&[result(30, 1000.0, 3000.0), result(70, 1500.0, 3500.0), result(0, 0.0, 0.0)]);
         assert_eq!(seen, json!({ "jobs": 100.0, "seconds": 2.5, "p50_ms": 70.0 }));
         assert_eq!(together(&[])["jobs"], 0.0);

@@ -89,6 +89,8 @@ async fn obey<C: Contestant>(contestant: &C, mut lines: Lines) -> Outcome {
                 producers.flow(*seconds, *batch, *ahead, &mut lines).await?;
             }
             ("work", [], _) => working::work(contestant, &mut lines).await?,
+            // Said while what it was meant for came to its end.
+            ("done", _, _) => {}
             _ => return Err(format!("what is {word} {numbers:?}?").into()),
         }
     }

@@ -159,6 +159,8 @@ export async function compete(contestant) {
       case 'pace': await pace(producer, ...numbers); break;
       case 'flow': await flow(producer, clients, lines, ...numbers); break;
       case 'work': await work(contestant, lines); break;
+      // Said while what it was meant for came to its end.
+      case 'done': break;
       default: throw new Error(`what is ${line}?`);
     }
   }

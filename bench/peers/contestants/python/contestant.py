@@ -181,6 +181,8 @@ async def obey(contestant):
                 await flow(producer, clients, lines, *numbers)
             case "work":
                 await work(contestant, lines)
+            case "done":
+                pass  # Said while what it was meant for came to its end.
             case _:
                 raise ValueError(f"what is {word}?")
 

@@ -52,7 +52,9 @@ impl Figure {
             Self::Finished => contestant.history == History::Kept,
             // The floor looks again and again: nobody would have it so.
             Self::Latency => contestant.role != Role::Floor,
-            Self::Steady | Self::Pinned => contestant.history == History::Kept || contestant.role != Role::Floor,
+            Self::Steady | Self::Pinned => {
+                contestant.history == History::Kept || contestant.role != Role::Floor
+            }
         }
     }
 

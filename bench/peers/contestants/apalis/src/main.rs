@@ -56,7 +56,8 @@ impl Contestant for Apalis {
         let config = Config::default().queue(QUEUE).batch_size(BATCH);
         let storage = PostgresStorage::<Args>::new(&pool).with_config(config);
         let storage = storage.with_pubsub().poll_with_interval(POLL);
-        let worker = WorkerBuilder::new(format!("worker-{}", std::process::id())).backend(storage).build(noop);
+        let worker =
+            WorkerBuilder::new(format!("worker-{}", std::process::id())).backend(storage).build(noop);
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
         let working = tokio::spawn(async move {
