@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::life::drain;
+use super::life::{Drain, drain};
 use super::{Stage, long};
 use crate::Outcome;
 use crate::line::Line;
@@ -23,8 +23,9 @@ const BATCH: u64 = 100;
 /// A drain of the usual number of jobs out of very many.
 pub fn waiting(stage: &mut Stage) -> Outcome<Vec<Line>> {
     let jobs = stage.jobs();
-    stage.fill(stage.contestant.part_of(stage.ground.options.waiting).max(jobs))?;
-    Ok(vec![drain(stage, WAITING, jobs, 1)?])
+    let there = stage.contestant.part_of(stage.ground.options.waiting).max(jobs);
+    stage.fill(there)?;
+    Ok(vec![drain(stage, WAITING, Drain { there, jobs, processes: 1 })?])
 }
 
 /// A drain of the usual number of jobs beside very many that have ended, by the contestant's own hand.
@@ -42,7 +43,7 @@ pub fn finished(stage: &mut Stage) -> Outcome<Vec<Line>> {
         left -= lap;
     }
     stage.fill(jobs)?;
-    Ok(vec![drain(stage, FINISHED, jobs, 1)?])
+    Ok(vec![drain(stage, FINISHED, Drain { there: jobs, jobs, processes: 1 })?])
 }
 
 /// A pace that leaves time to spare, first for a while without the snapshot, then for long with it.

@@ -16,7 +16,7 @@ pub fn measure(stage: &mut Stage, processes: usize) -> Outcome<Vec<Line>> {
     let bulk = put(stage, jobs)?;
     let figure = if processes == 1 { DRAIN } else { DRAIN_BY_FOUR };
     let life_bytes = bulk.get("wal_bytes").unwrap_or(0.0);
-    let drained = drain(stage, figure, jobs, processes)?;
+    let drained = drain(stage, figure, Drain { there: jobs, jobs, processes })?;
     let life_bytes = life_bytes + drained.get("wal_bytes").unwrap_or(0.0);
     let drained = drained.with("life_wal_bytes", life_bytes);
     // Enqueueing is the same for however many processes drain.
@@ -34,22 +34,30 @@ fn put(stage: &mut Stage, jobs: u64) -> Outcome<Line> {
     stage.line(BULK).with_all(&put).with_cost(cost)
 }
 
-/// Drains what is there until so many jobs have begun.
-pub fn drain(stage: &mut Stage, figure: &'static str, jobs: u64, processes: usize) -> Outcome<Line> {
-    let (seen, cost) = drained(stage, jobs, processes)?;
-    stage.database.tell_statements(figure)?;
-    let line = stage.line(figure).with_all(&seen).with_cost(cost)?;
-    let left = stage.database.count(stage.contestant.unfinished)?;
-    Ok(line.with("left", left as f64))
+/// What is there, how much of it is drained, and by how many processes.
+pub struct Drain {
+    pub there: u64,
+    pub jobs: u64,
+    pub processes: usize,
 }
 
-fn drained(stage: &mut Stage, jobs: u64, processes: usize) -> Outcome<(Value, Cost)> {
-    let mut workers = stage.workers(processes)?;
+pub fn drain(stage: &mut Stage, figure: &'static str, drain: Drain) -> Outcome<Line> {
+    let (seen, cost) = drained(stage, &drain)?;
+    stage.database.tell_statements(figure)?;
+    let line = stage.line(figure).with_all(&seen).with_cost(cost)?;
+    let Some(unfinished) = stage.contestant.unfinished else { return Ok(line) };
+    let begun = line.get("jobs").unwrap_or(0.0);
+    let left = stage.database.count(unfinished)? as f64 - (drain.there as f64 - begun);
+    Ok(line.with("left", left))
+}
+
+fn drained(stage: &mut Stage, drain: &Drain) -> Outcome<(Value, Cost)> {
+    let mut workers = stage.workers(drain.processes)?;
     let clients = workers.processes();
     stage.database.rest()?;
     let before = Reading::take(&mut stage.database, &clients)?;
     workers.start()?;
-    workers.reach(jobs)?;
+    workers.reach(drain.jobs)?;
     let seen = workers.stop()?;
     Ok((seen, before.spent(&mut stage.database, &clients)?))
 }
