@@ -48,11 +48,21 @@ fn of_program(process: i32) -> f64 {
 
 /// CPU seconds of the server: itself, the processes it has, and those it had.
 fn of_server(postmaster: i32) -> f64 {
-    let reaped = stat(postmaster).map_or(0.0, |stat| stat.reaped);
+    let reaped = || stat(postmaster).map_or(0.0, |stat| stat.reaped);
+    loop {
+        let (before, running) = (reaped(), of_family(postmaster));
+        // Whoever ended in between would be counted twice, or not at all.
+        if reaped() == before {
+            return before + running;
+        }
+    }
+}
+
+fn of_family(postmaster: i32) -> f64 {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let children = numbers.filter(|number| stat(*number).is_some_and(|stat| stat.parent == postmaster));
-    reaped + children.chain([postmaster]).map(of_thread).sum::<f64>()
+    children.chain([postmaster]).map(of_thread).sum()
 }
 
 /// CPU seconds of a process of one thread: the scheduler counts nanoseconds, `stat` only ticks.
