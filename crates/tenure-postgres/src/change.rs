@@ -1,6 +1,7 @@
 //! What people change about jobs.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tenure_core::{
     Block, Cancel, CancelRequest, End, JobId, Priority, QueueName, State, Unique, Why, Window, limits, redo,
@@ -140,6 +141,23 @@ impl Target {
 type Done = (ChangeOutcome, Option<Stored>);
 
 impl Writing<'_> {
+    /// Cancels jobs under the lock of the gates: each as those before it have left it.
+    pub(crate) async fn cancel_all(
+        &mut self,
+        ids: &[JobId],
+        grace: Duration,
+        reason: &str,
+    ) -> Result<(), Fault> {
+        self.read(rows::lock(ids)).await?;
+        for id in ids {
+            if let Some(stored) = self.find(*id).await? {
+                let request = CancelRequest::new(self.now, grace, reason);
+                self.cancel(stored, request).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn change_one(&mut self, change: &Change, target: Target, stored: Stored) -> Result<Done, Fault> {
         match change {
             Change::Cancel { grace, reason } => {

@@ -15,12 +15,21 @@ pub(crate) enum Effect {
     Commits,
 }
 
+/// What is said of it; the server says nothing like it.
+const UNREADABLE: &str = "a newer version seems to have written what this one cannot read";
+
 /// Says that a stored value cannot be read: only another program can have written it. One row is no reason to give
 /// up the database: all else in it can go on.
 pub(crate) fn unreadable(what: impl Display) -> Fault {
-    Fault::Unavailable(format!(
-        "a newer version seems to have written what this one cannot read; update this program ({what})"
-    ))
+    Fault::Unavailable(format!("{UNREADABLE}; update this program ({what})"))
+}
+
+/// Whether it says so, perhaps with what it is about before that.
+pub(crate) fn is_unreadable(fault: &Fault) -> bool {
+    match fault {
+        Fault::Unavailable(text) => text.contains(UNREADABLE),
+        Fault::Unknown(_) | Fault::Broken(_) | Fault::Closed => false,
+    }
 }
 
 /// What to say when the server did not answer in time.

@@ -3,8 +3,6 @@
 //! A [`PostgresStore`] has a thread of its own for its connections, so that whatever blocks the program's runtime
 //! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
 //! one of them goes to the server together. Other programs may use the same database at the same time.
-//!
-//! **It is being built**: timers answer a fault for now.
 
 /// Whether keys have to be asked about what is wanted of these queues and lanes. Statements that end in a claim ask this
 /// of the same snapshot.
@@ -50,6 +48,9 @@ mod memory;
 mod news;
 mod options;
 mod patience;
+#[cfg(test)]
+mod plans;
+mod prefix;
 mod query;
 mod rows;
 mod schema;

@@ -10,6 +10,7 @@ use crate::grants::Grants;
 use crate::lanes::Lanes;
 use crate::marks::Marks;
 use crate::news::News;
+use crate::timers::Aside;
 
 /// What the tasks of a store have in common. All of it can be read again from the database.
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub(crate) struct Memory {
     lanes: Mutex<Lanes>,
     grants: Mutex<Grants>,
     marks: Mutex<Marks>,
+    pub timers_aside: Aside,
     pub bulletin: Bulletin,
     /// What other programs have not been told yet: see [`Told`].
     untold: AtomicU8,

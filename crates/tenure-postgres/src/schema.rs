@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
     Step { name: "0002_leases", sql: include_str!("migrations/0002_leases.sql") },
     Step { name: "0003_keys", sql: include_str!("migrations/0003_keys.sql") },
+    Step { name: "0004_timers", sql: include_str!("migrations/0004_timers.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

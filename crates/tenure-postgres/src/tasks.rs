@@ -32,6 +32,8 @@ pub(crate) struct Tasks {
     pub others: mpsc::Sender<Errand>,
     /// Leases, which wait for nothing else.
     pub leases: mpsc::Sender<leases::Command>,
+    /// Timers, which keep nobody waiting.
+    pub timers: mpsc::Sender<Errand>,
     /// Looking.
     pub reads: mpsc::Sender<Errand>,
 }
@@ -93,12 +95,14 @@ fn spawn(
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
+    let (timers, inbox) = mpsc::channel(WAITING);
+    running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);
     let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    (Tasks { enqueueing, working, others, leases, reads }, running)
+    (Tasks { enqueueing, working, others, leases, timers, reads }, running)
 }
 
 /// Does one thing after the other.

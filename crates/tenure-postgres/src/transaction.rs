@@ -11,16 +11,11 @@ use crate::time::Time;
 
 /// Who else may be in a transaction at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "keys, leases and timers are not there yet")]
 pub(crate) enum Gate {
     /// Anybody: rows keep them apart.
     Open,
     /// Nobody who touches keys. No two who take this lock are in at the same time.
     Keys,
-    /// Nobody who touches leases.
-    Leases,
-    /// Nobody who touches timers.
-    Timers,
 }
 
 const TAKE_GATE: &str = "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))";
@@ -32,8 +27,6 @@ impl Gate {
         match self {
             Self::Open => None,
             Self::Keys => Some(1_413_827_148),
-            Self::Leases => Some(1_413_827_149),
-            Self::Timers => Some(1_413_827_150),
         }
     }
 }

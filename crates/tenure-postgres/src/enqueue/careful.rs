@@ -8,6 +8,7 @@ use tokio_postgres::Row;
 
 use super::put;
 use crate::link::Link;
+use crate::memory::Memory;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored, Ties};
 use crate::transaction::Gate;
@@ -68,29 +69,9 @@ pub(super) async fn enqueue(link: &mut Link, batch: &[NewJob]) -> Result<Enqueue
 
 /// `None` if it has to be done under the lock of the gates.
 async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Option<Enqueued>, Fault> {
-    let last_lane = link.memory.lanes().last();
-    let keys: Vec<Vec<u8>> =
-        batch.iter().filter_map(|new| new.terms.unique.map(|unique| unique.key.0.to_vec())).collect();
-    let awaited = batch.iter().flat_map(|new| &new.terms.after).flat_map(|after| &after.jobs);
-    let reads = vec![
-        lanes::behind(last_lane),
-        rows::by_ids(batch.iter().map(|new| new.id)),
-        Query::new(HOLDERS).with(keys),
-        Query::new(FAIR).with(batch.iter().map(|new| new.queue.as_str().to_owned()).collect::<Vec<_>>()),
-        Query::new(THERE).with(awaited.map(|id| value::of_job(*id)).collect::<Vec<_>>()),
-    ];
+    let reads = reads(&link.memory, batch);
     let (mut writing, read) = Writing::begin(link, gate, reads).await?;
-    let [new_lanes, there, holders, fair, awaited] = read.as_slice() else {
-        return Err(Fault::Broken("the server has left out an answer".to_owned()));
-    };
-    writing.meet(lanes::read(new_lanes)?);
-    let mut plan = Plan::new(there, holders, writing.now.as_micros())?;
-    plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
-    plan.fair = fair.iter().map(|row| value::queue(row, 0)).collect::<Result<_, _>>()?;
-    for queue in &plan.fair {
-        writing.memory().lanes().meet_fair(queue.clone());
-    }
-    plan.look_at_replaced(&mut writing, batch).await?;
+    let mut plan = Plan::read(&mut writing, batch, &read).await?;
     let concerns_keys = !plan.fair.is_empty() || plan.there.values().any(|stored| writing.needs_gate(stored));
     if concerns_keys && gate != Gate::Keys {
         writing.roll_back().await?;
@@ -106,16 +87,77 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
             }
         }
     }
+    let new = new_of(batch.iter().zip(answers.iter().copied()));
     if gate == Gate::Keys {
-        plan.write_one_by_one(&mut writing, batch, &answers).await?;
+        plan.write_one_by_one(&mut writing, new).await?;
     } else {
-        plan.write(&mut writing, batch, &answers).await?;
+        plan.write(&mut writing, new).await?;
     }
     writing.commit().await?;
     Ok(Some(Enqueued::Stored(answers)))
 }
 
+impl Writing<'_> {
+    /// Stores jobs under the lock of the gates, each by itself: one that is there already, or that is refused, is left
+    /// out. Answers how many are new.
+    pub(crate) async fn bring(&mut self, batch: &[NewJob]) -> Result<usize, Fault> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let reads = reads(&self.memory(), batch);
+        let read = self.read(reads).await?;
+        let mut plan = Plan::read(self, batch, &read).await?;
+        let mut answers = Vec::with_capacity(batch.len());
+        for new in batch {
+            if let Ok(answer) = plan.decide(new, self) {
+                answers.push((new, answer));
+            }
+        }
+        let new = new_of(answers);
+        let count = new.len();
+        plan.write_one_by_one(self, new).await?;
+        Ok(count)
+    }
+}
+
+/// Those of these jobs that are new, and what was decided about them.
+fn new_of<'a>(answers: impl IntoIterator<Item = (&'a NewJob, Accepted)>) -> Vec<(&'a NewJob, Accepted)> {
+    let is_new = |answer: &Accepted| matches!(answer, Accepted::New(_) | Accepted::Replaced { .. });
+    answers.into_iter().filter(|(_, answer)| is_new(answer)).collect()
+}
+
+/// What has to be known about a batch.
+fn reads(memory: &Memory, batch: &[NewJob]) -> Vec<Query> {
+    let last_lane = memory.lanes().last();
+    let keys: Vec<Vec<u8>> =
+        batch.iter().filter_map(|new| new.terms.unique.map(|unique| unique.key.0.to_vec())).collect();
+    let awaited = batch.iter().flat_map(|new| &new.terms.after).flat_map(|after| &after.jobs);
+    vec![
+        lanes::behind(last_lane),
+        rows::by_ids(batch.iter().map(|new| new.id)),
+        Query::new(HOLDERS).with(keys),
+        Query::new(FAIR).with(batch.iter().map(|new| new.queue.as_str().to_owned()).collect::<Vec<_>>()),
+        Query::new(THERE).with(awaited.map(|id| value::of_job(*id)).collect::<Vec<_>>()),
+    ]
+}
+
 impl<'a> Plan<'a> {
+    /// What was read about a batch.
+    async fn read(writing: &mut Writing<'_>, batch: &[NewJob], read: &[Vec<Row>]) -> Result<Self, Fault> {
+        let [new_lanes, there, holders, fair, awaited] = read else {
+            return Err(Fault::Broken("the server has left out an answer".to_owned()));
+        };
+        writing.meet(lanes::read(new_lanes)?);
+        let mut plan = Self::new(there, holders, writing.now.as_micros())?;
+        plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
+        plan.fair = fair.iter().map(|row| value::queue(row, 0)).collect::<Result<_, _>>()?;
+        for queue in &plan.fair {
+            writing.memory().lanes().meet_fair(queue.clone());
+        }
+        plan.look_at_replaced(writing, batch).await?;
+        Ok(plan)
+    }
+
     fn new(there: &[Row], holders: &[Row], now: i64) -> Result<Self, Fault> {
         let mut plan = Self::default();
         for row in there {
@@ -188,15 +230,8 @@ impl<'a> Plan<'a> {
         self.stored.contains_key(&id) || self.there.get(&id).is_some_and(waits)
     }
 
-    async fn write(
-        &mut self,
-        writing: &mut Writing<'_>,
-        batch: &[NewJob],
-        answers: &[Accepted],
-    ) -> Result<(), Fault> {
-        let is_new = |answer: &Accepted| matches!(answer, Accepted::New(_) | Accepted::Replaced { .. });
-        let new = batch.iter().zip(answers).filter(|(_, answer)| is_new(answer)).map(|(new, _)| new);
-        let new: Vec<&NewJob> = new.collect();
+    async fn write(&mut self, writing: &mut Writing<'_>, new: Vec<(&NewJob, Accepted)>) -> Result<(), Fault> {
+        let (new, answers): (Vec<&NewJob>, Vec<Accepted>) = new.into_iter().unzip();
         if new.is_empty() {
             return Ok(());
         }
@@ -211,7 +246,7 @@ impl<'a> Plan<'a> {
             writing.news.note(writing.now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);
         }
         tag(writing, &new, &seqs)?;
-        self.end_replaced(writing, answers).await?;
+        self.end_replaced(writing, &answers).await?;
         take_keys(writing, &new, &seqs, &self.had)
     }
 
@@ -219,12 +254,9 @@ impl<'a> Plan<'a> {
     async fn write_one_by_one(
         &mut self,
         writing: &mut Writing<'_>,
-        batch: &[NewJob],
-        answers: &[Accepted],
+        new: Vec<(&NewJob, Accepted)>,
     ) -> Result<(), Fault> {
-        let is_new = |answer: &Accepted| matches!(answer, Accepted::New(_) | Accepted::Replaced { .. });
-        let new = batch.iter().zip(answers).filter(|(_, answer)| is_new(answer));
-        let (new, answers): (Vec<&NewJob>, Vec<Accepted>) = new.map(|(new, answer)| (new, *answer)).unzip();
+        let (new, answers): (Vec<&NewJob>, Vec<Accepted>) = new.into_iter().unzip();
         if new.is_empty() {
             return Ok(());
         }

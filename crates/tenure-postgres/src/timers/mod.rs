@@ -1,45 +1,85 @@
-//! Timers. There are none yet.
+//! Timers: what is asked of them. The domain decides, and what it decides is written in one transaction.
+//!
+//! Any host fires. Whoever does takes the lock of the gates, since the jobs of a timer have keys, then the rows of the
+//! first ripe timers that nobody else has, a few at a time. What became of a slot has a key of its own, and its job an
+//! id that is named after it: so a slot exists once, whoever decides it.
+
+mod agreed;
+mod aside;
+mod change;
+mod fire;
+mod firing;
+#[cfg(test)]
+mod plans;
+mod row;
+mod set;
+mod slots;
+mod views;
 
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
-    Answer, Fault, Fired, Pruned, SlotPage, SlotsAsk, Store as _, TimerAct, TimerOutcome, TimerPage,
-    TimerSet, Timers, TimersAsk,
+    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
+    TimersAsk, check_timers,
 };
 
 use crate::store::PostgresStore;
 
-fn not_there_yet() -> Fault {
-    Fault::Broken("timers are not there yet".to_owned())
-}
+pub(crate) use aside::Aside;
 
 impl Timers for PostgresStore {
-    fn set_timers(&self, _: Vec<NewTimer>, _: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
-    }
-
-    fn fire(&self, _: usize) -> Answer<'_, Fired> {
-        Box::pin(async { self.check_open().map(|()| Fired::default()) })
-    }
-
-    fn change_timer(&self, _: &Name, _: TimerAct) -> Answer<'_, TimerOutcome> {
-        Box::pin(async { self.check_open().and_then(|()| Err(not_there_yet())) })
-    }
-
-    fn timer(&self, _: &Name) -> Answer<'_, Option<Timer>> {
-        Box::pin(async { self.check_open().map(|()| None) })
-    }
-
-    fn timers(&self, _: TimersAsk) -> Answer<'_, TimerPage> {
-        Box::pin(async {
-            self.check_open().map(|()| TimerPage { timers: Vec::new(), next: None, now: self.clock().now() })
+    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(async move {
+            check_timers(&timers)?;
+            self.ask(&self.tasks.timers, move |link| {
+                Box::pin(async move { set::set_timers(link, &timers, starts).await })
+            })
+            .await
         })
     }
 
-    fn slots(&self, _: SlotsAsk) -> Answer<'_, SlotPage> {
-        Box::pin(async { self.check_open().map(|()| SlotPage::default()) })
+    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+        Box::pin(async move {
+            // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
+            let (next, now) = self.ask(&self.tasks.reads, |link| Box::pin(fire::look(link))).await?;
+            if next.is_none_or(|next| next > now) {
+                let ripe_in = next.map(|next| next.since(now));
+                return Ok(Fired { ripe_in, ..Fired::default() });
+            }
+            self.ask(&self.tasks.timers, move |link| Box::pin(fire::fire(link, at_most))).await
+        })
     }
 
-    fn prune_slots(&self, _: Timestamp) -> Answer<'_, Pruned> {
-        Box::pin(async { self.check_open().map(|()| Pruned::default()) })
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        let name = name.clone();
+        Box::pin(self.ask(&self.tasks.timers, move |link| {
+            Box::pin(async move { change::change(link, &name, &act).await })
+        }))
+    }
+
+    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+        let name = name.clone();
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::one(link, &name).await })),
+        )
+    }
+
+    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::page(link, &ask).await })),
+        )
+    }
+
+    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(async move { slots::page(link, &ask).await })),
+        )
+    }
+
+    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+        Box::pin(
+            self.ask(&self.tasks.timers, move |link| {
+                Box::pin(async move { slots::prune(link, before).await })
+            }),
+        )
     }
 }

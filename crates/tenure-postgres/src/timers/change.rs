@@ -1,0 +1,129 @@
+//! What people want of a timer.
+
+use tenure_core::{
+    Args, Firing, JobId, Name, Open, Refused, Timer, backfill, past_slots, pause, remove, resume, trigger,
+};
+use tenure_store::{Fault, TimerAct, TimerOutcome};
+
+use super::row;
+use crate::fault::is_unreadable;
+use crate::link::Link;
+use crate::query::Query;
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::Writing;
+
+const IS_THERE: &str = "SELECT EXISTS (SELECT FROM job WHERE id = $1)";
+
+/// Does what somebody wants of a timer.
+pub(super) async fn change(link: &mut Link, name: &Name, act: &TimerAct) -> Result<TimerOutcome, Fault> {
+    let (mut tries, mut records) = (0, Records::Made);
+    loop {
+        match try_change(link, name, act, records).await {
+            // It need not be readable for that; nobody knows what it leaves.
+            Err(fault) if *act == TimerAct::Remove && records == Records::Made && is_unreadable(&fault) => {
+                tracing::warn!(timer = %name, %fault, "a timer that cannot be read is removed; what it leaves is not on record");
+                records = Records::LeftOut;
+            }
+            Err(fault) => {
+                if !link.may_try_again(&mut tries).await {
+                    return Err(fault);
+                }
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether what a removed timer leaves is put on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    Made,
+    LeftOut,
+}
+
+async fn try_change(
+    link: &mut Link,
+    name: &Name,
+    act: &TimerAct,
+    records: Records,
+) -> Result<TimerOutcome, Fault> {
+    let find = row::lock_and_find(vec![name.as_str().to_owned()]);
+    let (mut writing, read) = Writing::begin(link, Gate::Keys, find).await?;
+    let found = read.last().and_then(|rows| rows.first());
+    let outcome = if records == Records::LeftOut {
+        writing.remove_timer(name).await?
+    } else if let Some(found) = found {
+        let timer = row::read(found)?;
+        let open = writing.open_jobs([&timer]).await?.of(&timer)?;
+        writing.act(&timer, &open, act).await?
+    } else if *act == TimerAct::Remove {
+        writing.remove_timer(name).await?
+    } else {
+        TimerOutcome::NotFound
+    };
+    match outcome {
+        TimerOutcome::NotFound | TimerOutcome::Busy(_) => writing.roll_back().await?,
+        TimerOutcome::Done | TimerOutcome::Triggered(_) | TimerOutcome::Backfilled { .. } => {
+            writing.commit().await?;
+        }
+    }
+    Ok(outcome)
+}
+
+impl Writing<'_> {
+    async fn act(&mut self, timer: &Timer, open: &Open, act: &TimerAct) -> Result<TimerOutcome, Fault> {
+        let firing = match act {
+            TimerAct::Pause { reason } => pause(timer, open, reason, self.now),
+            TimerAct::Resume => resume(timer, open, self.now),
+            TimerAct::Trigger { id, args } => return self.trigger(timer, open, *id, args.clone()).await,
+            TimerAct::Backfill { from, to, again } => {
+                let mut past = past_slots(timer, (*from, *to), self.now);
+                if !again {
+                    past.slots = self.without_run(timer.name(), past.slots).await?;
+                }
+                let step = backfill(timer, open, &past.slots, self.now);
+                let (jobs, _) = self.write_firing(timer, step).await?;
+                return Ok(TimerOutcome::Backfilled { jobs, next: past.next });
+            }
+            TimerAct::Remove => {
+                let records = remove(timer, open, self.now);
+                let left = Firing { timer: timer.clone(), records, jobs: Vec::new(), cancel: Vec::new() };
+                self.record_all(&[(timer.clone(), left)]).await?;
+                return self.remove_timer(timer.name()).await;
+            }
+        };
+        self.write_firing(timer, firing).await?;
+        self.news.due = true;
+        Ok(TimerOutcome::Done)
+    }
+
+    async fn trigger(
+        &mut self,
+        timer: &Timer,
+        open: &Open,
+        id: JobId,
+        args: Option<Args>,
+    ) -> Result<TimerOutcome, Fault> {
+        let is_there = self.read(vec![Query::new(IS_THERE).with(value::of_job(id))]).await?;
+        if is_there.iter().flatten().next().is_some_and(|row| row.get(0)) {
+            return Ok(TimerOutcome::Triggered(id));
+        }
+        match trigger(timer, open, id, args, self.now) {
+            Ok(firing) => {
+                self.write_firing(timer, firing).await?;
+                Ok(TimerOutcome::Triggered(id))
+            }
+            Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
+        }
+    }
+
+    async fn remove_timer(&mut self, name: &Name) -> Result<TimerOutcome, Fault> {
+        let removed = self.run(row::remove(name)).await?;
+        let is_gone = removed.last().is_some_and(|removed| removed.changed > 0);
+        Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
+    }
+}
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 1] = [IS_THERE];
