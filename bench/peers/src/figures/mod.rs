@@ -46,15 +46,14 @@ impl Figure {
 
     /// Whether it says anything about this contestant.
     pub fn suits(self, contestant: &Contestant) -> bool {
+        let floor = contestant.role == Role::Floor;
         match self {
             Self::Life | Self::Processes | Self::Waiting => true,
-            Self::Single => contestant.history == History::Kept || contestant.role != Role::Floor,
+            Self::Single => !floor || contestant.history == History::Kept,
             Self::Finished => contestant.history == History::Kept,
-            // The floor looks again and again: nobody would have it so.
-            Self::Latency => contestant.role != Role::Floor,
-            Self::Steady | Self::Pinned => {
-                contestant.history == History::Kept || contestant.role != Role::Floor
-            }
+            // The floor looks again and again, with a plan that was made while its table was empty: nobody would
+            // have it so.
+            Self::Latency | Self::Steady | Self::Pinned => !floor,
         }
     }
 
