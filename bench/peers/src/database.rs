@@ -10,13 +10,15 @@ use crate::options::Options;
 /// Durability as it comes; memory and checkpoints so that neither decides.
 const SETTINGS: &[&str] =
     &["shared_buffers=1GB", "max_wal_size=4GB", "checkpoint_timeout=15min", "max_connections=400"];
-const WITH_STATEMENTS: &[&str] = &["shared_preload_libraries=pg_stat_statements"];
+const WITH_STATEMENTS: &[&str] =
+    &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track_planning=on"];
 
-/// Which statements cost the server most.
+/// Which statements cost the server most: milliseconds of running and of planning, how often they were planned and run.
 const COSTLIEST: &str = "
-    SELECT round(total_exec_time)::float8, calls, rows, wal_bytes::float8, left(regexp_replace(query, '\\s+', ' ', 'g'), 300)
+    SELECT total_exec_time, total_plan_time, plans, calls, rows, wal_bytes::float8,
+        left(regexp_replace(query, '\\s+', ' ', 'g'), 300)
     FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-    ORDER BY total_exec_time DESC LIMIT 12";
+    ORDER BY total_exec_time + total_plan_time DESC LIMIT 12";
 
 /// A server of our own, gone with the run.
 pub struct Server {
@@ -96,15 +98,13 @@ impl Database {
         if !self.tells_statements {
             return Ok(());
         }
-        eprintln!("{of}:        ms      calls       rows    log MiB");
+        eprintln!("{of}:     ms    plan ms   plans   calls    rows  log MiB");
         for row in self.client.query(COSTLIEST, &[])? {
-            let (ms, calls, rows, log): (f64, i64, i64, f64) =
+            let (ms, plan_ms, plans, calls): (f64, f64, i64, i64) =
                 (row.get(0), row.get(1), row.get(2), row.get(3));
-            eprintln!(
-                "{ms:>10} {calls:>10} {rows:>10} {:>10.1} {}",
-                log / 1_048_576.0,
-                row.get::<_, &str>(4)
-            );
+            let (rows, log, statement): (i64, f64, &str) = (row.get(4), row.get(5), row.get(6));
+            let log = log / 1_048_576.0;
+            eprintln!("{ms:>10.0} {plan_ms:>10.0} {plans:>7} {calls:>7} {rows:>7} {log:>8.1} {statement}");
         }
         Ok(self.client.batch_execute("SELECT pg_stat_statements_reset()")?)
     }
