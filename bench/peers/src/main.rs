@@ -31,6 +31,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome {
     let options = Options::parse();
+    options.check()?;
     let installer = Installer::new()?;
     let (mut present, mut absent): (Vec<Contestant>, Vec<String>) = (Vec::new(), Vec::new());
     for contestant in field::all().into_iter().filter(|contestant| options.wants(contestant)) {

@@ -2,8 +2,11 @@
 
 use clap::Parser;
 
-use crate::field::{Contestant, Role};
+use crate::field::{self, Contestant, Role};
 use crate::figures::Figure;
+
+/// Names no peer.
+const NOBODY: &str = "none";
 
 /// Tenure on PostgreSQL beside its peers and the bare floor, in one run on one machine.
 #[derive(Parser, Debug)]
@@ -38,6 +41,13 @@ pub struct Options {
 }
 
 impl Options {
+    /// A name that nobody has is a mistake.
+    pub fn check(&self) -> Result<(), String> {
+        let is_known = |name: &str| name == NOBODY || field::all().iter().any(|known| known.name == name);
+        let unknown = self.peers.iter().find(|name| !is_known(name));
+        unknown.map_or(Ok(()), |name| Err(format!("there is no peer {name}")))
+    }
+
     /// Tenure and the floor always take part, peers if they are wanted.
     pub fn wants(&self, contestant: &Contestant) -> bool {
         contestant.role != Role::Peer
