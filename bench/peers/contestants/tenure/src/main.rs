@@ -1,0 +1,79 @@
+//! Tenure on PostgreSQL, by its library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use contestant::{Args, Contestant, Ending, Outcome, Producer, begun, compete, url};
+use serde::{Deserialize, Serialize};
+use tenure::{Chance, Draft, Failed, Job, Run, Tenure, Worker};
+use tenure_postgres::{Options, PostgresStore};
+use tokio::sync::oneshot;
+
+const QUEUE: &str = "default";
+const SLOTS: usize = 500;
+/// While so many are settled, as many others have begun.
+const AHEAD: usize = 500;
+
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Noop(Args);
+
+impl Job for Noop {
+    const KIND: &'static str = "noop";
+    type Output = ();
+}
+
+async fn noop(_run: Run<()>, job: Noop) -> Result<(), Failed> {
+    begun(&job.0);
+    Ok(())
+}
+
+struct OnPostgres;
+
+#[derive(Clone)]
+struct Enqueueing(Tenure);
+
+async fn open() -> Outcome<Tenure> {
+    let store = PostgresStore::open(&url(), Options::default(), None).await?;
+    Ok(Tenure::on(store, Chance::from_system()))
+}
+
+impl Producer for Enqueueing {
+    async fn one(&self, args: Args) -> Outcome {
+        self.0.enqueue(Noop(args)).await?;
+        Ok(())
+    }
+
+    async fn many(&self, all: Vec<Args>) -> Outcome {
+        self.0.enqueue_all(all.into_iter().map(|args| Draft::of(&Noop(args)))).await?;
+        Ok(())
+    }
+}
+
+impl Contestant for OnPostgres {
+    type Producer = Enqueueing;
+
+    async fn lay_out(&self) -> Outcome {
+        Ok(open().await?.close().await?)
+    }
+
+    async fn producer(&self, _clients: usize) -> Outcome<Enqueueing> {
+        Ok(Enqueueing(open().await?))
+    }
+
+    async fn work(&self) -> Outcome<Ending> {
+        let tenure = open().await?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let worker = Worker::new(&tenure, ()).queue(QUEUE, SLOTS).prefetch(AHEAD).job(noop);
+        let working = tokio::spawn(worker.run(stopped));
+        Ok(Box::pin(async move {
+            drop(stop);
+            working.await??;
+            Ok(tenure.close().await?)
+        }))
+    }
+}
+
+fn main() -> ExitCode {
+    compete(OnPostgres)
+}

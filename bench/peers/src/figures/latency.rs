@@ -1,0 +1,31 @@
+//! From enqueueing to the start of the handler, with little to do.
+
+use std::time::Duration;
+
+use super::{Stage, long};
+use crate::Outcome;
+use crate::line::Line;
+use crate::meter::Reading;
+
+const RATE: u64 = 20;
+const WARM: u64 = 20;
+/// A worker that has just started is not yet at rest.
+const SETTLES_IN: Duration = Duration::from_secs(2);
+
+pub fn measure(stage: &mut Stage) -> Outcome<Vec<Line>> {
+    let jobs = RATE * stage.seconds().as_secs();
+    let mut workers = stage.workers(1)?;
+    workers.start()?;
+    let mut producer = stage.producer(2)?;
+    producer.ask(&format!("warm {WARM}"), long(WARM))?;
+    std::thread::sleep(SETTLES_IN);
+    stage.database.rest()?;
+    let processes = [workers.processes(), vec![producer.process()]].concat();
+    let before = Reading::take(&mut stage.database, &processes)?;
+    producer.ask(&format!("pace {RATE} {} 1", stage.seconds().as_secs()), long(jobs) + stage.seconds())?;
+    workers.reach(jobs)?;
+    let cost = before.spent(&mut stage.database, &processes)?;
+    let seen = workers.stop()?;
+    stage.database.tell_statements("latency")?;
+    Ok(vec![stage.line("latency").with_all(&seen).with_cost(cost)?])
+}
