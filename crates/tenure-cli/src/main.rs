@@ -1,8 +1,9 @@
-//! The `tenure` program: [`dev`] shows the library at work, [`mod@bench`] measures it.
+//! The `tenure` program: [`dev`] shows the library at work, [`schedule`] explains schedules, [`mod@bench`] measures.
 
 mod bench;
 mod dev;
 mod exit;
+mod schedule;
 mod screen;
 
 use std::process::ExitCode;
@@ -25,6 +26,9 @@ struct Program {
 enum Command {
     /// Shows Tenure at work: a SQLite file, a worker, demo jobs, and what happens to them
     Dev(dev::Dev),
+    /// Explains schedules: what they mean, and when they come next
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
     /// Measures the store on this machine; prints one JSON object a line
     Bench(bench::Bench),
     /// An idle worker that measures itself; `bench` starts it as a process of its own
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Dev(dev) => dev::run(dev),
+        Command::Schedule(schedule) => schedule::run(schedule),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
         Command::BenchLeases(leases) => bench::leases_child(leases),

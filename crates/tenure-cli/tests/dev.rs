@@ -61,6 +61,17 @@ fn a_folder_is_made_for_the_usual_file_and_kept_out_of_version_control() {
 }
 
 #[test]
+fn a_timer_brings_its_jobs_and_they_say_so() {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(&["dev", "--memory", "--jobs-per-second", "0"], folder.path());
+    program.line_with("pulse: echo, every 10 seconds", SOON);
+    let enqueued = program.line_with("by timer pulse for ", SOON);
+    assert!(enqueued.ends_with('0'), "at each full ten seconds: {enqueued}");
+    program.interrupt();
+    assert_eq!(program.end(STOP), Some(0));
+}
+
+#[test]
 fn jobs_in_memory_leave_no_file() {
     let folder = tempdir().unwrap();
     let mut program = Program::start(&["dev", "--memory"], folder.path());

@@ -14,8 +14,8 @@ use crate::{Answer, Fault, Order, Pruned};
 pub trait Timers {
     /// Sets timers, each by itself, in their order and in one go: new ones, and such as are there already. No more than
     /// [`limits::SET_TIMERS`]: of more none is taken, see [`check_timers`]. It answers for the first of them, one at
-    /// least, and stops once they have brought about as many jobs as a call may ([`limits::FIRE_JOBS`]): whoever wants the
-    /// others to be set as well asks again for those.
+    /// least, and stops once they have brought about as many jobs or records as a call may ([`limits::FIRE_JOBS`],
+    /// [`limits::FIRE_RECORDS`]): whoever wants the others to be set as well asks again for those.
     ///
     /// If a program `starts` that declares them, on this host, those that want it bring a job for that. The start is known
     /// by the host, whose id was drawn for it: repeating the call brings nothing twice, however late.

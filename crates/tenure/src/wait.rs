@@ -1,5 +1,6 @@
 //! Waiting for a job's end.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tenure_core::{End, Job as JobRecord, JobId, Output, State};
@@ -49,12 +50,23 @@ impl Tenure {
                     }
                 }
             };
-            tokio::select! {
+            let mut heard = pin!(heard);
+            let others_wrote = tokio::select! {
                 biased;
-                () = heard => {}
+                () = &mut heard => false,
                 // Another program has written: its events are not heard here.
-                _ = others.recv() => self.pause_for(LOOKS_APART).await,
-                () = self.pause_for(look) => look = (look * 2).min(LAST_LOOK),
+                _ = others.recv() => true,
+                () = self.pause_for(look) => {
+                    look = (look * 2).min(LAST_LOOK);
+                    false
+                }
+            };
+            if others_wrote {
+                tokio::select! {
+                    biased;
+                    () = heard => {}
+                    () = self.pause_for(LOOKS_APART) => {}
+                }
             }
         }
     }

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tenure::when::cron;
 use tenure::{Backoff, Chance, Failed, Job, RetryPolicy, Run, Tenure, Terms, Worker, seconds};
 
 /// Queues of the demo and how many of their jobs run at once.
 pub(crate) const QUEUES: [(&str, usize); 2] = [("default", 8), ("stars", 2)];
 /// Kinds of the demo.
 pub(crate) const KINDS: [&str; 5] = [Echo::KIND, Sleep::KIND, Fail::KIND, Flaky::KIND, BuildStar::KIND];
+/// A timer of the demo, and when its jobs come.
+pub(crate) const TIMER: (&str, &str) = ("pulse", "*/10 * * * * *");
 /// Less than the default, so that what a killed run leaves behind goes on soon after a restart.
 const LEASE: Duration = Duration::from_secs(10);
 /// Together with a second that the worker adds, and its bound, a stop takes less than five seconds.
@@ -96,6 +99,7 @@ pub(crate) fn worker(tenure: &Tenure) -> Worker<()> {
         .job(fail)
         .job(flaky)
         .job(build_star)
+        .timer(TIMER.0, cron(TIMER.1), || Echo { text: "a beat".to_owned() })
         .lease(LEASE)
         .finish_within(FINISH_WITHIN)
         .stop_grace(STOP_GRACE)

@@ -34,7 +34,7 @@ pub(crate) fn said(event: &Event, job: Option<&JobRecord>) -> Said {
         Happening::Enqueued => {
             let due = job.and_then(|job| job.state.due()).filter(|due| *due > event.at);
             let later = due.map_or_else(String::new, |due| format!(", due {}", until(event.at, due)));
-            say("enqueued", Tone::Faint, format!("in {}{later}", event.queue))
+            say("enqueued", Tone::Faint, format!("in {}{later}{}", event.queue, of_timer(job)))
         }
         Happening::Started { attempt: 1 } => say("started", Tone::Busy, String::new()),
         Happening::Started { attempt } => say("started", Tone::Busy, format!("attempt {attempt}")),
@@ -87,6 +87,12 @@ fn waiting(job: Option<&JobRecord>, failure: Option<&str>) -> (&'static str, Ton
 
 fn until(from: Timestamp, due: Timestamp) -> String {
     format!("at {}, in {}", &time_of(due)[..8], span(due.since(from)))
+}
+
+/// The timer that brought it, and for which slot.
+fn of_timer(job: Option<&JobRecord>) -> String {
+    let slot = job.and_then(|job| job.terms.slot.as_ref());
+    slot.map_or_else(String::new, |slot| format!(" by timer {} for {}", slot.timer, &time_of(slot.at)[..8]))
 }
 
 /// How long the last attempt took.

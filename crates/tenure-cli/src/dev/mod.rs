@@ -9,6 +9,7 @@ mod show;
 use std::sync::Arc;
 
 use clap::Args;
+use tenure::schedule::Schedule;
 use tenure::{StateName, Tenure};
 use tokio::sync::oneshot;
 
@@ -95,6 +96,9 @@ fn introduce(tenure: &Tenure, dev: &Dev, screen: &Screen) {
     let queues = kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({slots} slots)")).join(", ");
     screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
     screen.line(&format!("{} queues {queues}; kinds {}", name("worker"), kinds::KINDS.join(", ")));
+    let (timer, when) = kinds::TIMER;
+    let meaning = when.parse::<Schedule>().map_or_else(|_| when.to_owned(), |when| when.describe());
+    screen.line(&format!("{} {timer}: echo, {meaning}", name("timer")));
     if let Some(port) = dev.port {
         screen.line(&format!("{} not in this version; port {port} is left alone", name("http")));
     }

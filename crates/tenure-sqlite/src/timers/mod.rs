@@ -71,23 +71,24 @@ impl Writing<'_> {
             if brought.is_enough() {
                 break;
             }
-            let (outcome, jobs) = match self.apart(|this| this.set_timer(new, starts))? {
+            let (outcome, more) = match self.apart(|this| this.set_timer(new, starts))? {
                 Ok(done) => done,
-                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, 0),
+                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, Fired::default()),
                 Err(error) => return Err(error),
             };
             set.push(outcome);
-            brought.jobs += jobs;
+            brought.jobs += more.jobs;
+            brought.records += more.records;
         }
         Ok(set)
     }
 
-    /// Sets a timer. Answers also how many jobs that brought.
-    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, usize)> {
-        let mut jobs = 0;
+    /// Sets a timer. Answers also how many jobs and records that brought.
+    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, Fired)> {
+        let mut brought = Fired::default();
         let there = row::find(self.conn, &new.name)?;
         if starts.is_none() && is_over(new, there.as_ref(), self.now) {
-            return Ok((TimerSet::Over { now: self.now }, jobs));
+            return Ok((TimerSet::Over { now: self.now }, brought));
         }
         let set = match there {
             None => {
@@ -98,10 +99,11 @@ impl Writing<'_> {
             }
             Some(timer) => match edit(&timer, &self.open_jobs(&timer)?, new.clone(), self.now) {
                 Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return Ok((TimerSet::Outdated { by }, jobs)),
+                Edited::Outdated { by } => return Ok((TimerSet::Outdated { by }, brought)),
                 Edited::Changed(firing) => {
                     row::agree(self.conn, &firing.timer)?;
-                    jobs += self.write_firing(&timer, *firing)?;
+                    brought.records += firing.records.len();
+                    brought.jobs += self.write_firing(&timer, *firing)?;
                     TimerSet::Changed
                 }
             },
@@ -110,11 +112,12 @@ impl Writing<'_> {
             let firing = start(&timer, &self.open_jobs(&timer)?, host.drawn_at(), self.now);
             // Each host that starts says so: most find nothing to write.
             if firing.timer != timer || !firing.records.is_empty() {
-                jobs += self.write_firing(&timer, firing)?;
+                brought.records += firing.records.len();
+                brought.jobs += self.write_firing(&timer, firing)?;
             }
         }
         self.news.due |= set != TimerSet::Same;
-        Ok((set, jobs))
+        Ok((set, brought))
     }
 
     /// Decides the slots of timers that are ripe, the first ripe first.

@@ -152,19 +152,20 @@ impl Rows {
             if brought.is_enough() {
                 break;
             }
-            let (outcome, jobs) = self.set_timer(new, starts, now);
+            let (outcome, more) = self.set_timer(new, starts, now);
             set.push(outcome);
-            brought.jobs += jobs;
+            brought.jobs += more.jobs;
+            brought.records += more.records;
         }
         set
     }
 
-    /// Sets a timer. Answers also how many jobs that brought.
-    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, usize) {
+    /// Sets a timer. Answers also how many jobs and records that brought.
+    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, Fired) {
         let name = new.name.clone();
-        let mut jobs = 0;
+        let mut brought = Fired::default();
         if starts.is_none() && is_over(&new, self.timers.get(&name), now) {
-            return (TimerSet::Over { now }, jobs);
+            return (TimerSet::Over { now }, brought);
         }
         let set = match self.timers.get(&name).cloned() {
             None => {
@@ -173,19 +174,21 @@ impl Rows {
             }
             Some(timer) => match edit(&timer, &self.open_jobs(&timer), new, now) {
                 Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return (TimerSet::Outdated { by }, jobs),
+                Edited::Outdated { by } => return (TimerSet::Outdated { by }, brought),
                 Edited::Changed(firing) => {
-                    jobs += self.write_firing(&timer, *firing, now);
+                    brought.records += firing.records.len();
+                    brought.jobs += self.write_firing(&timer, *firing, now);
                     TimerSet::Changed
                 }
             },
         };
         if let (Some(timer), Some(host)) = (self.timers.get(&name).cloned(), starts) {
             let firing = start(&timer, &self.open_jobs(&timer), host.drawn_at(), now);
-            jobs += self.write_firing(&timer, firing, now);
+            brought.records += firing.records.len();
+            brought.jobs += self.write_firing(&timer, firing, now);
         }
         self.news.due = true;
-        (set, jobs)
+        (set, brought)
     }
 
     /// Decides what is ripe.

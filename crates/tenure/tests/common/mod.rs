@@ -21,7 +21,7 @@ pub struct Rig {
     pub tenure: Tenure,
     pub clock: ManualClock,
     pub store: Arc<dyn Store>,
-    _folder: Option<tempfile::TempDir>,
+    folder: Option<tempfile::TempDir>,
 }
 
 /// The same rig on every kind of store: what the library promises, it promises on all.
@@ -38,10 +38,13 @@ pub fn memory() -> Rig {
 pub fn sqlite() -> Rig {
     let clock = ManualClock::new();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("jobs.db");
-    let store =
-        tenure_sqlite::SqliteStore::open(path, tenure_sqlite::Options::default(), Arc::new(clock.clone()));
-    rig("sqlite", store.unwrap(), clock, Some(folder))
+    let store = in_file(&folder, &clock);
+    rig("sqlite", store, clock, Some(folder))
+}
+
+fn in_file(folder: &tempfile::TempDir, clock: &ManualClock) -> Arc<dyn Store> {
+    let (path, options) = (folder.path().join("jobs.db"), tenure_sqlite::Options::default());
+    tenure_sqlite::SqliteStore::open(path, options, Arc::new(clock.clone())).unwrap()
 }
 
 fn rig(
@@ -50,7 +53,7 @@ fn rig(
     clock: ManualClock,
     folder: Option<tempfile::TempDir>,
 ) -> Rig {
-    Rig { name, tenure: Tenure::on(Arc::clone(&store), Chance::seeded(1)), clock, store, _folder: folder }
+    Rig { name, tenure: Tenure::on(Arc::clone(&store), Chance::seeded(1)), clock, store, folder }
 }
 
 /// A handle on a store in memory by real time, for what is about threads.
@@ -75,6 +78,12 @@ pub async fn settle_down() {
 }
 
 impl Rig {
+    /// Another program on the same file.
+    pub fn same_file(&self) -> Tenure {
+        let folder = self.folder.as_ref().expect("it is in a file");
+        Tenure::on(in_file(folder, &self.clock), Chance::seeded(2))
+    }
+
     pub async fn reserve_all(&self, host: HostId) -> Vec<Reserved> {
         let want = Want { queue: tenure::QueueName::default(), kinds: Kinds::All, at_most: 100 };
         let ask = Reserve { holder: host, ttl: LEASE, wants: vec![want], at_most: 100 };

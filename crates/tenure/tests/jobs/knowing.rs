@@ -30,6 +30,26 @@ async fn waiting_for_an_end_does_not_poll() {
     }
 }
 
+/// When another program has written, the job is looked at a moment later: by the clock, which stands still.
+#[tokio::test]
+async fn an_end_is_heard_also_while_another_look_is_put_off() {
+    let rig = crate::common::sqlite();
+    let other = rig.same_file();
+    let id = rig.tenure.enqueue(Plain { number: 3 }).await.unwrap().id();
+    let waiting = tokio::spawn({
+        let tenure = rig.tenure.clone();
+        async move { tenure.wait(id).await.unwrap() }
+    });
+    crate::common::settle_down().await;
+    let mut others = rig.store.others();
+    other.enqueue(Plain { number: 4 }).await.unwrap();
+    others.recv().await.unwrap();
+    crate::common::settle_down().await;
+    let mut reserved = rig.reserve_all(host(1)).await;
+    rig.settle(reserved.remove(0), Verdict::Succeeded(None)).await;
+    assert_eq!(waiting.await.unwrap().end, End::Succeeded);
+}
+
 #[tokio::test]
 async fn a_wait_for_a_failed_job_says_what_went_wrong() {
     for rig in rigs() {

@@ -249,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_that_is_busy_although_there_is_room_is_found_unless_it_takes_the_room_again() {
+        let two = agreed(CatchUp::All { most: 9 }, Overlap::Allow { most: 2 });
+        let busy = || {
+            let seen = skipped((10, 10), 1, Skipped::Busy { job: id_of(5) }, 10);
+            fires(10, [SlotSeen { unfinished: vec![id_of(5)], ..seen }])
+        };
+        let new = || sets(2, NewTimer { policies: two, ..with_every(5) }, TimerSet::New);
+        assert!(verdict(Fates::default(), [new(), busy()]).is_err());
+        // A clock that was ahead had brought the job of a later slot already.
+        assert_eq!(verdict(Fates::default(), [new(), fires(15, [ran(15, 15)]), busy()]), Ok(()));
+    }
+
+    #[test]
     fn a_slot_that_is_coalesced_into_none_is_found() {
         let coalesced = || {
             let record = record(5, Fate::Coalesced { into: second(10) }, 11);

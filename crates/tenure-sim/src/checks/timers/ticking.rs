@@ -100,7 +100,7 @@ mod tests {
         assert!(says(looks(70, vec![at_slot(Some(60))])).is_err());
         assert!(says(looks(70, vec![at_slot(None)])).is_err());
         assert_eq!(says(looks(70, vec![at_slot(Some(70))])), Ok(()));
-        assert_eq!(says(looks(30, vec![at_slot(Some(5))])), Ok(()));
+        assert_eq!(says(looks(10, vec![at_slot(Some(5))])), Ok(()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tenure_core::{Args, CatchUp, NewTimer, Origin, Overlap, Policies, limits};
 use super::super::given::{Given, host, minutes, seconds};
 use super::super::{Test, test};
 use super::{name, overlapping, timer};
-use crate::{TimerSet, TimersAsk};
+use crate::{TimerAct, TimerSet, TimersAsk};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -23,6 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_new_timer_calls_out_that_something_may_be_due),
         test(all_that_was_agreed_about_a_timer_is_kept),
         test(no_more_run_at_once_than_was_agreed_on_either_side_of_an_edit),
+        test(jobs_of_the_past_that_run_count_on_either_side_of_an_edit),
     ]
 }
 
@@ -198,6 +199,36 @@ async fn no_more_run_at_once_than_was_agreed_on_either_side_of_an_edit(given: Gi
         given.pass(minutes(1));
         assert_eq!(given.fire().await.jobs, 1);
         assert_eq!(given.reserve("mail", 5).await.len(), most - 1, "beside the one that runs");
+        given.store.close().await.unwrap();
+    }
+}
+
+async fn jobs_of_the_past_that_run_count_on_either_side_of_an_edit(given: Given) {
+    for (seed, (before, after, left)) in [
+        (Overlap::Allow { most: 2 }, Overlap::QueueAll, [0, 0, 1]),
+        // Jobs of the past that were brought before it are in a line: none runs beside another of them.
+        (Overlap::QueueAll, Overlap::Allow { most: 2 }, [1, 1, 0]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let given = given.anew(seed as u64).await;
+        let since = given.each_minute(overlapping(before)).await;
+        let act = TimerAct::Backfill { from: since.before(minutes(5)), to: since, again: false };
+        given.act("a", act).await;
+        let mut running = given.reserve("mail", 9).await;
+        assert_eq!(given.set(timer("a", "0 * * * * *", overlapping(after))).await, TimerSet::Changed);
+        for held in &running {
+            given.renew(super::super::given::held(held), minutes(5)).await;
+        }
+        given.pass(minutes(1));
+        assert_eq!(given.fire().await.jobs, 1);
+        for expected in left {
+            let more = given.reserve("mail", 9).await;
+            assert_eq!(more.len(), expected, "{before:?} -> {after:?}, {} run", running.len());
+            running.extend(more);
+            given.succeed(running.remove(0)).await;
+        }
         given.store.close().await.unwrap();
     }
 }

@@ -5,7 +5,7 @@ use tenure_core::{Args, Origin, Overlap, Policies};
 use super::super::given::{Given, ids, minutes, seconds};
 use super::super::{Test, test};
 use super::{name, overlapping, timer};
-use crate::{Fired, TimerAct, TimerOutcome, TimerSet};
+use crate::{Change, ChangeOutcome, Fired, TimerAct, TimerOutcome, TimerSet};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -16,6 +16,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(slots_of_the_past_are_brought_once),
         test(slots_that_have_had_a_job_by_schedule_are_left_out_unless_they_are_asked_for_again),
         test(slots_are_neither_skipped_nor_late_because_a_backfill_runs),
+        test(a_job_that_is_done_again_runs_beside_no_slot),
         test(a_removed_timer_is_gone_and_its_records_stay),
         test(what_a_removed_timer_leaves_is_on_record_as_skipped),
         test(what_is_wanted_of_no_timer_is_answered_so),
@@ -138,6 +139,31 @@ async fn slots_are_neither_skipped_nor_late_because_a_backfill_runs(given: Given
         assert_eq!(told[told.len() - 3..], [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
         given.store.close().await.unwrap();
     }
+}
+
+/// Whether the slot is decided before it is done again or after.
+async fn a_job_that_is_done_again_runs_beside_no_slot(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let fire = async || {
+        given.pass(minutes(1));
+        given.fire().await;
+    };
+    fire().await;
+    let first = given.all().await[0].id;
+    given.finish_one().await;
+    fire().await;
+    assert_eq!(given.change(first, Change::Redo).await, ChangeOutcome::Done);
+    let mut running = given.reserve("mail", 9).await;
+    assert_eq!(running.len(), 1);
+    given.succeed(running.remove(0)).await;
+    given.finish_one().await;
+    fire().await;
+    given.finish_one().await;
+    let third = given.records().await[2].job().unwrap();
+    assert_eq!(given.change(third, Change::Redo).await, ChangeOutcome::Done);
+    fire().await;
+    assert_eq!(ids(&given.reserve("mail", 9).await), [third]);
+    assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran"), (4, 4, "busy")]);
 }
 
 async fn a_removed_timer_is_gone_and_its_records_stay(given: Given) {

@@ -1,0 +1,71 @@
+//! `tenure schedule preview`, as a person or a script asks it.
+
+use std::process::{Command, Output};
+
+fn preview(args: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    program.args(["schedule", "preview"]).args(args).env_remove("TENURE_LOG").output().expect("it starts")
+}
+
+fn said(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn refused(args: &[&str], code: i32) -> String {
+    let output = preview(args);
+    assert_eq!(output.status.code(), Some(code));
+    assert_eq!(output.stdout, b"");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_script_reads_what_an_expression_means_and_when_it_comes() {
+    let from = "2026-03-28T12:00:00Z";
+    let asked = ["30 2 * * *", "--zone", "Europe/Berlin", "--from", from, "-n", "2", "-o", "json"];
+    let answer: serde_json::Value = serde_json::from_str(&said(&preview(&asked))).unwrap();
+    assert_eq!(answer["description"], "every day at 02:30, Europe/Berlin");
+    assert_eq!(answer["next"], serde_json::json!(["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]));
+    let warning =
+        "the clocks jump over 2026-03-29 02:30:00 (DST): that slot comes at 2026-03-29T03:30:00+02:00";
+    assert_eq!(answer["warnings"], serde_json::json!([warning]));
+}
+
+#[test]
+fn the_dialect_decides_what_day_and_weekday_mean_together() {
+    let next = |dialect: &str| {
+        let from = "2026-11-01T00:00:00Z";
+        let asked = ["0 0 13 * FRI", "--dialect", dialect, "--from", from, "-n", "1", "-o", "json"];
+        let answer: serde_json::Value = serde_json::from_str(&said(&preview(&asked))).unwrap();
+        answer["next"][0].as_str().unwrap().to_owned()
+    };
+    assert_eq!(next("unix"), "2026-11-06T00:00:00Z");
+    assert_eq!(next("ncrontab"), "2026-11-13T00:00:00Z");
+}
+
+#[test]
+fn a_person_reads_the_slots_with_their_local_times() {
+    let asked = ["weekly mon 09:30 in Asia/Tokyo", "--from", "2026-11-01T00:00:00Z", "-n", "1"];
+    let text = said(&preview(&asked));
+    assert_eq!(
+        text,
+        "every Monday at 09:30, Asia/Tokyo\n  2026-11-02T00:30:00Z  2026-11-02T09:30:00+09:00\n"
+    );
+}
+
+#[test]
+fn a_mistake_is_told_with_its_field_and_place() {
+    let bad = refused(&["0 */90 * * * *"], 7);
+    assert!(bad.contains("minute") && bad.contains("column 5"), "{bad}");
+    let bad = refused(&["--dialect", "unix", "0 25 * * *"], 7);
+    assert!(bad.contains("hour") && bad.contains("column 3"), "{bad}");
+    let bad = refused(&["every 1h", "--from", "yesterday"], 7);
+    assert!(bad.contains("from") && bad.contains("RFC 3339"), "{bad}");
+    let bad = refused(&["0 9 * * * in Asia/Tokyo", "--zone", "Europe/Berlin"], 7);
+    assert!(bad.contains("Asia/Tokyo") && bad.contains("Europe/Berlin"), "{bad}");
+    let bad = refused(&["0 9 * * *", "--zone", "Europe/Nowhere"], 7);
+    assert!(bad.contains("Europe/Nowhere"), "{bad}");
+    refused(&["0 9 * * *", "--dialect", "quartz"], 2);
+    refused(&["0 9 * * *", "-n", "0"], 2);
+    refused(&[], 2);
+}

@@ -1,0 +1,149 @@
+//! What a schedule comes to, for whoever writes one: in words, in instants, and what may not be meant.
+
+use super::{ClockChange, Schedule, Slot};
+use crate::{Timestamp, limits};
+
+const SECOND: i64 = 1_000_000;
+/// No clock jumps further: that was a whole day, where a zone changed its side of the date line.
+const JUMP: i64 = 26 * 3600 * SECOND;
+/// Of one kind no more warnings than these.
+const FEW: usize = 3;
+
+/// What a schedule comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// What it means, in plain words.
+    pub description: String,
+    /// Its next slots.
+    pub next: Vec<Slot>,
+    /// What is allowed and may not be meant, and what happens where clocks change, each as a sentence.
+    pub warnings: Vec<String>,
+}
+
+impl Schedule {
+    /// What it comes to after an instant: the next slots, no more than `most` nor more than [`limits::SLOTS_ASKED`].
+    ///
+    /// ```
+    /// use tenure_core::schedule::Schedule;
+    ///
+    /// let preview = Schedule::parse("30 2 * * * in Europe/Berlin")?.preview("2026-03-28T12:00:00Z".parse()?, 2);
+    /// assert_eq!(preview.description, "every day at 02:30, Europe/Berlin");
+    /// assert_eq!(preview.next[0].at.to_string(), "2026-03-29T01:30:00.000000Z");
+    /// assert_eq!(
+    ///     preview.warnings,
+    ///     ["the clocks jump over 2026-03-29 02:30:00 (DST): that slot comes at 2026-03-29T03:30:00+02:00"]
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn preview(&self, from: Timestamp, most: usize) -> Preview {
+        let most = most.min(limits::SLOTS_ASKED);
+        let next = self.between(from, Timestamp::LAST, most);
+        let mut warnings = self.warnings();
+        warnings.extend(self.passages(&next));
+        if next.is_empty() && most > 0 {
+            warnings.push(format!("no slot is left after {}", self.zone().show(from)));
+        } else if next.len() < most {
+            warnings.push(format!("it ends after {}", slots(next.len())));
+        }
+        if self.follows_runs() {
+            warnings.push(
+                "each slot is counted from the end of the run before: shown as if runs took no time".into(),
+            );
+        }
+        Preview { description: self.describe(), next, warnings }
+    }
+
+    /// What becomes of slots where clocks change.
+    fn passages(&self, slots: &[Slot]) -> Vec<String> {
+        let told = slots.iter().enumerate().filter_map(|(place, slot)| {
+            let shown = self.zone().show(slot.at);
+            match slot.change? {
+                ClockChange::Shifted => {
+                    let meant = self.before_the_jump(slot.at)?;
+                    Some(format!("the clocks jump over {meant} (DST): that slot comes at {shown}"))
+                }
+                ClockChange::First if self.comes_again(&slots[place + 1..]) => None,
+                ClockChange::First => {
+                    Some(format!("the clocks show {shown} twice (DST): that slot comes the first time only"))
+                }
+                ClockChange::Second => Some(format!(
+                    "the clocks show {shown} for the second time (DST): that slot comes both times"
+                )),
+            }
+        });
+        let mut told: Vec<String> = told.take(FEW + 1).collect();
+        if told.len() > FEW {
+            told[FEW] = "more slots meet a change of the clocks".to_owned();
+        }
+        told
+    }
+
+    /// Whether a slot that is shown twice comes both times: of a rule that names an interval, every one does.
+    fn comes_again(&self, later: &[Slot]) -> bool {
+        later
+            .iter()
+            .find(|slot| slot.change != Some(ClockChange::First))
+            .is_some_and(|slot| slot.change == Some(ClockChange::Second))
+    }
+
+    /// What the clocks would have shown at a slot that was shifted, had they not jumped.
+    fn before_the_jump(&self, at: Timestamp) -> Option<String> {
+        let from = Timestamp::from_micros((at.as_micros() - JUMP).max(0)).ok()?;
+        let jumps = self.zone().changes(from, at, limits::SLOTS_ASKED);
+        let jump = jumps.into_iter().rfind(|change| change.after > change.before)?;
+        let wall = super::wall::Wall(at.as_micros().div_euclid(SECOND) + jump.before);
+        Some(wall.to_string().replace('T', " "))
+    }
+}
+
+fn slots(count: usize) -> String {
+    if count == 1 { "that slot".to_owned() } else { format!("these {count} slots") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preview(text: &str, from: &str, most: usize) -> Preview {
+        Schedule::parse(text).unwrap().preview(from.parse().unwrap(), most)
+    }
+
+    #[test]
+    fn a_slot_that_is_shown_twice_says_whether_it_comes_twice() {
+        let point = preview("30 2 * * * in Europe/Berlin", "2026-10-24T12:00:00Z", 3);
+        assert_eq!(point.next[0].at.to_string(), "2026-10-25T00:30:00.000000Z");
+        let once =
+            "the clocks show 2026-10-25T02:30:00+02:00 twice (DST): that slot comes the first time only";
+        assert_eq!(point.warnings, [once]);
+        let interval = preview("30 * * * * in Europe/Berlin", "2026-10-25T00:00:00Z", 3);
+        assert_eq!(interval.next[1].at.to_string(), "2026-10-25T01:30:00.000000Z");
+        let twice =
+            "the clocks show 2026-10-25T02:30:00+01:00 for the second time (DST): that slot comes both times";
+        assert_eq!(interval.warnings, [twice]);
+    }
+
+    #[test]
+    fn what_ends_says_so_and_what_has_ended_too() {
+        let few = preview("at 2026-01-01T00:00:00Z", "2025-12-31T00:00:00Z", 5);
+        assert_eq!((few.next.len(), few.warnings), (1, vec!["it ends after that slot".to_owned()]));
+        let none = preview("at 2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", 5);
+        assert_eq!(none.next, []);
+        assert_eq!(none.warnings, ["no slot is left after 2026-01-01T00:00:00+00:00"]);
+        assert_eq!(preview("every 1h", "2026-01-01T00:00:00Z", 0).warnings, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn warnings_of_one_kind_are_few() {
+        let dense = preview("* * * * * in Europe/Berlin", "2026-10-25T00:59:00Z", 60);
+        assert_eq!(dense.next.len(), 60);
+        assert_eq!(dense.warnings.len(), FEW + 1);
+    }
+
+    #[test]
+    fn a_delay_is_shown_as_if_runs_took_no_time() {
+        let delay = preview("delay 10m", "2026-01-01T00:00:00Z", 2);
+        assert_eq!(delay.next[1].at.to_string(), "2026-01-01T00:20:00.000000Z");
+        assert!(delay.warnings[0].contains("runs took no time"), "{:?}", delay.warnings);
+    }
+}
