@@ -29,7 +29,7 @@ pub(crate) const AROUND: &str = concat!(
          (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
      SELECT n.now, held.until, least((SELECT due FROM later ORDER BY due LIMIT 1),
              (SELECT grows_at FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at LIMIT 1)),
-         (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending), ",
+         (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending) OR EXISTS (SELECT FROM arrival), ",
     are_keys_asked!("$2", "$3"),
     ",
          (SELECT json_agg(json_build_array(q.limit_to, q.bucket, (SELECT coalesce(sum(running), 0) FROM tally
