@@ -7,6 +7,7 @@ mod common;
 
 mod complete;
 mod open;
+mod outside;
 mod within;
 
 use std::sync::Arc;
