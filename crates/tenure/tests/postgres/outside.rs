@@ -4,8 +4,8 @@ use tenure::{Accepted, StateName};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::common::try_reserve;
 use super::common::Plain;
+use super::common::try_reserve;
 use super::{connect, number, rig};
 
 async fn call(client: &Client, sql: &str) -> Uuid {
@@ -25,7 +25,8 @@ async fn a_job_that_was_enqueued_by_a_statement_is_like_any_other() {
     let mine = rig.tenure.enqueue(Plain { number: 1 }).unique("u").await.unwrap().id();
     let same = call(&client, r#"SELECT enqueue('plain', '{"number":2}', unique_key => 'u')"#).await;
     assert_eq!(same.to_string(), mine.to_string(), "their keys are the same");
-    let first = r#"SELECT enqueue('plain', '{"number":3}', ordering_key => 'o', unique_key => 'v', tags => '{red}')"#;
+    let first =
+        r#"SELECT enqueue('plain', '{"number":3}', ordering_key => 'o', unique_key => 'v', tags => '{red}')"#;
     let first = call(&client, first).await;
     call(&client, r#"SELECT enqueue('plain', '{"number":4}', ordering_key => 'o')"#).await;
     let later = r#"SELECT enqueue('plain', '{"number":5}', run_at => now() + interval '100 years')"#;
@@ -39,7 +40,8 @@ async fn a_job_that_was_enqueued_by_a_statement_is_like_any_other() {
         .map(|job| serde_json::from_slice::<Plain>(job.job().args.as_bytes()).unwrap().number)
         .collect();
     assert!(numbers.contains(&3) && !numbers.contains(&4) && !numbers.contains(&5), "{numbers:?}");
-    let running = "SELECT count(*) FROM jobs WHERE state = 'running' AND kind = 'plain' AND queue = 'default'";
+    let running =
+        "SELECT count(*) FROM jobs WHERE state = 'running' AND kind = 'plain' AND queue = 'default'";
     assert_eq!(number(&client, running).await, i64::try_from(numbers.len()).unwrap());
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::{Accepted, Error, Only, Refusal, StateName, Tenure};
+use tenure::{Accepted, Clock, Error, Only, Refusal, StateName, SystemClock, Tenure};
 use tenure_core::Verdict;
 use tenure_store::Settled;
 
@@ -55,7 +55,7 @@ async fn other_hosts_hear_of_it_after_the_commit_and_not_if_it_rolls_back() {
     let mut due = other.store().due();
     for commits in [false, true] {
         // What was said before has been heard.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        SystemClock.sleep(Duration::from_millis(300)).await;
         due.mark_unchanged();
         let mut tx = client.transaction().await.unwrap();
         for number in 0..100 {
@@ -67,8 +67,13 @@ async fn other_hosts_hear_of_it_after_the_commit_and_not_if_it_rolls_back() {
         } else {
             tx.rollback().await.unwrap()
         }
-        let heard = tokio::time::timeout(Duration::from_secs(if commits { 10 } else { 1 }), due.changed());
-        assert_eq!(heard.await.is_ok(), commits);
+        let long_enough = SystemClock.sleep(Duration::from_secs(if commits { 10 } else { 1 }));
+        let heard = tokio::select! {
+            biased;
+            _ = due.changed() => true,
+            () = long_enough => false,
+        };
+        assert_eq!(heard, commits);
     }
 }
 
@@ -172,7 +177,7 @@ async fn of_two_transactions_that_want_one_key_one_has_it() {
         second.commit().await.unwrap();
         accepted
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    SystemClock.sleep(Duration::from_millis(100)).await;
     assert!(!second.is_finished(), "it waits for the end of the other");
     first.commit().await.unwrap();
     assert_eq!(second.await.unwrap(), Accepted::Existing(has_it.id()));
