@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tenure::{
-    Backoff, Chance, Failed, InTransaction, JobId, NotDone, PostgresStore, RetryPolicy, Run, StateName,
-    Stopped, Store, Tenure, Verdict, Worker,
+    Backoff, Chance, Clock, Failed, InTransaction, JobId, NotDone, PostgresStore, RetryPolicy, Run, StateName,
+    Stopped, Store, SystemClock, Tenure, Verdict, Worker,
 };
 use tenure_core::Reserved;
 use tenure_store::{Held, Settled};
@@ -191,7 +191,7 @@ async fn of_two_transactions_that_end_one_job_one_does() {
         let mut second = two.transaction().await.unwrap();
         complete(&store, &mut second, &mine).await
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    SystemClock.sleep(Duration::from_millis(100)).await;
     first.commit().await.unwrap();
     assert!(matches!(second.await.unwrap(), Err(NotDone::Lost)));
     assert_eq!(effects(&rig.client().await).await, 1);
