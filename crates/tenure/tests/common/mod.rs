@@ -66,6 +66,8 @@ pub fn postgres_options() -> PostgresOptions {
     let mut options = PostgresOptions::default();
     options.schema = format!("test_{}", MADE.fetch_add(1, Ordering::Relaxed));
     options.readers = 1;
+    // A machine that runs many tests at once may take its time.
+    options.patience = Duration::from_secs(120);
     options
 }
 
