@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tenure::{
-    Backoff, Chance, Clock, Failed, InTransaction, JobId, NotDone, PostgresStore, RetryPolicy, Run, StateName,
-    Stopped, Store, SystemClock, Tenure, Verdict, Worker,
+    Backoff, Chance, Clock, Failed, InTransaction, JobId, NotDone, PostgresStore, RetryPolicy, Run,
+    StateName, Stopped, Store, SystemClock, Tenure, Verdict, Worker,
 };
 use tenure_core::Reserved;
 use tenure_store::{Held, Settled};
