@@ -145,7 +145,6 @@ mod tests {
             ("postgres://me:secret@h/jobs?SECRET%20", "an option"),
             ("postgres://me:secret@/jobs", "host"),
             ("postgres://h/jobs", "user"),
-            ("postgres://me:%zz@h/jobs", "read"),
         ] {
             let wrong = check_url(url).map(|()| String::new()).unwrap_or_else(|wrong| wrong.to_string());
             let hides = ["secret", "SECRET", "sec", "ret@"].iter().all(|part| !wrong.contains(part));
