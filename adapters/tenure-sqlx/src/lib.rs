@@ -1,7 +1,9 @@
-//! Checks, in a transaction of sqlx on the file in which Tenure keeps its leases and jobs, that an ownership is
-//! current. The check and what the transaction writes commit together, or not at all.
+//! Tenure beside sqlx: what your transaction writes and what Tenure knows commit together, or not at all.
+//!
+//! On SQLite, a transaction on the file in which Tenure keeps its leases and jobs checks that an ownership is current:
 //!
 //! ```no_run
+//! # #[cfg(feature = "sqlite")]
 //! # async fn example(pool: sqlx::SqlitePool, tenure: tenure::Tenure) -> Result<(), Box<dyn std::error::Error>> {
 //! let held = tenure.leases().hold("the books").await?;
 //! let mut txn = pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -13,64 +15,15 @@
 //!
 //! Begin with `BEGIN IMMEDIATE`, as above: a transaction that has read before it writes is refused by SQLite if
 //! somebody else has written since.
+//!
+//! On PostgreSQL, a transaction [takes part](take_part): it enqueues jobs, checks in, and ends a job.
 
-use sqlx::SqliteConnection;
-use tenure::{Pass, Run, Timestamp};
-use tenure_sqlite::{CHECK_JOB_SQL, CHECK_LEASE_SQL};
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
-/// Why nothing may be written in the name of an ownership. Roll back, whatever it is.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckInError {
-    /// The ownership is over. Stop.
-    #[error("it is not held any more by whoever names it")]
-    Lost,
-    /// The database could not tell. Perhaps the file is not the store's, or somebody else is writing to it.
-    #[error("the database could not tell: {0}")]
-    Failed(#[from] sqlx::Error),
-}
-
-/// Verifies, in an open transaction on the store's file, that a lease is held under this pass. Nobody can take
-/// it before the transaction ends. `now` is the present instant by the store's clock.
-///
-/// # Errors
-/// Says why nothing may be written.
-pub async fn check_lease(
-    txn: &mut SqliteConnection,
-    pass: &Pass,
-    now: Timestamp,
-) -> Result<(), CheckInError> {
-    let checked = sqlx::query(CHECK_LEASE_SQL)
-        .bind(pass.name().as_str())
-        .bind(&pass.id().as_bytes()[..])
-        .bind(signed(pass.fence().number()))
-        .bind(now.as_micros())
-        .execute(txn)
-        .await?;
-    told(checked.rows_affected())
-}
-
-/// Verifies, in an open transaction on the store's file, that a job is running under this attempt. Nobody can
-/// take it before the transaction ends.
-///
-/// # Errors
-/// Says why nothing may be written.
-pub async fn check_job<App>(txn: &mut SqliteConnection, run: &Run<App>) -> Result<(), CheckInError> {
-    let job = run.job();
-    let checked = sqlx::query(CHECK_JOB_SQL)
-        .bind(signed(job.seq))
-        .bind(&job.id.as_bytes()[..])
-        .bind(signed(job.fence.number()))
-        .execute(txn)
-        .await?;
-    told(checked.rows_affected())
-}
-
-fn told(rows: u64) -> Result<(), CheckInError> {
-    if rows == 1 { Ok(()) } else { Err(CheckInError::Lost) }
-}
-
-/// As the store keeps numbers: a number too great for SQLite is in no row.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
+#[cfg(feature = "postgres")]
+pub use postgres::{TakesPart, take_part};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{CheckInError, check_job, check_lease};

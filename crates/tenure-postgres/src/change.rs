@@ -187,7 +187,7 @@ impl Writing<'_> {
         }
     }
 
-    async fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {
+    pub(crate) async fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {
         match Cancel::decide(&stored.job, request) {
             Cancel::Ends(transition) => {
                 Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition).await?)))

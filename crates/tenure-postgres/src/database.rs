@@ -1,6 +1,5 @@
 //! Where a store is, and how it is reached: what its connections have in common.
 
-use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::within;
 use crate::query::Query;
 use crate::time::Time;
+use crate::url;
 
 /// With these only index scans and nested loops are left, which are right for every statement here at every size. A
 /// plan that was made while tables were empty outlives that by far. Compiling never pays.
@@ -49,8 +49,7 @@ pub(crate) struct Database {
 impl Database {
     /// The database that a URL means.
     pub(crate) fn new(url: &str, options: Options, time: Time) -> Result<Self, Fault> {
-        let wrong = |error: tokio_postgres::Error| Fault::Broken(format!("the URL cannot be read ({error})"));
-        let mut config = Config::from_str(url).map_err(wrong)?;
+        let mut config = url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
         config
             .connect_timeout(options.connecting)
             .tcp_user_timeout(options.patience)
@@ -60,7 +59,7 @@ impl Database {
             .keepalives_retries(ALIVE_RETRIES)
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
-            config.application_name("tenure");
+            config.application_name(&options.application_name);
         }
         check_schema(&options.schema)?;
         Ok(Self { config, options, time, origin: Mutex::default() })

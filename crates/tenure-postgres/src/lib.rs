@@ -9,7 +9,7 @@
 macro_rules! are_keys_asked {
     ($queues:literal, $lanes:literal) => {
         concat!(
-            "(EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n))
+            "(EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n)) OR EXISTS (SELECT FROM arrival)
              OR EXISTS (SELECT FROM later WHERE gated AND due <= (SELECT now FROM n))
              OR EXISTS (SELECT FROM limit_key WHERE grows_at <= (SELECT now FROM n))
              OR EXISTS (SELECT FROM meta WHERE name = 'looked' AND value > (SELECT now FROM n))
@@ -23,6 +23,7 @@ macro_rules! are_keys_asked {
     };
 }
 
+mod arrivals;
 mod aside;
 mod change;
 mod check_in;
@@ -36,7 +37,9 @@ mod epoch;
 mod fault;
 mod grants;
 mod hosts;
+mod in_transaction;
 mod inbox;
+mod joint;
 mod keyed;
 mod lanes;
 mod leases;
@@ -64,11 +67,14 @@ mod time;
 mod timers;
 mod transaction;
 mod transition;
+mod url;
 mod value;
 mod views;
 mod work;
 mod writing;
 
 pub use check_in::{CheckIn, CheckInError, LOST};
+pub use in_transaction::{Asking, InTransaction, NotDone};
 pub use options::Options;
 pub use store::PostgresStore;
+pub use url::{WrongUrl, check_url};

@@ -12,18 +12,21 @@ pub struct Options {
     pub patience: Duration,
     /// For how long connecting may take.
     pub connecting: Duration,
-    /// Connections that only read.
+    /// Connections that only read, beside six others. Zero counts as one.
     pub readers: usize,
+    /// As what this program is seen on the server, unless its URL says it.
+    pub application_name: String,
 }
 
 impl Default for Options {
-    /// The schema `tenure`, ten seconds for a call and five for connecting, two readers.
+    /// The schema `tenure`, ten seconds for a call and five for connecting, two readers, seen as `tenure`.
     fn default() -> Self {
         Self {
             schema: "tenure".to_owned(),
             patience: Duration::from_secs(10),
             connecting: Duration::from_secs(5),
             readers: 2,
+            application_name: "tenure".to_owned(),
         }
     }
 }

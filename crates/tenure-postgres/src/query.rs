@@ -1,12 +1,15 @@
 //! A statement with its values, before it is sent.
 
+use std::sync::Arc;
+
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 /// A value of a statement.
-pub(crate) type Value = Box<dyn ToSql + Sync + Send>;
+pub(crate) type Value = Arc<dyn ToSql + Sync + Send>;
 
 /// A statement with its values.
+#[derive(Clone)]
 pub(crate) struct Query {
     pub sql: &'static str,
     pub values: Vec<Value>,
@@ -28,7 +31,7 @@ impl Query {
 
     /// The same statement with its next value: `$1`, `$2` and so on.
     pub(crate) fn with(mut self, value: impl ToSql + Sync + Send + 'static) -> Self {
-        self.values.push(Box::new(value));
+        self.values.push(Arc::new(value));
         self
     }
 }

@@ -18,6 +18,8 @@ const STEPS: &[Step] = &[
     Step { name: "0002_leases", sql: include_str!("migrations/0002_leases.sql") },
     Step { name: "0003_keys", sql: include_str!("migrations/0003_keys.sql") },
     Step { name: "0004_timers", sql: include_str!("migrations/0004_timers.sql") },
+    Step { name: "0005_joint", sql: include_str!("migrations/0005_joint.sql") },
+    Step { name: "0006_outside", sql: include_str!("migrations/0006_outside.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

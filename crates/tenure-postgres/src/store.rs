@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Change, Changed, Clock, Enqueued, Event, Fault, Hints, Jobs, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Selection, Store, Tended, Turn,
+    Answer, Change, Changed, Clock, Enqueued, Event, Fault, Hints, Jobs, Joint, Renew, Renewal, Report,
+    Reported, Reservation, Reserve, Selection, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -173,6 +173,10 @@ impl Store for PostgresStore {
 
     fn describe(&self) -> String {
         self.database.describe()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        Some(self)
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -7,6 +7,7 @@ use tenure_core::{Attempt, AttemptEnd, Failure, Job, Kind, QueueName, StateName,
 use tenure_store::{Fault, Happening};
 use tokio_postgres::Row;
 
+use crate::arrivals;
 use crate::connection::Connection;
 use crate::keyed::Keys;
 use crate::lanes::{self, Lane};
@@ -41,10 +42,19 @@ impl<'c> Writing<'c> {
     ) -> Result<(Self, Vec<Vec<Row>>), Fault> {
         let (memory, database) = (Arc::clone(&link.memory), Arc::clone(&link.database));
         let connection: &mut Connection = link.connection().await?;
-        let (txn, read) = Transaction::begin(connection, gate, &database.time, reads).await?;
+        let mut sent = arrivals::read_under(gate);
+        let of_arrivals = sent.len();
+        sent.extend(reads.iter().cloned());
+        let (txn, mut read) = Transaction::begin(connection, gate, &database.time, sent).await?;
         let (now, news) = (txn.now, News::for_whom(&memory.bulletin));
         let (sheet, keys, new_lanes) = (Sheet::default(), Keys::default(), Vec::new());
-        Ok((Self { txn, memory, now, gate, sheet, keys, news, new_lanes }, read))
+        let mut writing = Self { txn, memory, now, gate, sheet, keys, news, new_lanes };
+        let arrived: Vec<Row> = read.drain(..of_arrivals).flatten().collect();
+        if !arrived.is_empty() {
+            Box::pin(writing.let_in(arrived)).await?;
+            read = writing.read(reads).await?;
+        }
+        Ok((writing, read))
     }
 
     /// Reads, after what was written before. One round trip.

@@ -19,6 +19,7 @@ mod faulty;
 mod filter;
 mod hosts;
 mod jobs;
+mod joint;
 mod leases;
 mod memory;
 mod steps;
@@ -39,6 +40,7 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
 };
+pub use joint::{Call, Joint};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
@@ -60,6 +62,11 @@ pub trait Store: Jobs + Leases + Timers + Hosts + Views + Hints + Send + Sync {
 
     /// In a few words for a person: what it is and where, without any secret.
     fn describe(&self) -> String;
+
+    /// How a transaction of a user's own takes part in this store; `None` if no such transaction can be where its jobs are.
+    fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
 
     /// Ends it after all that it has accepted is durable. Every later call is a fault.
     fn close(&self) -> Answer<'_, ()>;

@@ -24,6 +24,11 @@ impl<'a> Enqueue<'a> {
         Self { tenure, draft }
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn into_parts(self) -> (&'a Tenure, Draft) {
+        (self.tenure, self.draft)
+    }
+
     fn with(self, change: impl FnOnce(Draft) -> Draft) -> Self {
         Self { tenure: self.tenure, draft: change(self.draft) }
     }

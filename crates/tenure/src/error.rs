@@ -108,6 +108,13 @@ pub enum Error {
         /// The program that uses it.
         by: Box<AppUse>,
     },
+    /// A transaction of PostgreSQL cannot take part in this store, which is in no such database.
+    #[error("this store is not in a PostgreSQL database, so no transaction there can take part in it")]
+    NoTransaction,
+    /// Something was not done in the user's own transaction. Roll back, whatever it is.
+    #[cfg(feature = "postgres")]
+    #[error("not done in this transaction: {0}")]
+    NotDone(#[from] tenure_postgres::NotDone),
     /// The URL of the store is not understood.
     #[error("store URL {url:?} is not understood: {why}")]
     Url {

@@ -14,7 +14,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), tenure::Error> {
-//! let tenure = Tenure::open("memory:").await?;         // or sqlite://jobs.db
+//! let tenure = Tenure::open("memory:").await?;         // or sqlite://jobs.db, postgres://…
 //! let id = tenure.enqueue(Hello { name: "world".into() }).await?.id();
 //!
 //! let said = tenure.clone();
@@ -38,6 +38,8 @@ mod failed;
 mod holding;
 mod job;
 mod jobs;
+#[cfg(feature = "postgres")]
+mod joint;
 mod limit_keys;
 mod open;
 mod queues;
@@ -61,6 +63,8 @@ pub use failed::Failed;
 pub use holding::{FENCE_HEADER, FenceGate, Held, Hold, LeaseLost, LeaseTally, Leases, Loss, Pass, Stale};
 pub use job::Job;
 pub use jobs::{Jobs, Tally};
+#[cfg(feature = "postgres")]
+pub use joint::Within;
 pub use limit_keys::Limits;
 pub use open::OpenOptions;
 pub use queues::Queues;
@@ -87,9 +91,11 @@ pub use tenure_core::{
     Rate, Reason, Retention, RetryPolicy, Schedule, Skipped, SlotRecord, State, StateName, Terms, Timer,
     TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, limits, schedule, seconds,
 };
+#[cfg(feature = "postgres")]
+pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
-    Accepted, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
+    Accepted, Call, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
     Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
     ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, SlotCursor, SlotPage,
     SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Want,

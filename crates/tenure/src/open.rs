@@ -25,7 +25,7 @@ const SHORTEST_KEPT: Duration = Duration::from_secs(3600);
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct OpenOptions {
-    clock: Arc<dyn Clock>,
+    clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     tended: bool,
     app: Option<String>,
@@ -35,12 +35,14 @@ pub struct OpenOptions {
     revision: u64,
     leases_on_runtime: bool,
     sqlite: tenure_sqlite::Options,
+    #[cfg(feature = "postgres")]
+    postgres: tenure_postgres::Options,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
         Self {
-            clock: Arc::new(SystemClock),
+            clock: None,
             seed: None,
             tended: true,
             app: None,
@@ -50,19 +52,22 @@ impl Default for OpenOptions {
             revision: 0,
             leases_on_runtime: false,
             sqlite: tenure_sqlite::Options::default(),
+            #[cfg(feature = "postgres")]
+            postgres: tenure_postgres::Options::default(),
         }
     }
 }
 
 impl OpenOptions {
-    /// The real clock, chance from the system, full durability.
+    /// The clock of the server or of this machine, chance from the system, full durability.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Time comes from this clock.
+    /// Time comes from this clock. If none is given it is that of the database's server, and for a store without one that
+    /// of this machine.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.clock = Some(clock);
         self
     }
 
@@ -126,7 +131,25 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
+    /// Options of a PostgreSQL database: the schema, how many connections read, as what the program is seen.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), tenure::Error> {
+    /// let mut options = tenure::PostgresOptions::default();
+    /// options.schema = "mail_jobs".to_owned();
+    /// options.application_name = "mailer".to_owned();
+    /// let open = tenure::OpenOptions::new().postgres(options);
+    /// let tenure = open.open("postgres://mailer:secret@db.example/shop").await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "postgres")]
+    pub fn postgres(mut self, options: tenure_postgres::Options) -> Self {
+        self.postgres = options;
+        self
+    }
+
+    /// Opens the store at this URL: `sqlite://path/to/file.db`, `postgres://user:password@host/database` or
+    /// `memory:`.
     ///
     /// # Errors
     /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
@@ -169,11 +192,21 @@ impl OpenOptions {
         Ok(tenure.claimed().map(|claimed| AppUse::clone(claimed)))
     }
 
+    /// For a store that has no clock of its own.
+    fn own_clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock))
+    }
+
     async fn store(&self, url: &str) -> Result<Arc<dyn Store>, Error> {
         match Place::of(url)? {
-            Place::Memory => Ok(Arc::new(MemoryStore::new(Arc::clone(&self.clock)))),
+            Place::Memory => Ok(Arc::new(MemoryStore::new(self.own_clock()))),
+            #[cfg(feature = "postgres")]
+            Place::Postgres => {
+                let (options, clock) = (self.postgres.clone(), self.clock.clone());
+                Ok(tenure_postgres::PostgresStore::open(url, options, clock).await?)
+            }
             Place::Sqlite(path) => {
-                let (options, clock) = (self.sqlite.clone(), Arc::clone(&self.clock));
+                let (options, clock) = (self.sqlite.clone(), self.own_clock());
                 // Opening may wait for another process that migrates: not on an async thread.
                 let opened = tokio::task::spawn_blocking(move || {
                     tenure_sqlite::SqliteStore::open(path, options, clock)
@@ -196,11 +229,13 @@ fn check_kept(field: &str, span: Duration) -> Result<(), Invalid> {
 enum Place {
     Memory,
     Sqlite(String),
+    #[cfg(feature = "postgres")]
+    Postgres,
 }
 
 impl Place {
     fn of(url: &str) -> Result<Self, Error> {
-        const KNOWN: &str = "use sqlite://path/to/file.db or memory:";
+        const KNOWN: &str = "use sqlite://path/to/file.db, postgres://user:password@host/database or memory:";
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         // What follows the scheme may hold a password: it is never repeated.
         let refuse = |why: &str| {
@@ -219,9 +254,27 @@ impl Place {
                 "" => refuse("the path of the file is missing"),
                 path => Ok(Self::Sqlite(path.to_owned())),
             },
+            "postgres" | "postgresql" => postgres(url, scheme),
             _ => refuse("no such kind of store"),
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str, scheme: &str) -> Result<Place, Error> {
+    let wrong = |wrong: tenure_postgres::WrongUrl| Error::Url {
+        url: format!("{scheme}:…"),
+        why: wrong.to_string(),
+    };
+    tenure_postgres::check_url(url).map_err(wrong)?;
+    Ok(Place::Postgres)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &str, scheme: &str) -> Result<Place, Error> {
+    const WHY: &str =
+        "this program was built without PostgreSQL; it comes with the feature `postgres` of the crate tenure";
+    Err(Error::Url { url: format!("{scheme}:…"), why: WHY.to_owned() })
 }
 
 #[cfg(test)]
@@ -237,5 +290,22 @@ mod tests {
             let told = Place::of(url).unwrap_err().to_string();
             assert!(told.contains("sqlite://path") && !told.contains("secret"), "{told}");
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_url_of_postgresql_is_checked_before_anybody_is_asked() {
+        for scheme in ["postgres", "postgresql"] {
+            assert_eq!(Place::of(&format!("{scheme}://me:secret@h:5433/jobs")).unwrap(), Place::Postgres);
+            let told = Place::of(&format!("{scheme}://me:sec@ret@h/jobs")).unwrap_err().to_string();
+            assert!(told.contains("%40") && !told.contains("ret@"), "{told}");
+        }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[test]
+    fn a_program_without_postgresql_says_how_to_have_it() {
+        let told = Place::of("postgres://me:secret@h/jobs").unwrap_err().to_string();
+        assert!(told.contains("feature `postgres`") && !told.contains("secret"), "{told}");
     }
 }

@@ -156,6 +156,11 @@ impl<App> Run<App> {
         check_job(conn, &self.inner.control.held())
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn control(&self) -> &Control {
+        &self.inner.control
+    }
+
     /// Why this attempt shall stop; `None` while it may go on.
     #[must_use]
     pub fn stopping(&self) -> Option<Stopping> {

@@ -44,7 +44,8 @@ struct Inner {
 }
 
 impl Tenure {
-    /// Opens the store at this URL: `sqlite://path/to/file.db` or `memory:`.
+    /// Opens the store at this URL: `sqlite://path/to/file.db`, `postgres://user:password@host/database` or
+    /// `memory:`.
     ///
     /// While a handle lives, retention and lapsed reservations are looked after in the background.
     ///

@@ -9,7 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-store", &["tenure-core"]),
     ("tenure-sqlite", &["tenure-store", "tenure-core"]),
     ("tenure-postgres", &["tenure-store", "tenure-core"]),
-    ("tenure", &["tenure-sqlite", "tenure-store", "tenure-core"]),
+    ("tenure", &["tenure-postgres", "tenure-sqlite", "tenure-store", "tenure-core"]),
     ("tenure-sim", &["tenure", "tenure-store", "tenure-core"]),
     ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure"]),

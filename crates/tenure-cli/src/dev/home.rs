@@ -12,13 +12,13 @@ const FILE: &str = "dev.db";
 pub(crate) struct Home {
     /// What the library opens.
     pub(crate) url: String,
-    /// The file, if there is one: what is in it goes on with the next start.
-    pub(crate) file: Option<PathBuf>,
+    /// The file or the kind of database, if there is one: what is in it goes on with the next start.
+    pub(crate) kept_in: Option<String>,
 }
 
 impl Home {
     pub(crate) fn in_memory() -> Self {
-        Self { url: "memory:".to_owned(), file: None }
+        Self { url: "memory:".to_owned(), kept_in: None }
     }
 
     /// A file, or a store's URL, that somebody named.
@@ -26,7 +26,9 @@ impl Home {
         let is_url = db.contains("://") || db.starts_with("sqlite:") || db.starts_with("memory:");
         let url = if is_url { db.to_owned() } else { format!("sqlite://{db}") };
         let file = url.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
-        Self { file: file.map(PathBuf::from), url }
+        // The rest of such a URL may hold a password.
+        let database = url.starts_with("postgres").then_some("the database");
+        Self { kept_in: file.or(database).map(str::to_owned), url }
     }
 
     /// The file that is used when nothing was said. Its folder keeps itself out of version control.
@@ -55,7 +57,8 @@ mod tests {
     #[test]
     fn a_file_is_named_by_its_path_or_by_a_url() {
         assert_eq!(Home::named("a/b.db").url, "sqlite://a/b.db");
-        assert_eq!(Home::named("sqlite://a/b.db").file, Some("a/b.db".into()));
+        assert_eq!(Home::named("sqlite://a/b.db").kept_in, Some("a/b.db".into()));
+        assert_eq!(Home::named("postgres://me:secret@h/jobs").kept_in, Some("the database".into()));
         assert_eq!(Home::named("/a/b.db"), Home::named("sqlite:///a/b.db"));
         assert_eq!(Home::named("memory:"), Home::in_memory());
     }

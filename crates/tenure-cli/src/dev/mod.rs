@@ -23,8 +23,9 @@ pub(crate) use self::home::folder;
 /// What can be said to `tenure dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) [default: .tenure/dev.db]
-    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)
+    /// [default: .tenure/dev.db]
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "memory")]
     db: Option<String>,
     /// Keeps the jobs in memory: they are gone when the program ends
     #[arg(long)]
@@ -127,13 +128,11 @@ fn farewell(seen: Seen, left: u64, home: &Home, screen: &Screen) {
     screen.line(&format!(
         "\nstopped: {at_least}{enqueued} enqueued, {succeeded} succeeded, {failed} failed, {retried} retried"
     ));
-    screen.line(&match (&home.file, left) {
+    screen.line(&match (&home.kept_in, left) {
         (None, 0) => "the jobs were in memory and are gone".to_owned(),
         (None, left) => format!("the jobs were in memory and are gone, {left} of them unfinished"),
-        (Some(file), 0) => format!("all jobs have ended; they are kept in {}", file.display()),
-        (Some(file), left) => {
-            format!("{left} {} left in {}; start again and they go on", plural(left), file.display())
-        }
+        (Some(place), 0) => format!("all jobs have ended; they are kept in {place}"),
+        (Some(place), left) => format!("{left} {} left in {place}; start again and they go on", plural(left)),
     });
 }
 

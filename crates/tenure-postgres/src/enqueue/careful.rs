@@ -316,7 +316,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Cancels a waiting job in favour of another.
-async fn end_replaced(writing: &mut Writing<'_>, holder: Stored, id: JobId) -> Result<(), Fault> {
+pub(crate) async fn end_replaced(writing: &mut Writing<'_>, holder: Stored, id: JobId) -> Result<(), Fault> {
     let reason = format!("replaced by job {id}");
     let request = CancelRequest::new(writing.now, std::time::Duration::ZERO, &reason);
     if let Cancel::Ends(transition) = Cancel::decide(&holder.job, request) {

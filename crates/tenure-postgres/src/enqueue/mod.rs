@@ -3,6 +3,8 @@
 mod careful;
 mod put;
 
+pub(crate) use careful::end_replaced;
+
 use tenure_core::NewJob;
 use tenure_store::{Accepted, Enqueued, Fault, Happening};
 

@@ -26,6 +26,11 @@ impl<'a> Leases<'a> {
         Self { tenure }
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn tenure(&self) -> &'a Tenure {
+        self.tenure
+    }
+
     /// Takes a lease: await it to wait until it is had, or [try](Hold::try_now).
     ///
     /// ```

@@ -163,10 +163,17 @@ async fn sleep_or_never(clock: &Arc<dyn Clock>, span: Option<Duration>) {
 fn verdict(done: Result<Done, Panic>, control: &Control, timeout: Option<Duration>) -> Verdict {
     match done {
         _ if control.stopping() == Some(Stopping::SingletonLost) => unprotected("its lease was lost"),
+        // If it has committed, the store has the end of this ownership on record, and another one changes nothing.
+        Ok(Ok(_)) if control.is_completed() => uncommitted(),
         Ok(Ok(value)) => succeeded(value, control.take_place()),
         Ok(Err(verdict)) => stopped_short(verdict, control.stopping(), timeout),
         Err(panic) => panicked(&*panic),
     }
+}
+
+fn uncommitted() -> Verdict {
+    let failure = Failure::new(Cause::Error, "the transaction in which it was completed did not commit");
+    Verdict::Retry { failure, due: None }
 }
 
 fn succeeded(value: Vec<u8>, place: Option<String>) -> Verdict {

@@ -19,6 +19,7 @@ pub(crate) struct Control {
     why: OnceLock<Stopping>,
     grace: OnceLock<Duration>,
     lost: AtomicBool,
+    completed: AtomicBool,
     place: Mutex<Option<String>>,
     lines: AtomicU32,
     naps: AtomicU32,
@@ -43,6 +44,7 @@ impl Control {
             why: OnceLock::new(),
             grace: OnceLock::new(),
             lost: AtomicBool::new(false),
+            completed: AtomicBool::new(false),
             place: Mutex::new(None),
             lines: AtomicU32::new(0),
             naps: AtomicU32::new(0),
@@ -88,8 +90,23 @@ impl Control {
         self.grace.get().copied().unwrap_or_default()
     }
 
+    /// The attempt has completed the job in a transaction of its own, which may or may not commit. From then on a job that
+    /// is not held any more is not taken to be lost: most likely it has ended.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn was_completed(&self) {
+        self.completed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the attempt has completed the job in a transaction of its own.
+    pub(crate) fn is_completed(&self) -> bool {
+        self.completed.load(Ordering::Relaxed)
+    }
+
     /// Tells the attempt to stop. The first reason stands.
     pub(crate) fn stop(&self, why: Stopping) {
+        if why == Stopping::Lost && self.is_completed() {
+            return;
+        }
         if why == Stopping::Lost {
             self.lost.store(true, Ordering::Relaxed);
         }

@@ -4,12 +4,16 @@
 
 pub mod fleet;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use own_postgres::Server;
 use serde::{Deserialize, Serialize};
-use tenure::{Chance, Faults, FaultyStore, Job, JobId, ManualClock, MemoryStore, Store, SystemClock, Tenure};
+use tenure::{
+    Chance, Faults, FaultyStore, Job, JobId, ManualClock, MemoryStore, PostgresOptions, PostgresStore, Store,
+    SystemClock, Tenure,
+};
 use tenure_core::{HostId, Reserved, Timestamp, Verdict};
 use tenure_store::{Clock, Kinds, Reserve, Settled, Want};
 
@@ -26,6 +30,11 @@ pub struct Rig {
 
 /// The same rig on every kind of store: what the library promises, it promises on all.
 pub fn rigs() -> Vec<Rig> {
+    rigs_with_one_writer().into_iter().chain([postgres()]).collect()
+}
+
+/// The rigs on stores that answer all writes of a program in the order in which they were sent.
+pub fn rigs_with_one_writer() -> Vec<Rig> {
     vec![memory(), sqlite()]
 }
 
@@ -45,6 +54,38 @@ pub fn sqlite() -> Rig {
 fn in_file(folder: &tempfile::TempDir, clock: &ManualClock) -> Arc<dyn Store> {
     let (path, options) = (folder.path().join("jobs.db"), tenure_sqlite::Options::default());
     tenure_sqlite::SqliteStore::open(path, options, Arc::new(clock.clone())).unwrap()
+}
+
+pub fn postgres() -> Rig {
+    let clock = ManualClock::new();
+    let store: Arc<dyn Store> = on_postgres(postgres_options(), Some(Arc::new(clock.clone())));
+    rig("postgres", store, clock, None)
+}
+
+/// The server of a test program; it ends with the process.
+pub fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start_hasty().unwrap())
+}
+
+/// A schema that nobody else uses.
+pub fn postgres_options() -> PostgresOptions {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let mut options = PostgresOptions::default();
+    options.schema = format!("test_{}", MADE.fetch_add(1, Ordering::Relaxed));
+    options.readers = 1;
+    // A machine that runs many tests at once may take its time.
+    options.patience = Duration::from_secs(120);
+    options
+}
+
+/// A store on PostgreSQL, opened by a test that need not wait by itself.
+pub fn on_postgres(options: PostgresOptions, clock: Option<Arc<dyn Clock>>) -> Arc<PostgresStore> {
+    let opening = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(PostgresStore::open(&server().url(), options, clock)).unwrap()
+    });
+    opening.join().unwrap()
 }
 
 fn rig(
@@ -67,7 +108,12 @@ pub fn all_in_real_time() -> Vec<(Tenure, Option<tempfile::TempDir>)> {
     let path = folder.path().join("jobs.db");
     let options = tenure_sqlite::Options::default();
     let store = tenure_sqlite::SqliteStore::open(path, options, Arc::new(SystemClock)).unwrap();
-    vec![(in_real_time(), None), (Tenure::on(store, Chance::from_system()), Some(folder))]
+    let postgres = on_postgres(postgres_options(), None);
+    vec![
+        (in_real_time(), None),
+        (Tenure::on(store, Chance::from_system()), Some(folder)),
+        (Tenure::on(postgres, Chance::from_system()), None),
+    ]
 }
 
 /// Lets every task that can go on do so.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{LEASE, Plain, Strange, host, rigs, settle_down};
+use crate::common::{LEASE, Plain, Strange, host, rigs, rigs_with_one_writer, settle_down};
 use tenure::{Cause, Chance, Draft, Failed, Failure, Only, Reason, Run, StateName, Tenure, Worker};
 use tenure_core::{Args, Verdict};
 use tenure_store::{Clock, Held, Renew, Renewal, Settled};
@@ -64,7 +64,7 @@ async fn a_live_job_is_never_run_twice_however_long_it_takes() {
 /// The same through a worker: its keeper renews as long as the handler works.
 #[tokio::test]
 async fn a_worker_goes_on_holding_what_it_runs() {
-    for rig in rigs() {
+    for rig in rigs_with_one_writer() {
         let starts = Arc::new(AtomicU32::new(0));
         let id = rig.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
         let worker = |tenure: &Tenure| {

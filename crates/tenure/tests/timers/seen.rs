@@ -8,7 +8,7 @@ use tenure::{
     Failed, Fate, Job, Order, Origin, Run, Skipped, SlotRecord, SlotsAsk, Tenure, Timestamp, Worker,
 };
 
-use crate::common::{Rig, rigs};
+use crate::common::{Rig, rigs_with_one_writer};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -101,7 +101,7 @@ pub fn reporting(worker: Worker<Seen>) -> Worker<Seen> {
 
 /// The stores on which all is asked that needs no worker.
 pub fn stores() -> Vec<Rig> {
-    rigs()
+    rigs_with_one_writer()
 }
 
 pub fn begin() -> Timestamp {

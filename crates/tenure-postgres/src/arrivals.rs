@@ -1,0 +1,130 @@
+//! What transactions of users' own have left to do for whoever has the lock of the gates next: it is done before
+//! anything else is decided. See `migrations/0005_joint.sql`.
+
+use std::time::Duration;
+
+use tenure_core::{AfterJobs, Cancel, CancelRequest, JobId, Noticed, State, StateName, limits};
+use tenure_store::Fault;
+use tokio_postgres::Row;
+
+use crate::enqueue::end_replaced;
+use crate::fault::unreadable;
+use crate::query::Query;
+use crate::rows::Stored;
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::Writing;
+
+const ARRIVED: &str = "SELECT a.seq, a.what, a.id, a.by, a.note
+     FROM arrival a ORDER BY a.seq, a.what LIMIT $1";
+const IS_DONE: &str = "DELETE FROM arrival WHERE seq = $1 AND what = $2";
+const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
+
+/// More rounds of arrivals than that are left to the next transaction.
+const ROUNDS: usize = 50;
+
+/// How long a job that is asked to stop by a statement has for it.
+const GRACE: Duration = Duration::from_secs(30);
+
+const NEW: i16 = 0;
+const DISPLACED: i16 = 1;
+const SUCCEEDED: i16 = 2;
+const ASKED_TO_CANCEL: i16 = 3;
+
+/// What is read at the beginning of a transaction.
+pub(crate) fn read_under(gate: Gate) -> Vec<Query> {
+    match gate {
+        Gate::Open => Vec::new(),
+        Gate::Keys => vec![look()],
+    }
+}
+
+fn look() -> Query {
+    Query::new(ARRIVED).with(value::bound(limits::SWEEP_ROWS))
+}
+
+impl Writing<'_> {
+    /// Does what was left to do, in the order of jobs.
+    pub(crate) async fn let_in(&mut self, mut arrived: Vec<Row>) -> Result<(), Fault> {
+        for _ in 0..ROUNDS {
+            for row in &arrived {
+                self.let_one_in(row).await?;
+                let (seq, what): (i64, i16) = (row.get(0), row.get(1));
+                self.write(Query::new(IS_DONE).with(seq).with(what))?;
+            }
+            // Whoever reads limits after this reads them as they are.
+            self.flush_limits()?;
+            if arrived.len() < limits::SWEEP_ROWS {
+                return Ok(());
+            }
+            arrived = self.read(vec![look()]).await?.into_iter().flatten().collect();
+        }
+        Ok(())
+    }
+
+    async fn let_one_in(&mut self, row: &Row) -> Result<(), Fault> {
+        let (seq, what): (i64, i16) = (row.get(0), row.get(1));
+        let id = value::job_id(row, 2);
+        let stored = match self.find(id).await {
+            Ok(stored) => stored.filter(|stored| value::signed(stored.job.seq) == seq),
+            // A version that can read it will let it in by another way: it waits where it is.
+            Err(fault) => {
+                tracing::error!(%id, %fault, "a job that was enqueued in a transaction cannot be read");
+                return Ok(());
+            }
+        };
+        let Some(stored) = stored else { return Ok(()) };
+        match what {
+            NEW => self.let_new_in(stored).await,
+            DISPLACED => {
+                let by = row.get::<_, Option<uuid::Uuid>>(3).map(|by| JobId::from_bytes(*by.as_bytes()));
+                end_replaced(self, stored, by.unwrap_or(id)).await
+            }
+            SUCCEEDED => self.let_success_in(stored).await,
+            ASKED_TO_CANCEL => {
+                let reason: Option<&str> = row.get(4);
+                let request = CancelRequest::new(self.now, GRACE, reason.unwrap_or_default());
+                self.cancel(stored, request).await.map(drop)
+            }
+            other => Err(unreadable(format_args!("arrival {other}"))),
+        }
+    }
+
+    /// A job stands where it belongs; it was stored, and stands nowhere.
+    async fn let_new_in(&mut self, stored: Stored) -> Result<(), Fault> {
+        let (id, after) = (stored.job.id, stored.job.terms.after.clone());
+        self.accept(stored).await?;
+        let Some(after) = after else { return Ok(()) };
+        // What it waits for may have been removed since its transaction looked.
+        for other in self.gone(&after).await? {
+            if let Noticed::Cancels(request) = after.noticed(other, None, self.now)
+                && let Some(stored) = self.find(id).await?
+                && let Cancel::Ends(transition) = Cancel::decide(&stored.job, request)
+            {
+                self.enter(stored, *transition).await?;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn gone(&mut self, after: &AfterJobs) -> Result<Vec<JobId>, Fault> {
+        let ids: Vec<_> = after.jobs.iter().copied().map(value::of_job).collect();
+        let read = self.read(vec![Query::new(THERE).with(ids)]).await?;
+        let there: Vec<JobId> = read.iter().flatten().map(|row| value::job_id(row, 0)).collect();
+        Ok(after.jobs.iter().filter(|id| !there.contains(id)).copied().collect())
+    }
+
+    /// A job with keys has ended, and is still counted among those that run.
+    async fn let_success_in(&mut self, stored: Stored) -> Result<(), Fault> {
+        let State::Finished { at, .. } = stored.job.state else { return Ok(()) };
+        let mut before = stored.clone();
+        let holder = stored.job.holder.ok_or_else(|| unreadable("a job that succeeded without a holder"))?;
+        before.job.state = State::Running { holder, until: at, due: stored.job.created };
+        self.unindex(&before).await?;
+        self.sheet.count(stored.lane, StateName::Succeeded, 1);
+        self.news.due = true;
+        self.tell_became(&stored.job, StateName::Succeeded, None);
+        self.pass_on(&stored.job.terms).await
+    }
+}

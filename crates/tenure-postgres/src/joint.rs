@@ -1,0 +1,131 @@
+//! What is said in a user's own transaction on the database of a store: statements that do all of it in one round trip,
+//! whatever driver sends them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, OnConflict, Output, Window};
+use tenure_store::{Accepted, Answer, Call, Fault, Held, Joint, Refusal};
+use uuid::Uuid;
+
+use crate::fault::unreadable;
+use crate::store::PostgresStore;
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::Writing;
+
+impl PostgresStore {
+    /// A call of a function of this store: `$1` is a text in JSON, `$2` are bytes.
+    fn call(&self, function: &str, mut about: Value, bytes: Vec<u8>) -> Call {
+        let (schema, clock) = self.place();
+        if let Some(clock) = clock {
+            about["now"] = clock.now().as_micros().into();
+        }
+        // What is not used has to have a type all the same.
+        let sql = format!(
+            "SELECT coalesce((SELECT \"{schema}\".{function}), '') FROM (SELECT $1::text::jsonb AS a, $2::bytea AS b) said"
+        );
+        Call { sql, text: about.to_string(), bytes }
+    }
+}
+
+impl Joint for PostgresStore {
+    fn prepare<'a>(&'a self, job: &'a NewJob) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if self.memory.lanes().find(&job.queue, &job.kind).is_some() {
+                return Ok(());
+            }
+            // It is not made in the user's transaction, which may last: who makes a lane keeps others from that.
+            let names = vec![(job.queue.clone(), job.kind.clone())];
+            self.ask(&self.tasks.others, move |link| {
+                Box::pin(async move {
+                    let (mut writing, _) = Writing::begin(link, Gate::Open, Vec::new()).await?;
+                    writing.make_lanes(names).await?;
+                    writing.commit().await
+                })
+            })
+            .await
+        })
+    }
+
+    fn enqueue(&self, job: &NewJob) -> Result<Call, Fault> {
+        let terms = &job.terms;
+        let mut about = json!({
+            "id": value::of_job(job.id),
+            "kind": job.kind.as_str(),
+            "queue": job.queue.as_str(),
+            "priority": value::of_priority(job.priority),
+            "gated": terms.are_gated(),
+            "tags": terms.tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(),
+            "after": terms.after.iter().flat_map(|after| &after.jobs).map(|id| value::of_job(*id)).collect::<Vec<_>>(),
+        });
+        if !terms.are_default() {
+            about["terms"] = value::to_json(&**terms)?.into();
+        }
+        match job.due {
+            Due::Now => {}
+            Due::At(at) => about["at"] = at.as_micros().into(),
+            Due::In(span) => about["wait"] = value::micros(span).into(),
+        }
+        if let Some(unique) = terms.unique {
+            about["key"] = unique.key.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+            about["conflict"] = match unique.on_conflict {
+                OnConflict::Return => "return",
+                OnConflict::Reject => "reject",
+                OnConflict::Replace => "replace",
+            }
+            .into();
+            if let Window::For(span) = unique.window {
+                about["key_for"] = value::micros(span).into();
+            }
+        }
+        Ok(self.call("accept(a, b, (a->>'now')::bigint)", about, job.args.as_bytes().to_vec()))
+    }
+
+    fn enqueued(&self, id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
+        let (word, about) = answer.split_once(' ').unwrap_or((answer, ""));
+        let other = || Uuid::parse_str(about).map(|id| JobId::from_bytes(*id.as_bytes())).map_err(unreadable);
+        Ok(match word {
+            "new" => Ok(Accepted::New(id)),
+            "repeated" => Ok(Accepted::Repeated(other()?)),
+            "existing" => Ok(Accepted::Existing(other()?)),
+            "replaced" => Ok(Accepted::Replaced { id, old: other()? }),
+            "id_taken" => Err(Refusal::IdTaken(other()?)),
+            "key_held" => Err(Refusal::KeyHeld(other()?)),
+            "no_such_job" => Err(Refusal::NoSuchJob(other()?)),
+            _ => return Err(unreadable("an answer of its function")),
+        })
+    }
+
+    fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {
+        let about = json!({
+            "seq": value::signed(held.seq),
+            "id": value::of_job(held.id),
+            "fence": value::signed(held.fence.number()),
+            "kept_for": kept_for.map(value::micros),
+            "output": output.is_some(),
+            "place": output.and_then(|output| output.place.as_deref()),
+        });
+        let function = "complete_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
+             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)::text";
+        self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default())
+    }
+
+    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call {
+        let id = Uuid::from_bytes(*id.as_bytes());
+        let about = json!({ "name": name.as_str(), "id": id, "fence": value::signed(fence.number()) });
+        let function =
+            "check_lease(a->>'name', (a->>'id')::uuid, (a->>'fence')::bigint, (a->>'now')::bigint)::text";
+        self.call(function, about, Vec::new())
+    }
+
+    fn check_job(&self, held: &Held) -> Call {
+        let (seq, id) = (value::signed(held.seq), value::of_job(held.id));
+        let about = json!({ "seq": seq, "id": id, "fence": value::signed(held.fence.number()) });
+        self.call(
+            "check_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint)::text",
+            about,
+            Vec::new(),
+        )
+    }
+}

@@ -1,0 +1,154 @@
+//! Reading a URL. What is wrong with it is said without saying anything of it that may be a secret.
+
+use std::str::FromStr;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// What is wrong with a URL. No part of it is repeated but the names of options.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUrl(String);
+
+/// What may follow the question mark.
+const OPTIONS: [&str; 17] = [
+    "user",
+    "password",
+    "dbname",
+    "application_name",
+    "sslmode",
+    "sslnegotiation",
+    "host",
+    "hostaddr",
+    "port",
+    "connect_timeout",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "channel_binding",
+    "load_balance_hosts",
+];
+
+/// Says what is wrong with a URL of a PostgreSQL database, if anything is.
+///
+/// # Errors
+/// What is wrong, in words that show no secret.
+pub fn check_url(url: &str) -> Result<(), WrongUrl> {
+    read(url).map(drop)
+}
+
+/// What a URL means.
+pub(crate) fn read(url: &str) -> Result<Config, WrongUrl> {
+    let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
+        return Err(wrong("it does not begin with postgres://"));
+    };
+    let (place, asked) = rest.split_once('?').unwrap_or((rest, ""));
+    check_place(place)?;
+    check_options(asked)?;
+    let config = Config::from_str(url).map_err(|error| wrong(&reason(&error)))?;
+    check_hosts(&config)?;
+    Ok(config)
+}
+
+fn check_place(place: &str) -> Result<(), WrongUrl> {
+    let (of_server, _) = place.split_once('/').unwrap_or((place, ""));
+    if place.matches('@').count() > 1 {
+        return Err(wrong("it has more than one @; write one in a user name or password as %40"));
+    }
+    if place.contains('@') && !of_server.contains('@') {
+        return Err(wrong("it has a / before the @; write one in a user name or password as %2F"));
+    }
+    if place.contains('#') {
+        return Err(wrong("it has a #; write one in a user name or password as %23"));
+    }
+    Ok(())
+}
+
+fn check_options(asked: &str) -> Result<(), WrongUrl> {
+    if asked.contains('@') {
+        return Err(wrong("it has an @ behind a ?; write a ? in a user name or password as %3F"));
+    }
+    for option in asked.split('&').filter(|option| !option.is_empty()) {
+        let (name, _) = option.split_once('=').unwrap_or((option, ""));
+        if OPTIONS.contains(&name) {
+            continue;
+        }
+        let plain = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let named = if plain && !name.is_empty() {
+            format!("its option {name}")
+        } else {
+            "an option of it".to_owned()
+        };
+        return Err(wrong(&format!("{named} is not known; known: {}", OPTIONS.join(", "))));
+    }
+    Ok(())
+}
+
+fn check_hosts(config: &Config) -> Result<(), WrongUrl> {
+    let hosts = config.get_hosts();
+    let names_one = hosts.iter().any(|host| match host {
+        Host::Tcp(name) => !name.is_empty(),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    });
+    if !names_one && config.get_hostaddrs().is_empty() {
+        return Err(wrong("the host is missing: postgres://user:password@host/database"));
+    }
+    if config.get_user().is_none_or(str::is_empty) {
+        return Err(wrong("the user is missing: postgres://user:password@host/database"));
+    }
+    Ok(())
+}
+
+/// What the driver says; it names options, and nothing of what they were given.
+fn reason(error: &tokio_postgres::Error) -> String {
+    use std::error::Error;
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let known = OPTIONS.iter().find(|name| why.contains(&format!("`{name}`")));
+    known.map_or_else(|| "it cannot be read".to_owned(), |name| format!("its {name} cannot be read"))
+}
+
+fn wrong(why: &str) -> WrongUrl {
+    WrongUrl(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_means_a_database() {
+        for url in [
+            "postgres://me@localhost/jobs",
+            "postgresql://me:secret@db.example:5433/jobs?application_name=mail&sslmode=disable",
+            "postgres://me@%2Fvar%2Frun%2Fpostgresql/jobs",
+            "postgres://me:a%40b%2Fc@one:5432,two:5433/jobs",
+            "postgres://me@/jobs?host=/var/run/postgresql",
+        ] {
+            assert_eq!(check_url(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_said_without_its_secrets() {
+        for (url, told) in [
+            ("mysql://me:secret@h/jobs", "postgres://"),
+            ("postgres://me:sec@ret@h/jobs", "%40"),
+            ("postgres://me:sec/ret@h/jobs", "%2F"),
+            ("postgres://me:sec?ret@h/jobs", "%3F"),
+            ("postgres://me:sec#ret@h/jobs", "%23"),
+            ("postgres://me:secret@h:x/jobs", "port"),
+            ("postgres://me:secret@h/jobs?sslmode=secret", "sslmode"),
+            ("postgres://me:secret@h/jobs?sslmod=require", "sslmod "),
+            ("postgres://me:secret@h/jobs?SECRET%20", "an option"),
+            ("postgres://me:secret@/jobs", "host"),
+            ("postgres://h/jobs", "user"),
+        ] {
+            let wrong = check_url(url).map(|()| String::new()).unwrap_or_else(|wrong| wrong.to_string());
+            let hides = ["secret", "SECRET", "sec", "ret@"].iter().all(|part| !wrong.contains(part));
+            assert!(wrong.contains(told) && hides, "{url}: {wrong}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can be said in a transaction of a user's own on the database of a store.
+
+use std::time::Duration;
+
+use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+
+use crate::{Accepted, Answer, Fault, Held, Refusal};
+
+/// A statement that somebody else sends: `$1` is a text, `$2` are bytes, and it answers one row with one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The statement.
+    pub sql: String,
+    /// Its first value.
+    pub text: String,
+    /// Its second value.
+    pub bytes: Vec<u8>,
+}
+
+/// How a transaction of a user's own takes part in a store. What it says lives or dies with that transaction.
+pub trait Joint: Send + Sync {
+    /// Makes what many jobs like this one share, outside of the transaction: whoever makes it keeps others from that.
+    fn prepare<'a>(&'a self, job: &'a NewJob) -> Answer<'a, ()>;
+
+    /// Stores a job.
+    ///
+    /// # Errors
+    /// A job that cannot be written.
+    fn enqueue(&self, job: &NewJob) -> Result<Call, Fault>;
+
+    /// What the answer to [`enqueue`](Self::enqueue) says about the job with this id.
+    ///
+    /// # Errors
+    /// An answer of another version.
+    fn enqueued(&self, id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault>;
+
+    /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
+    /// that is `None`.
+    fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call;
+
+    /// Refused if the lease is not held under this id and fence; nobody else is granted it before the transaction ends.
+    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call;
+
+    /// Refused if the job does not run under this fence; nobody else takes it before the transaction ends.
+    fn check_job(&self, held: &Held) -> Call;
+}

@@ -1,0 +1,180 @@
+//! Taking part in a transaction of the user's own, on the PostgreSQL database in which the store is.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::pin::Pin;
+
+use serde::Serialize;
+use tenure_core::{Keep, Output};
+use tenure_postgres::{InTransaction, NotDone};
+use tenure_store::{Accepted, Call, Joint};
+
+use crate::{Draft, Enqueue, Error, Leases, Pass, Run, Stopping, Tenure};
+
+/// A job about to be enqueued in a transaction: await it, then commit.
+#[must_use = "nothing is enqueued until this is awaited"]
+pub struct Within<'a> {
+    tenure: &'a Tenure,
+    draft: Draft,
+    transaction: Box<dyn InTransaction + 'a>,
+}
+
+impl<'a> Enqueue<'a> {
+    /// Enqueues it in a transaction of your own on the database in which the store is: it lives or dies with that.
+    /// Workers hear of it when the transaction commits, and nobody if it rolls back.
+    ///
+    /// ```no_run
+    /// # use serde::{Deserialize, Serialize};
+    /// # use tenure::{Job, Tenure};
+    /// # #[derive(Serialize, Deserialize)] struct Welcome { user: i64 }
+    /// # impl Job for Welcome { const KIND: &'static str = "welcome"; type Output = (); }
+    /// # async fn example(tenure: Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut tx = client.transaction().await?;
+    /// let user: i64 = tx.query_one("INSERT INTO account DEFAULT VALUES RETURNING id", &[]).await?.get(0);
+    /// tenure.enqueue(Welcome { user }).unique("welcome").within(&mut tx).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Whatever may be said of a job counts here as well. What is decided with the keys of other jobs is decided when
+    /// the transaction has committed, by whoever looks for jobs next. While a transaction that has taken a unique key is
+    /// open, others who want the same key wait for its end.
+    ///
+    /// If it answers with an error, roll back.
+    pub fn within(self, transaction: impl InTransaction + 'a) -> Within<'a> {
+        let (tenure, draft) = self.into_parts();
+        Within { tenure, draft, transaction: Box::new(transaction) }
+    }
+}
+
+impl<'a> Within<'a> {
+    async fn enqueue(mut self) -> Result<Accepted, Error> {
+        let job = self.draft.finish(self.tenure.new_id(), self.tenure.app())?;
+        let joint = joint(self.tenure)?;
+        joint.prepare(&job).await?;
+        let call = joint.enqueue(&job)?;
+        let answer = self.transaction.ask(&call).await?;
+        joint.enqueued(job.id, &answer)?.map_err(|refusal| Error::Refused { index: 0, refusal })
+    }
+}
+
+impl<'a> IntoFuture for Within<'a> {
+    type Output = Result<Accepted, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.enqueue())
+    }
+}
+
+impl fmt::Debug for Within<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Within").field("draft", &self.draft).finish_non_exhaustive()
+    }
+}
+
+impl Leases<'_> {
+    /// Verifies in a transaction of your own on the database in which the store is that a lease is held. From then until
+    /// the transaction has ended nobody else is granted it: what is written in it is never written late.
+    ///
+    /// ```no_run
+    /// # async fn example(tenure: tenure::Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let held = tenure.leases().hold("the books").await?;
+    /// let mut tx = client.transaction().await?;
+    /// tenure.leases().check_in(&held.pass(), &mut tx).await?;
+    /// tx.execute("UPDATE account SET total = total + 1", &[]).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub async fn check_in(&self, pass: &Pass, mut transaction: impl InTransaction) -> Result<(), Error> {
+        // What this host does not believe in any more is not asked about: it shall have stopped by now.
+        pass.guard()?;
+        let call = joint(self.tenure())?.check_lease(pass.name(), pass.id(), pass.fence());
+        Ok(transaction.ask(&call).await.map(drop)?)
+    }
+}
+
+impl<App> Run<App> {
+    /// Verifies in a transaction of your own on the database in which the store is that the job is still this attempt's.
+    /// From then until the transaction has ended nobody else can take it: what is written in it is never written late.
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub async fn check_in_with(&self, transaction: impl InTransaction) -> Result<(), Error> {
+        let call = joint(self.tenure())?.check_job(&self.control().held());
+        self.say(transaction, &call).await
+    }
+
+    /// Ends the job, with success and without a result, in a transaction of your own on the database in which the store
+    /// is: what the transaction writes and the end of the job commit together, or not at all.
+    ///
+    /// ```no_run
+    /// # use serde::{Deserialize, Serialize};
+    /// # use tenure::{Failed, Job, Run};
+    /// # #[derive(Serialize, Deserialize)] struct Book { amount: i64 }
+    /// # impl Job for Book { const KIND: &'static str = "book"; type Output = (); }
+    /// # struct App;
+    /// # impl App { async fn client(&self) -> Result<tokio_postgres::Client, tokio_postgres::Error> { unimplemented!() } }
+    /// async fn book(run: Run<App>, job: Book) -> Result<(), Failed> {
+    ///     let mut client = run.app().client().await?;
+    ///     let mut tx = client.transaction().await?;
+    ///     tx.execute("INSERT INTO entry (amount) VALUES ($1)", &[&job.amount]).await?;
+    ///     run.complete_in(&mut tx).await?;
+    ///     Ok(tx.commit().await?)
+    /// }
+    /// ```
+    ///
+    /// It is the last that a handler does. If the job was taken from this attempt the call is refused, the attempt is
+    /// told that it has lost the job, and nothing of the transaction may be kept. Whether the transaction has committed
+    /// is seen by the worker when the handler returns: if it has not, whatever the reason, the job is tried again by its
+    /// policy. So a commit whose answer was lost is neither repeated nor forgotten.
+    ///
+    /// # Errors
+    /// Says why nothing may be written. Roll back, whatever it is.
+    pub async fn complete_in(&self, transaction: impl InTransaction) -> Result<(), Error> {
+        self.complete(transaction, Vec::new()).await
+    }
+
+    /// As [`complete_in`](Self::complete_in), with a result. What the handler returns is not kept.
+    ///
+    /// # Errors
+    /// A result that is no JSON or too long; otherwise why nothing may be written. Roll back, whatever it is.
+    pub async fn complete_with<T: Serialize + Sync>(
+        &self,
+        transaction: impl InTransaction,
+        result: &T,
+    ) -> Result<(), Error> {
+        let value = serde_json::to_vec(result).map_err(|source| Error::Json { what: "result", source })?;
+        self.complete(transaction, value).await
+    }
+
+    async fn complete(&self, transaction: impl InTransaction, value: Vec<u8>) -> Result<(), Error> {
+        let place = self.control().take_place();
+        let output =
+            if value.is_empty() && place.is_none() { None } else { Some(Output::new(value, place)?) };
+        let kept_for = match self.job().terms.retention.succeeded {
+            Keep::For(span) => Some(span),
+            Keep::Forever => None,
+        };
+        let call = joint(self.tenure())?.complete(&self.control().held(), kept_for, output.as_ref());
+        self.say(transaction, &call).await?;
+        self.control().was_completed();
+        Ok(())
+    }
+
+    /// Says something in the name of this attempt. If it has lost its job it is told.
+    async fn say(&self, mut transaction: impl InTransaction, call: &Call) -> Result<(), Error> {
+        let said = if self.is_held() { transaction.ask(call).await.map(drop) } else { Err(NotDone::Lost) };
+        if matches!(said, Err(NotDone::Lost)) {
+            self.control().stop(Stopping::Lost);
+        }
+        Ok(said?)
+    }
+}
+
+fn joint(tenure: &Tenure) -> Result<&dyn Joint, Error> {
+    tenure.store().joint().ok_or(Error::NoTransaction)
+}

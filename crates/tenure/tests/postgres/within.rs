@@ -1,0 +1,218 @@
+//! Enqueueing in a transaction of the user's own.
+
+use std::time::Duration;
+
+use tenure::{Accepted, Clock, Error, Only, Refusal, StateName, SystemClock, Tenure};
+use tenure_core::Verdict;
+use tenure_store::Settled;
+
+use super::common::{Plain, try_reserve};
+use super::rig;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn ids_of(tenure: &Tenure) -> Vec<u64> {
+    let reserved = try_reserve(tenure).await;
+    let number = |job: &tenure_core::Reserved| {
+        serde_json::from_slice::<Plain>(job.job().args.as_bytes()).unwrap().number
+    };
+    reserved.iter().map(number).collect()
+}
+
+#[tokio::test]
+async fn a_job_is_there_when_its_transaction_commits_and_not_before() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    tx.execute("INSERT INTO effect VALUES (1)", &[]).await.unwrap();
+    let accepted = rig.tenure.enqueue(Plain { number: 1 }).within(&mut tx).await.unwrap();
+    assert!(matches!(accepted, Accepted::New(_)));
+    assert!(try_reserve(&rig.tenure).await.is_empty());
+    assert!(matches!(rig.tenure.jobs().get(accepted.id()).await, Err(Error::NotFound(_))));
+    tx.commit().await.unwrap();
+    assert_eq!(ids_of(&rig.another()).await, [1]);
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_job_whose_transaction_rolls_back() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let job = rig.tenure.enqueue(Plain { number: 1 }).unique("once").tag("a").ordered("k").within(&mut tx);
+    let id = job.await.unwrap().id();
+    tx.rollback().await.unwrap();
+    assert!(matches!(rig.tenure.jobs().get(id).await, Err(Error::NotFound(_))));
+    assert!(try_reserve(&rig.tenure).await.is_empty());
+    let again = rig.tenure.enqueue(Plain { number: 2 }).unique("once").await.unwrap();
+    assert!(matches!(again, Accepted::New(_)), "the key is free");
+}
+
+#[tokio::test]
+async fn other_hosts_hear_of_it_after_the_commit_and_not_if_it_rolls_back() {
+    let rig = rig();
+    let other = rig.another();
+    let mut client = rig.client().await;
+    let mut due = other.store().due();
+    for commits in [false, true] {
+        // What was said before has been heard.
+        SystemClock.sleep(Duration::from_millis(300)).await;
+        due.mark_unchanged();
+        let mut tx = client.transaction().await.unwrap();
+        for number in 0..100 {
+            rig.tenure.enqueue(Plain { number }).within(&mut tx).await.unwrap();
+        }
+        assert!(!due.has_changed().unwrap());
+        if commits {
+            tx.commit().await.unwrap()
+        } else {
+            tx.rollback().await.unwrap()
+        }
+        let long_enough = SystemClock.sleep(Duration::from_secs(if commits { 10 } else { 1 }));
+        let heard = tokio::select! {
+            biased;
+            _ = due.changed() => true,
+            () = long_enough => false,
+        };
+        assert_eq!(heard, commits);
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_said_of_a_job_counts_as_it_does_outside_of_a_transaction() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let tenure = &rig.tenure;
+    let mut tx = client.transaction().await.unwrap();
+    let first = tenure.enqueue(Plain { number: 1 }).ordered("k").tag("red").meta("why", "test");
+    let first = first.within(&mut tx).await.unwrap().id();
+    let second = tenure.enqueue(Plain { number: 2 }).ordered("k").within(&mut tx).await.unwrap().id();
+    let third = tenure.enqueue(Plain { number: 3 }).after_jobs([first]).priority(-5).within(&mut tx);
+    let third = third.await.unwrap().id();
+    let late = tenure.enqueue(Plain { number: 4 }).after(HOUR).within(&mut tx).await.unwrap().id();
+    let limited = tenure.enqueue(Plain { number: 5 }).limited("l", 1).within(&mut tx).await.unwrap().id();
+    let blocked = tenure.enqueue(Plain { number: 6 }).limited("l", 1).within(&mut tx).await.unwrap().id();
+    tx.commit().await.unwrap();
+    assert_eq!(ids_of(tenure).await, [1, 5]);
+    let state = |id| async move { tenure.jobs().get(id).await.unwrap().state.name(tenure.now()) };
+    for id in [second, third, blocked] {
+        assert_eq!(state(id).await, StateName::Blocked);
+    }
+    assert_eq!((state(late).await, state(limited).await), (StateName::Scheduled, StateName::Running));
+    let counts = tenure.counts().await.unwrap();
+    let sum = |name| counts.iter().filter(|count| count.state == name).map(|count| count.jobs).sum::<u64>();
+    let all = [StateName::Running, StateName::Blocked, StateName::Scheduled, StateName::Queued].map(sum);
+    assert_eq!(all, [2, 3, 1, 0]);
+    let job = tenure.jobs().get(first).await.unwrap();
+    assert_eq!(job.terms.tags[0].as_str(), "red");
+    rig.clock.advance(HOUR);
+    assert!(ids_of(tenure).await.contains(&4));
+}
+
+#[tokio::test]
+async fn a_unique_key_means_the_same_in_a_transaction() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let tenure = &rig.tenure;
+    let holder = tenure.enqueue(Plain { number: 1 }).unique("k").after(HOUR).await.unwrap().id();
+    let mut tx = client.transaction().await.unwrap();
+    let existing = tenure.enqueue(Plain { number: 2 }).unique("k").within(&mut tx).await.unwrap();
+    assert_eq!(existing, Accepted::Existing(holder));
+    let refused = tenure.enqueue(Plain { number: 3 }).unique(Only::one("k").or_reject()).within(&mut tx);
+    let refused = refused.await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { refusal: Refusal::KeyHeld(id), .. } if id == holder));
+    let replaced = tenure.enqueue(Plain { number: 4 }).unique(Only::one("k").or_replace()).within(&mut tx);
+    let replaced = replaced.await.unwrap();
+    assert!(matches!(replaced, Accepted::Replaced { old, .. } if old == holder), "{replaced:?}");
+    let repeated = tenure.enqueue(Plain { number: 4 }).id(replaced.id()).within(&mut tx).await.unwrap();
+    assert_eq!(repeated, Accepted::Repeated(replaced.id()));
+    let taken = tenure.enqueue(Plain { number: 5 }).id(replaced.id()).within(&mut tx).await.unwrap_err();
+    assert!(matches!(taken, Error::Refused { refusal: Refusal::IdTaken(_), .. }), "{taken}");
+    let missing = tenure.enqueue(Plain { number: 6 }).after_jobs([tenure.new_id()]).within(&mut tx).await;
+    assert!(matches!(missing, Err(Error::Refused { refusal: Refusal::NoSuchJob(_), .. })), "{missing:?}");
+    tx.commit().await.unwrap();
+    assert_eq!(ids_of(tenure).await, [4]);
+    let state = tenure.jobs().get(holder).await.unwrap().state.name(tenure.now());
+    assert_eq!(state, StateName::Cancelled);
+    let again = tenure.enqueue(Plain { number: 7 }).unique("k").await.unwrap();
+    assert_eq!(again, Accepted::Existing(replaced.id()));
+}
+
+/// A waiting job with an ordering key is replaced as well, and one that is due is not run meanwhile.
+#[tokio::test]
+async fn a_job_that_was_replaced_in_a_transaction_does_not_run() {
+    for ordered in [false, true] {
+        let rig = rig();
+        let mut client = rig.client().await;
+        let tenure = &rig.tenure;
+        let old = tenure.enqueue(Plain { number: 1 }).unique("k");
+        let old = if ordered { old.ordered("o") } else { old }.await.unwrap().id();
+        let mut tx = client.transaction().await.unwrap();
+        let new = tenure.enqueue(Plain { number: 2 }).unique(Only::one("k").or_replace()).within(&mut tx);
+        assert!(matches!(new.await.unwrap(), Accepted::Replaced { old: replaced, .. } if replaced == old));
+        tx.commit().await.unwrap();
+        assert_eq!(ids_of(tenure).await, [2], "ordered: {ordered}");
+        let state = tenure.jobs().get(old).await.unwrap().state.name(tenure.now());
+        assert_eq!(state, StateName::Cancelled);
+        // A replacement that is taken back leaves the old one as it was.
+        let old = tenure.enqueue(Plain { number: 3 }).unique("j").await.unwrap().id();
+        let mut tx = client.transaction().await.unwrap();
+        let new = tenure.enqueue(Plain { number: 4 }).unique(Only::one("j").or_replace()).within(&mut tx);
+        new.await.unwrap();
+        tx.rollback().await.unwrap();
+        let reserved = try_reserve(tenure).await;
+        assert_eq!(reserved.iter().map(|job| job.job().id).collect::<Vec<_>>(), [old]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_transactions_that_want_one_key_one_has_it() {
+    let rig = rig();
+    let (mut one, mut two) = (rig.client().await, rig.client().await);
+    let mut first = one.transaction().await.unwrap();
+    let has_it = rig.tenure.enqueue(Plain { number: 1 }).unique("k").within(&mut first).await.unwrap();
+    let tenure = rig.tenure.clone();
+    let second = tokio::spawn(async move {
+        let mut second = two.transaction().await.unwrap();
+        let accepted = tenure.enqueue(Plain { number: 2 }).unique("k").within(&mut second).await.unwrap();
+        second.commit().await.unwrap();
+        accepted
+    });
+    SystemClock.sleep(Duration::from_millis(100)).await;
+    assert!(!second.is_finished(), "it waits for the end of the other");
+    first.commit().await.unwrap();
+    assert_eq!(second.await.unwrap(), Accepted::Existing(has_it.id()));
+    assert_eq!(ids_of(&rig.tenure).await, [1]);
+}
+
+/// A job that was enqueued in a transaction with keys is passed on like any other when it ends.
+#[tokio::test]
+async fn who_waits_behind_a_job_of_a_transaction_goes_on_after_it() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let tenure = &rig.tenure;
+    let mut tx = client.transaction().await.unwrap();
+    for number in [1, 2] {
+        tenure.enqueue(Plain { number }).ordered("k").within(&mut tx).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    tenure.enqueue(Plain { number: 3 }).ordered("k").await.unwrap();
+    for number in [1, 2, 3] {
+        let mut reserved = try_reserve(tenure).await;
+        assert_eq!(reserved.len(), 1);
+        let reserved = reserved.remove(0);
+        assert_eq!(reserved.job().args.as_bytes(), format!("{{\"number\":{number}}}").as_bytes());
+        let settlement = reserved.settle(Verdict::Succeeded(None), &tenure::RetryPolicy::default(), 0.5);
+        let turn = tenure.store().settle(vec![settlement], None).await.unwrap();
+        assert_eq!(turn.settled, [Settled::Done(StateName::Succeeded)]);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_in_no_database_says_so() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let elsewhere = super::common::memory().tenure;
+    let refused = elsewhere.enqueue(Plain { number: 1 }).within(&mut tx).await.unwrap_err();
+    assert!(matches!(refused, Error::NoTransaction), "{refused}");
+}
