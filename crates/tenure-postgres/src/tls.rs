@@ -89,7 +89,10 @@ fn trusting(asked: &Asked, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiS
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     verifier.map_err(|_| {
-        Fault::Broken("there is no certificate of anybody who is trusted; name a file of them as sslrootcert".to_owned())
+        Fault::Broken(
+            "there is no certificate of anybody who is trusted; name a file of them as sslrootcert"
+                .to_owned(),
+        )
     })
 }
 
