@@ -154,6 +154,25 @@ impl Server {
         self.tell(&format!("set {setting}"))
     }
 
+    /// Puts a file among those of the server, which nobody else may read.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put(&self, name: &str, contents: &str) -> Result<(), Error> {
+        let lost = |error: std::io::Error| Error::NotRunning(format!("keep the file {name}: {error}"));
+        let path = self.directory.join("data").join(name);
+        let mut process = as_ordinary_user()
+            .args(["sh", "-c", "umask 077; cat >\"$1\"", "sh"])
+            .arg(path)
+            .stdin(Stdio::piped())
+            .spawn()
+            .map_err(lost)?;
+        if let Some(mut says) = process.stdin.take() {
+            says.write_all(contents.as_bytes()).map_err(lost)?;
+        }
+        process.wait().map_err(lost).map(drop)
+    }
+
     /// Lets a replica hear nothing more of its primary: from now on it falls behind.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Notification};
 
 use crate::fault::{Effect, passing};
+use crate::tls::Encrypts;
 
 /// What hears the notifications of a connection.
 pub(crate) type Ear = Box<dyn Fn(Notification) + Send>;
@@ -21,10 +22,25 @@ pub(crate) struct Raw {
 }
 
 /// Connects. What the server says by itself goes to the ear.
-pub(crate) async fn connect(config: &Config, ear: Option<Ear>) -> Result<Raw, Fault> {
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| no_connection(&error))?;
+pub(crate) async fn connect(
+    config: &Config,
+    encrypts: Option<Encrypts>,
+    ear: Option<Ear>,
+) -> Result<Raw, Fault> {
     let warned = Arc::new(AtomicBool::new(false));
-    tokio::spawn(drive(connection, Arc::clone(&warned), ear));
+    let client = match encrypts {
+        None => {
+            let (client, connection) = config.connect(NoTls).await.map_err(|error| no_connection(&error))?;
+            tokio::spawn(drive(connection, Arc::clone(&warned), ear));
+            client
+        }
+        Some(encrypts) => {
+            let (client, connection) =
+                config.connect(encrypts).await.map_err(|error| no_connection(&error))?;
+            tokio::spawn(drive(connection, Arc::clone(&warned), ear));
+            client
+        }
+    };
     Ok(Raw { client, warned })
 }
 
@@ -62,6 +78,9 @@ fn no_connection(error: &tokio_postgres::Error) -> Fault {
     use std::error::Error;
     let Some(said) = error.as_db_error() else {
         let why = error.source().map_or_else(String::new, |source| format!(": {source}"));
+        if is_about_trust(error) {
+            return Fault::Broken(format!("the server is not to be trusted as its URL asks ({error}{why})"));
+        }
         return passing(Effect::None, format!("no connection to the server ({error}{why})"));
     };
     let text = format!("the server took no connection: {} ({})", said.message(), said.code().code());
@@ -70,4 +89,15 @@ fn no_connection(error: &tokio_postgres::Error) -> Fault {
         return Fault::Broken(text);
     }
     Fault::Unavailable(text)
+}
+
+/// Whether a server has no TLS, or another certificate than was asked for: a person has to see to that.
+fn is_about_trust(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error;
+    let Some(source) = error.source() else { return false };
+    let of_rustls = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    let is_refused = of_rustls
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+        .is_some_and(|error| matches!(error, rustls::Error::InvalidCertificate(_)));
+    is_refused || source.to_string().contains("does not support TLS")
 }

@@ -15,6 +15,7 @@ use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::within;
 use crate::query::Query;
 use crate::time::Time;
+use crate::tls::{self, Encrypts};
 use crate::url;
 
 /// With these only index scans and nested loops are left, which are right for every statement here at every size. A
@@ -40,6 +41,8 @@ const ALIVE_RETRIES: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Database {
     config: Config,
+    /// How connections are encrypted, if they are.
+    encrypts: Option<Encrypts>,
     pub options: Options,
     pub time: Time,
     /// The server that answered last.
@@ -49,7 +52,9 @@ pub(crate) struct Database {
 impl Database {
     /// The database that a URL means.
     pub(crate) fn new(url: &str, options: Options, time: Time) -> Result<Self, Fault> {
-        let mut config = url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
+        let url::Address { mut config, tls } =
+            url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
+        let encrypts = tls::of(&tls)?;
         config
             .connect_timeout(options.connecting)
             .tcp_user_timeout(options.patience)
@@ -62,13 +67,13 @@ impl Database {
             config.application_name(&options.application_name);
         }
         check_schema(&options.schema)?;
-        Ok(Self { config, options, time, origin: Mutex::default() })
+        Ok(Self { config, encrypts, options, time, origin: Mutex::default() })
     }
 
     /// Opens a connection and tells it how this store works.
     pub(crate) async fn connect(&self, ear: Option<Ear>) -> Result<Connection, Fault> {
         let opening = async {
-            let raw = connect(&self.config, ear).await?;
+            let raw = connect(&self.config, self.encrypts.clone(), ear).await?;
             let patience = self.options.patience.as_millis() * 9 / 10;
             let schema = &self.options.schema;
             // The server gives up a little before this program does, so that a lock is free when it tries again.

@@ -65,6 +65,7 @@ mod tasks;
 mod tend;
 mod time;
 mod timers;
+mod tls;
 mod transaction;
 mod transition;
 mod url;

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::tls::{Asked, Mode};
 
 /// What is wrong with a URL. No part of it is repeated but the names of options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,12 +13,13 @@ use tokio_postgres::config::Host;
 pub struct WrongUrl(String);
 
 /// What may follow the question mark.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 18] = [
     "user",
     "password",
     "dbname",
     "application_name",
     "sslmode",
+    "sslrootcert",
     "sslnegotiation",
     "host",
     "hostaddr",
@@ -39,17 +42,31 @@ pub fn check_url(url: &str) -> Result<(), WrongUrl> {
     read(url).map(drop)
 }
 
+/// Where a database is, and how it is reached.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub config: Config,
+    pub tls: Asked,
+}
+
 /// What a URL means.
-pub(crate) fn read(url: &str) -> Result<Config, WrongUrl> {
+pub(crate) fn read(url: &str) -> Result<Address, WrongUrl> {
     let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
         return Err(wrong("it does not begin with postgres://"));
     };
     let (place, asked) = rest.split_once('?').unwrap_or((rest, ""));
     check_place(place)?;
     check_options(asked)?;
-    let config = Config::from_str(url).map_err(|error| wrong(&reason(&error)))?;
+    let (tls, others) = of_tls(asked)?;
+    let mut config =
+        Config::from_str(&format!("postgres://{place}?{others}")).map_err(|error| wrong(&reason(&error)))?;
     check_hosts(&config)?;
-    Ok(config)
+    config.ssl_mode(match tls.mode {
+        Mode::Disable => SslMode::Disable,
+        Mode::Prefer => SslMode::Prefer,
+        Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+    });
+    Ok(Address { config, tls })
 }
 
 fn check_place(place: &str) -> Result<(), WrongUrl> {
@@ -84,6 +101,40 @@ fn check_options(asked: &str) -> Result<(), WrongUrl> {
         return Err(wrong(&format!("{named} is not known; known: {}", OPTIONS.join(", "))));
     }
     Ok(())
+}
+
+/// What the options say about TLS, and the other options.
+fn of_tls(asked: &str) -> Result<(Asked, String), WrongUrl> {
+    let mut tls = Asked { mode: Mode::Prefer, roots: None };
+    let mut others = Vec::new();
+    for option in asked.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("sslmode", mode)) => {
+                const MODES: &str =
+                    "its sslmode is not known: disable, prefer, require, verify-ca or verify-full";
+                tls.mode = Mode::read(mode).ok_or_else(|| wrong(MODES))?;
+            }
+            Some(("sslrootcert", path)) => {
+                tls.roots = Some(decoded(path).ok_or_else(|| wrong("its sslrootcert cannot be read"))?);
+            }
+            Some(_) | None => others.push(option),
+        }
+    }
+    Ok((tls, others.join("&")))
+}
+
+/// A text in which `%` and two digits stand for a byte.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut left = text.bytes();
+    while let Some(byte) = left.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        bytes.push(match byte {
+            b'%' => u8::try_from(digit(left.next())? * 16 + digit(left.next())?).ok()?,
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn check_hosts(config: &Config) -> Result<(), WrongUrl> {
@@ -126,6 +177,7 @@ mod tests {
             "postgres://me@%2Fvar%2Frun%2Fpostgresql/jobs",
             "postgres://me:a%40b%2Fc@one:5432,two:5433/jobs",
             "postgres://me@/jobs?host=/var/run/postgresql",
+            "postgres://me@db.example/jobs?sslmode=verify-full&sslrootcert=%2Fetc%2Froot.pem",
         ] {
             assert_eq!(check_url(url), Ok(()), "{url}");
         }
