@@ -54,6 +54,12 @@ async fn another_server_begins_a_new_epoch() {
     // As if the database had been on the server before this one.
     let before = "UPDATE tenure.meta SET value = value - 1 WHERE name = 'timeline'";
     client.batch_execute(before).await.unwrap();
+    let store = common::open(&server).await;
+    store.enqueue(common::jobs(1, 5)).await.unwrap();
+    assert_eq!(store.reserve(common::ask(1, 1)).await.unwrap().jobs, [], "somebody may have it unheard of");
+    store.close().await.unwrap();
+    // As if the time of the longest lease had passed.
+    client.batch_execute("UPDATE tenure.meta SET value = 0 WHERE name = 'bar'").await.unwrap();
     let (third, fourth) = (fence_of_next(3).await, fence_of_next(4).await);
     assert_eq!(third.epoch(), second.epoch().next());
     assert!(third < fourth && fourth.epoch() == third.epoch());
