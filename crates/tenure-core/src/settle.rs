@@ -1,5 +1,7 @@
 //! Ending an ownership by its owner: a verdict becomes a settlement, a settlement a transition.
 
+use std::sync::Arc;
+
 use crate::{
     AttemptEnd, Cause, Due, End, Failure, Fence, Job, JobId, Output, Retention, RetryPolicy, State,
     Timestamp, Transition, Why,
@@ -30,20 +32,26 @@ pub enum Verdict {
 /// Proof that this program may settle this job. Not `Clone`: settling spends it.
 #[derive(Debug, PartialEq)]
 pub struct Reserved {
-    job: Job,
+    job: Arc<Job>,
 }
 
 impl Reserved {
     /// The proof of a grant; only stores make one, in the step that writes the grant.
     #[must_use]
     pub fn granted(job: Job) -> Self {
-        Self { job }
+        Self { job: Arc::new(job) }
     }
 
     /// The job, as it was when it was granted.
     #[must_use]
     pub fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// The same, to be looked at by whoever does it.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Job> {
+        Arc::clone(&self.job)
     }
 
     /// The number of this ownership.

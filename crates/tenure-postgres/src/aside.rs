@@ -32,7 +32,7 @@ const BLOCKED: &str = "WITH moved AS (UPDATE keyed SET at = 0, due = $3 WHERE se
      UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)";
 const ENDING: &str = "UPDATE ending SET again = $2 WHERE seq = $1";
 const LIMIT: &str = "UPDATE limit_key SET grows_at = $2 WHERE key = $1";
-const EXPIRED: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, $2)";
+const EXPIRED: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
 
 /// A job, as far as it can be told of a row that cannot be read.
 #[derive(Debug, Clone, Copy)]

@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     pub met_somebody: bool,
     /// Whether a statement was refused because somebody else kept a lock for too long.
     pub waited_in_vain: bool,
+    /// How many of the statements that were sent together were done, if one of them was refused.
+    pub done: usize,
     spoilt: bool,
 }
 
@@ -50,6 +52,7 @@ impl Connection {
             in_transaction: false,
             met_somebody: false,
             waited_in_vain: false,
+            done: 0,
             spoilt: false,
         }
     }
@@ -109,6 +112,7 @@ impl Connection {
     }
 
     async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect) -> Sent {
+        self.done = 0;
         if let Err(error) = self.prepare(queries).await {
             return refused_or_lost(error, Effect::None);
         }
@@ -118,7 +122,10 @@ impl Connection {
         for answered in join_all(sending).await {
             match answered {
                 Ok(answered) => done.push(answered),
-                Err(error) => return refused_or_lost(error, effect),
+                Err(error) => {
+                    self.done = done.len();
+                    return refused_or_lost(error, effect);
+                }
             }
         }
         Sent::Done(done)

@@ -1,6 +1,7 @@
 //! Hints from one program to the others: told on one connection, which also hears those of others. All of it may be
 //! lost; where it cannot be had, everybody looks once a second.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,13 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
     if !is_first {
         Told::ALL.publish(&memory.bulletin);
     }
+    let fault = tell_and_hear(&mut connection, memory, &mut heard, me).await;
+    memory.let_speak(0);
+    fault
+}
+
+async fn tell_and_hear(connection: &mut Connection, memory: &Memory, heard: &mut Heard, me: i32) -> Fault {
+    let (mut is_resting, mut rest) = (true, pin!(pause(APART)));
     loop {
         let waiting = async {
             let soon = async {
@@ -82,24 +90,40 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
             biased;
             said = heard.recv() => match said {
                 Some((who, text)) => {
-                    if who != me {
+                    if who != me && !is_said_by(&text, me) {
                         Told::read(&text).publish(&memory.bulletin);
                     }
                     memory.ring_again();
+                    continue;
                 }
                 None => return Fault::Unavailable("the listening connection was lost".to_owned()),
             },
-            () = waiting => {
-                if let Some(untold) = memory.take_untold() {
-                    let tell = Query::new(TELL).with(untold.as_text());
-                    if let Err(fault) = connection.run(&[tell], Effect::None).await {
-                        return fault;
-                    }
-                    pause(APART).await;
+            () = &mut rest, if is_resting => {
+                is_resting = false;
+                memory.let_speak(me);
+                continue;
+            }
+            () = memory.spoke.notified() => {}
+            () = waiting, if !is_resting => {
+                let Some(untold) = memory.take_untold() else { continue };
+                memory.let_speak(0);
+                if let Err(fault) = connection.run(&[tell(untold, me)], Effect::None).await {
+                    return fault;
                 }
             }
         }
+        rest.set(pause(APART));
+        is_resting = true;
     }
+}
+
+/// What tells others something in the name of the program that listens as `me`, on whatever connection.
+pub(crate) fn tell(told: Told, me: i32) -> Query {
+    Query::new(TELL).with(format!("{} {me}", told.as_text()))
+}
+
+fn is_said_by(text: &str, me: i32) -> bool {
+    text.rsplit_once(' ').is_some_and(|(_, who)| who.parse() == Ok(me))
 }
 
 /// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.

@@ -1,6 +1,6 @@
 //! What the tasks of a store have in common.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::Bulletin;
@@ -8,8 +8,10 @@ use tokio::sync::Notify;
 
 use crate::grants::Grants;
 use crate::lanes::Lanes;
+use crate::listening;
 use crate::marks::Marks;
 use crate::news::News;
+use crate::query::Query;
 use crate::timers::Aside;
 
 /// What the tasks of a store have in common. All of it can be read again from the database.
@@ -25,6 +27,10 @@ pub(crate) struct Memory {
     /// Rings when other programs shall be told at once, and when that can wait for a while.
     pub urgent: Notify,
     pub later: Notify,
+    /// Rings when somebody has [spoken up](Self::speak_up).
+    pub spoke: Notify,
+    /// Who this program is when it speaks; 0 while nobody may.
+    voice: AtomicI32,
 }
 
 /// What one program tells the others: letters that stand for hints.
@@ -34,7 +40,7 @@ pub(crate) struct Told(u8);
 impl Told {
     /// Something was written.
     const WROTE: u8 = 1;
-    const DUE: u8 = 2;
+    pub(crate) const DUE: u8 = 2;
     const ASKED: u8 = 4;
     const FREED: u8 = 8;
     const LETTERS: [(u8, char); 4] =
@@ -88,6 +94,27 @@ impl Memory {
         news.publish(&self.bulletin);
         self.untold.fetch_or(said | Told::WROTE, Ordering::AcqRel);
         if said == 0 { self.later.notify_one() } else { self.urgent.notify_one() }
+    }
+
+    /// Pins it to the board of this program. Others have been told.
+    pub(crate) fn publish_here(&self, news: News) {
+        news.publish(&self.bulletin);
+    }
+
+    /// What tells others of something along with a statement that is sent now; `None` if somebody has spoken so short a
+    /// time ago that it is to be told by [`publish`](Self::publish).
+    pub(crate) fn speak_up(&self, hint: u8) -> Option<Query> {
+        let me = self.voice.swap(0, Ordering::AcqRel);
+        if me == 0 {
+            return None;
+        }
+        self.spoke.notify_one();
+        Some(listening::tell(Told(hint | Told::WROTE), me))
+    }
+
+    /// Lets somebody speak up, or nobody if it is 0.
+    pub(crate) fn let_speak(&self, me: i32) {
+        self.voice.store(me, Ordering::Release);
     }
 
     /// Rings again if something is untold: whoever was called may have heard something else first.

@@ -165,7 +165,7 @@ const ATTEMPTS: &str = "INSERT INTO attempt (seq, delivery, attempt, fence, hold
      ON CONFLICT (seq, delivery) DO UPDATE SET
          attempt = excluded.attempt, fence = excluded.fence, holder = excluded.holder, started = excluded.started,
          ended = excluded.ended, ended_by = excluded.ended_by, failure = excluded.failure";
-const EXPIRES: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, $2)";
+const EXPIRES: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
 const TROUBLE: &str = "INSERT INTO trouble (lane, state, seq)
      SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[]) ON CONFLICT DO NOTHING";
 const TROUBLE_IS_OVER: &str = "DELETE FROM trouble WHERE ctid = ANY (ARRAY(SELECT t.ctid

@@ -29,7 +29,7 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce
      over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
      found AS (
-         SELECT o.until AS at, s.seq, s.lane FROM over o CROSS JOIN LATERAL unnest(o.seqs) u (seq)
+         SELECT o.until AS at, s.seq, s.lane FROM over o CROSS JOIN LATERAL each_seq(o.seqs) u (seq)
          CROSS JOIN LATERAL (SELECT seq, lane FROM standing WHERE seq = u.seq AND fence = o.fence
              AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
          UNION ALL
@@ -44,7 +44,7 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce
 /// What is taken from its holder is under a fence that nobody was granted.
 const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
 const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)
-     AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
+     AND NOT EXISTS (SELECT FROM each_seq(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
          WHERE seq = u.seq AND fence = granted.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s)";
 
 /// The statement that gives jobs that came due their places in line; it answers how many.

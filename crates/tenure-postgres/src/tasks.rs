@@ -89,9 +89,9 @@ fn spawn(
     running.spawn(one_by_one(link, Inbox::new(inbox, closing.clone())));
     let new_link = || Link::new(Arc::clone(database), Arc::clone(memory));
     let (enqueueing, inbox) = mpsc::channel(WAITING);
-    running.spawn(enqueue::work(new_link(), Inbox::new(inbox, closing.clone())));
+    running.spawn(enqueue::work([new_link(), new_link()], Inbox::new(inbox, closing.clone())));
     let (working, inbox) = mpsc::channel(WAITING);
-    running.spawn(work::work(new_link(), Inbox::new(inbox, closing.clone())));
+    running.spawn(work::work(new_link(), new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));

@@ -26,7 +26,7 @@ const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELE
      FROM gone GROUP BY lane";
 /// With the instant by which they have: whether their jobs have, too, is asked by the same.
 const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now)
-     SELECT ctid::text, seqs, (SELECT now FROM n) FROM ended WHERE expires <= (SELECT now FROM n)
+     SELECT ctid::text, ARRAY(SELECT each_seq(seqs)), (SELECT now FROM n) FROM ended WHERE expires <= (SELECT now FROM n)
      ORDER BY expires LIMIT 100 FOR UPDATE SKIP LOCKED";
 /// A job that was done again since has another end. One that somebody has locked has no id here: it is looked at later.
 /// Whoever changes jobs locks them before their standings; here it is the other way round, so nobody is waited for.
@@ -36,9 +36,9 @@ const OF_EXPIRED: &str = "SELECT s.seq, j.id FROM unnest($1::bigint[]) u (seq)
              FOR UPDATE SKIP LOCKED) j
          CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = s.seq AND state >= 2 AND expires <= $2
              FOR UPDATE SKIP LOCKED) l) j ON true";
-const LOOK_LATER: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, $2)";
+const LOOK_LATER: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
 const LOOKED_AT: &str = "DELETE FROM ended WHERE ctid = ANY ($1::text[]::tid[])";
-const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = $2 WHERE ctid = $1::text::tid";
+const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = gather_seqs($2) WHERE ctid = $1::text::tid";
 
 /// Sweeps, and removes what nobody needs any more.
 pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {

@@ -186,7 +186,7 @@ impl Writing<'_> {
 const FORGET_GRANTS: &str = "WITH fences AS MATERIALIZED (
          SELECT fence FROM standing WHERE seq = ANY ($1) UNION SELECT fence FROM attempt WHERE seq = ANY ($1))
      DELETE FROM granted WHERE fence = ANY (ARRAY(SELECT fence FROM fences))
-         AND NOT EXISTS (SELECT FROM unnest(granted.seqs) u (seq)
+         AND NOT EXISTS (SELECT FROM each_seq(granted.seqs) u (seq)
              CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = u.seq AND fence = granted.fence
                  AND seq <> ALL ($1) LIMIT 1) s)";
 

@@ -42,7 +42,7 @@ pub struct Run<App> {
 struct Inner<App> {
     app: Arc<App>,
     tenure: Tenure,
-    job: JobRecord,
+    job: Arc<JobRecord>,
     control: Arc<Control>,
     reports: Arc<Reports>,
     singleton: OnceLock<Pass>,
@@ -52,7 +52,7 @@ impl<App> Run<App> {
     pub(crate) fn new(
         app: Arc<App>,
         tenure: Tenure,
-        job: JobRecord,
+        job: Arc<JobRecord>,
         control: Arc<Control>,
         reports: Arc<Reports>,
     ) -> Self {

@@ -242,7 +242,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     }
 
     async fn run(&self, reserved: Reserved) -> Result<Ran, Error> {
-        let job = reserved.job().clone();
+        let job = reserved.shared();
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let held = Held { id: job.id, seq: job.seq, fence: job.fence };
         let trust = Lease::new(self.parts.settings.lease)?.trust_from(clock.moment());
@@ -274,7 +274,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
             }
         };
         let failure = after.filter(|_| state != StateName::Succeeded).and_then(|after| after.failure);
-        Ok(Ran { id: job.id, kind: job.kind, attempt: job.attempt, state, failure })
+        Ok(Ran { id: job.id, kind: job.kind.clone(), attempt: job.attempt, state, failure })
     }
 
     /// Polls the work; while its handler naps, the clock goes to the end of the nap. A handler that waits

@@ -90,7 +90,7 @@ impl Schedule {
     /// What the clocks would have shown at a slot that was shifted, had they not jumped.
     fn before_the_jump(&self, at: Timestamp) -> Option<String> {
         let from = Timestamp::from_micros((at.as_micros() - JUMP).max(0)).ok()?;
-        let jumps = self.zone().changes(from, at, limits::SLOTS_ASKED);
+        let jumps = self.zone().changes(from, at, FEW);
         let jump = jumps.into_iter().rfind(|change| change.after > change.before)?;
         let wall = super::wall::Wall(at.as_micros().div_euclid(SECOND) + jump.before);
         Some(wall.to_string().replace('T', " "))

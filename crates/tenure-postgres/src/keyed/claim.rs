@@ -57,7 +57,7 @@ const FIRST: &str =
      LEFT JOIN LATERAL (SELECT * FROM keyed WHERE seq = r.seq LIMIT 1) k ON true
      ORDER BY r.priority, r.round, r.due, r.seq";
 const GRANT: &str = "WITH g AS (INSERT INTO granted (fence, started, until, is_open, holder, seqs)
-         OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, true, $4, $5)),
+         OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, true, $4, gather_seqs($5))),
      first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
          SELECT u.seq, $1, u.lane, 1, 1, 1 FROM unnest($5::bigint[], $6::int[], $7::boolean[]) u (seq, lane, begun)
          WHERE NOT u.begun)

@@ -19,6 +19,13 @@ BEGIN
     RAISE EXCEPTION 'somebody else was faster' USING ERRCODE = 'serialization_failure';
 END $$;
 
+-- Many seqs as few stretches: jobs that are claimed together mostly lie side by side, and a long list is not worth
+-- what it costs the server to compress it.
+CREATE FUNCTION gather_seqs(seqs bigint[]) RETURNS int8multirange LANGUAGE sql IMMUTABLE
+    AS $$ SELECT range_agg(int8range(seq, seq + 1)) FROM unnest(seqs) u (seq) $$;
+CREATE FUNCTION each_seq(seqs int8multirange) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE ROWS 500
+    AS $$ SELECT generate_series(lower(stretch), upper(stretch) - 1) FROM unnest(seqs) u (stretch) $$;
+
 -- epoch: the upper part of every fence. system, timeline: of the server on which it began. since: when it began.
 CREATE TABLE meta (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO meta (name, value) VALUES ('epoch', 0);
@@ -130,14 +137,14 @@ CREATE TABLE granted (
     until   bigint NOT NULL,
     is_open boolean NOT NULL,
     holder  uuid NOT NULL,
-    seqs    bigint[] NOT NULL
+    seqs    int8multirange NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX granted_until ON granted (until) WHERE is_open;
 
 -- Running jobs. One whose grant is closed has a lapse of its own.
 CREATE VIEW running AS
     SELECT s.seq, s.lane, g.holder, coalesce(s.until, g.until) AS until, g.until AS lapse
-    FROM granted g CROSS JOIN LATERAL unnest(g.seqs) u (seq) CROSS JOIN LATERAL (
+    FROM granted g CROSS JOIN LATERAL each_seq(g.seqs) u (seq) CROSS JOIN LATERAL (
         SELECT seq, lane, until FROM standing
         WHERE seq = u.seq AND fence = g.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
     WHERE g.is_open
@@ -147,7 +154,7 @@ CREATE VIEW running AS
     WHERE s.lapse IS NOT NULL;
 
 -- When to look at what has ended: a row for each settlement.
-CREATE TABLE ended (expires bigint NOT NULL, seqs bigint[] NOT NULL);
+CREATE TABLE ended (expires bigint NOT NULL, seqs int8multirange NOT NULL);
 CREATE INDEX ended_expires ON ended (expires);
 
 -- Failed and cancelled jobs, to be found by people.

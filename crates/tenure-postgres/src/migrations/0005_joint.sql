@@ -175,7 +175,7 @@ BEGIN
         RAISE EXCEPTION 'the job % is not held any more by whoever names it', job_id USING ERRCODE = 'TE001';
     END IF;
     IF kept_for IS NOT NULL THEN
-        INSERT INTO ended (expires, seqs) VALUES (present + kept_for, ARRAY[job_seq]);
+        INSERT INTO ended (expires, seqs) VALUES (present + kept_for, gather_seqs(ARRAY[job_seq]));
     END IF;
     -- A key that is held for a time stays.
     DELETE FROM unique_key k WHERE k.seq = job_seq AND k.until IS NULL AND k.key = (

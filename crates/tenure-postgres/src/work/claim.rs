@@ -1,7 +1,7 @@
 //! Claiming the first due jobs of lanes: each want is one statement.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tenure_core::{Args, HostId, Job, Reserved, State, Timestamp};
 use tenure_store::{Fault, Happening, Reserve, Want};
@@ -19,7 +19,8 @@ use crate::value;
 // may believe in what a server before this one has granted, see `epoch`; and none while
 // something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
-// claimed before is read as it was before this claim. `at` tells of the first job that is taken how long the look took.
+// claimed before is read as it was before this claim. `took` is how long the look for the first of them took, in
+// microseconds: it is asked once, when that is found.
 macro_rules! claim {
     ($first:literal) => {
         concat!(
@@ -34,9 +35,10 @@ macro_rules! claim {
                  THEN $2::bigint ELSE 0 END AS most),
              taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
             $first,
-            ")) RETURNING lane, priority, round, due, seq, begun, clock_timestamp() AS at),
+            ")) RETURNING lane, priority, round, due, seq, begun,
+                 (SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int) AS took),
              g AS (INSERT INTO granted (started, until, is_open, holder, seqs)
-                 SELECT (SELECT now FROM n), (SELECT now FROM n) + $4, true, $5, array_agg(seq) FROM taken
+                 SELECT (SELECT now FROM n), (SELECT now FROM n) + $4, true, $5, range_agg(int8range(seq, seq + 1)) FROM taken
                  HAVING count(*) > 0 RETURNING fence),
              first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
                  SELECT t.seq, g.fence, t.lane, 1, 1, 1 FROM taken t CROSS JOIN g WHERE NOT t.begun),
@@ -45,12 +47,18 @@ macro_rules! claim {
                  WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))),
              t AS (INSERT INTO tally (lane, queued, running)
                  SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
-             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now,
-                 b.attempt, b.delivery, b.failure, t.at, statement_timestamp()
+             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
+                 NULL::int, NULL::int, NULL::text
              FROM taken t CROSS JOIN g CROSS JOIN n
              CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
-             LEFT JOIN LATERAL (SELECT attempt, delivery, failure FROM standing s
-                 WHERE t.begun AND s.seq = t.seq LIMIT 1) b ON true"
+             WHERE NOT t.begun
+             UNION ALL
+             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
+                 b.attempt, b.delivery, b.failure
+             FROM taken t CROSS JOIN g CROSS JOIN n
+             CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
+             CROSS JOIN LATERAL (SELECT attempt, delivery, failure FROM standing s WHERE s.seq = t.seq LIMIT 1) b
+             WHERE t.begun"
         )
     };
 }
@@ -161,9 +169,8 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
 }
 
 fn took(rows: &[Row]) -> Duration {
-    let first = rows.iter().map(|row| row.get::<_, SystemTime>(14)).min();
-    let began = rows.first().map(|row| row.get::<_, SystemTime>(15));
-    first.zip(began).and_then(|(first, began)| first.duration_since(began).ok()).unwrap_or_default()
+    let took = rows.first().map_or(0, |row| row.get::<_, i32>(11));
+    Duration::from_micros(u64::try_from(took).unwrap_or(0))
 }
 
 fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job)), Fault> {
@@ -185,14 +192,14 @@ fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job))
         created: value::instant(row, 8)?,
         terms: value::maybe_json(row, 9)?.map(Arc::new).unwrap_or_default(),
         state: running(ask.holder, now.after(ask.ttl), value::timestamp(due)?),
-        attempt: count(11)?.saturating_add(1),
-        delivery: count(12)?.saturating_add(1),
+        attempt: count(12)?.saturating_add(1),
+        delivery: count(13)?.saturating_add(1),
         fence: value::fence(row.get(2))?,
         holder: Some(ask.holder),
         started: Some(now),
         cancel: None,
         progress: None,
-        failure: value::maybe_json(row, 13)?,
+        failure: value::maybe_json(row, 14)?,
         output: None,
         expires: None,
     };

@@ -42,8 +42,9 @@ fn granted_at_most(ask: &Reserve) -> usize {
     ask.at_most.min(limits::RESERVE_JOBS)
 }
 
-/// Does what is asked, as much at once as waits.
-pub(crate) async fn work(mut link: Link, mut inbox: Inbox<Ask>) {
+/// Does what is asked, as much at once as waits. What can be done at the same time as something else is, `beside` it, if
+/// it is much.
+pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>) {
     while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
         let mut turns = Vec::new();
         for ask in asks {
@@ -59,6 +60,6 @@ pub(crate) async fn work(mut link: Link, mut inbox: Inbox<Ask>) {
                 }
             }
         }
-        turn::take(&mut link, turns).await;
+        turn::take(&mut link, &mut beside, turns).await;
     }
 }

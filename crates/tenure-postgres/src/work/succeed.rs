@@ -18,7 +18,7 @@ const SUCCEED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::bigint, micro
              SELECT id FROM job WHERE lane = d.lane AND seq = d.seq LIMIT 1) j WHERE d.awaited
          ON CONFLICT (seq) DO UPDATE SET state = excluded.state),
      kept AS (INSERT INTO ended (expires, seqs)
-         SELECT (SELECT now FROM n) + $3, array_agg(seq) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
+         SELECT (SELECT now FROM n) + $3, range_agg(int8range(seq, seq + 1)) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
      t AS (INSERT INTO tally (lane, running, succeeded) SELECT lane, -count(*), count(*) FROM done GROUP BY lane)
      SELECT count(*) = cardinality($1), array_agg(seq), coalesce(bool_or(awaited), false) FROM done";
 const SUCCEED_WITH_OUTPUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::bigint, micros()) AS now),
@@ -31,7 +31,7 @@ const SUCCEED_WITH_OUTPUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::b
              SELECT id FROM job WHERE lane = d.lane AND seq = d.seq LIMIT 1) j WHERE d.awaited
          ON CONFLICT (seq) DO UPDATE SET state = excluded.state),
      kept AS (INSERT INTO ended (expires, seqs)
-         SELECT (SELECT now FROM n) + $3, array_agg(seq) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
+         SELECT (SELECT now FROM n) + $3, range_agg(int8range(seq, seq + 1)) FROM done HAVING count(*) > 0 AND $3 IS NOT NULL),
      t AS (INSERT INTO tally (lane, running, succeeded) SELECT lane, -count(*), count(*) FROM done GROUP BY lane)
      SELECT count(*) = cardinality($1), array_agg(seq), coalesce(bool_or(awaited), false) FROM done";
 /// The holder has none left of these grants.
@@ -76,6 +76,11 @@ impl Successes {
         let success = Success { index, seq, id, lane: grant.lane, output };
         self.groups.entry((fence, kept_for, success.output.is_some())).or_default().push(success);
         true
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.groups.values().map(Vec::len).sum()
     }
 
     pub(super) fn statements(&self, now: Option<i64>) -> Vec<Query> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Settlement, StateName, Timestamp, limits};
+use tenure_core::{Reserved, RetryPolicy, Settlement, StateName, Timestamp, Verdict, limits};
 use tenure_store::{Fault, Happening, Reservation, Reserve, Settled, Turn};
 use tokio_postgres::Row;
 
@@ -20,6 +20,9 @@ use crate::news::News;
 use crate::query::Query;
 use crate::sweep;
 
+/// So many ordinary ends are worth a transaction of their own.
+const MANY: usize = 100;
+
 /// A turn that somebody asked for.
 pub(super) struct Asked {
     pub settlements: Vec<Settlement>,
@@ -34,7 +37,7 @@ pub(super) enum To {
 }
 
 /// Takes the turns that wait, in order: all that is settled is settled together.
-pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
+pub(super) async fn take(link: &mut Link, beside: &mut Link, turns: Vec<Asked>) {
     if turns.is_empty() {
         return;
     }
@@ -42,13 +45,13 @@ pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
     let first_ask = turns.iter().position(|turn| turn.then.is_some());
     let ask = first_ask.and_then(|index| turns[index].then.as_ref());
     // What is settled shares the round trip of the first claim.
-    let outcome = settle_and_reserve(link, &settlements, ask).await;
+    let outcome = settle_and_reserve(link, beside, &settlements, ask).await;
     let (settled, mut first) = match outcome {
         Ok((settled, reservation)) => (settled, reservation),
         // One of them may be what cannot be done.
         Err(Fault::Unavailable(_)) if turns.len() > 1 => {
             for turn in turns {
-                Box::pin(take(link, vec![turn])).await;
+                Box::pin(take(link, beside, vec![turn])).await;
             }
             return;
         }
@@ -63,9 +66,9 @@ pub(super) async fn take(link: &mut Link, turns: Vec<Asked>) {
         let reservation = match &turn.then {
             None => Ok(Reservation::default()),
             Some(_) if Some(index) == first_ask => Ok(first.take().unwrap_or_default()),
-            Some(ask) => {
-                settle_and_reserve(link, &[], Some(ask)).await.map(|(_, granted)| granted.unwrap_or_default())
-            }
+            Some(ask) => settle_and_reserve(link, beside, &[], Some(ask))
+                .await
+                .map(|(_, granted)| granted.unwrap_or_default()),
         };
         turn.reply.send(reservation.map(|reservation| Turn { settled: of_turn, reservation }));
     }
@@ -82,6 +85,7 @@ impl To {
 
 async fn settle_and_reserve(
     link: &mut Link,
+    beside: &mut Link,
     settlements: &[&Settlement],
     ask: Option<&Reserve>,
 ) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
@@ -99,6 +103,11 @@ async fn settle_and_reserve(
         ends.extend(successes.close());
         ends
     };
+    if let (true, Some(ask), true) = (others.is_empty(), ask, successes.len() >= MANY) {
+        let (reservation, rows) = end_beside(link, beside, ask, ends).await?;
+        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
+        return Ok((settled, Some(reservation)));
+    }
     if others.is_empty() {
         let (reservation, rows) = end_and_reserve(link, ask, ends).await?;
         note_ends(link, &successes, settlements, &rows, &mut settled).await?;
@@ -110,6 +119,41 @@ async fn settle_and_reserve(
     note_ends(link, &successes, settlements, &rows, &mut settled).await?;
     let (reservation, _) = end_and_reserve(link, ask, Vec::new).await?;
     Ok((settled, reservation))
+}
+
+/// Writes ordinary ends, and at the same time grants what is asked for: the server has more than one processor.
+async fn end_beside(
+    link: &mut Link,
+    beside: &mut Link,
+    ask: &Reserve,
+    ends: impl Fn() -> Vec<Query>,
+) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
+    let ending = end_and_reserve(beside, None, ends);
+    let reserving = end_and_reserve(link, Some(ask), Vec::new);
+    let (ended, reserved) = tokio::join!(ending, reserving);
+    match (ended, reserved) {
+        (Ok((_, rows)), Ok((reservation, _))) => Ok((reservation.unwrap_or_default(), rows)),
+        // What was settled is told; what else there is to do is done by the next turn.
+        (Ok((_, rows)), Err(fault)) => {
+            tracing::warn!(%fault, "nothing could be granted");
+            Ok((Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) }, rows))
+        }
+        (Err(fault), Ok((reservation, _))) => {
+            give_back(link, reservation.unwrap_or_default()).await;
+            Err(fault)
+        }
+        (Err(fault), Err(_)) => Err(fault),
+    }
+}
+
+/// Gives back what was granted to somebody who will not hear of it.
+async fn give_back(link: &mut Link, reservation: Reservation) {
+    let policy = RetryPolicy::default();
+    let release = |reserved: Reserved| reserved.settle(Verdict::Released, &policy, 0.0);
+    let released: Vec<Settlement> = reservation.jobs.into_iter().map(release).collect();
+    if let Err(fault) = settle(link, &released.iter().collect::<Vec<_>>(), Vec::new).await {
+        tracing::warn!(%fault, jobs = released.len(), "what was granted to nobody could not be given back; it lapses");
+    }
 }
 
 /// Writes ordinary ends and grants what is asked for; answers also what came of the ends.

@@ -47,7 +47,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "a grant of nobody",
         "SELECT fence FROM granted g WHERE NOT is_open
-             AND NOT EXISTS (SELECT FROM job WHERE seq = ANY (g.seqs))",
+             AND NOT EXISTS (SELECT FROM job WHERE seq <@ g.seqs)",
     ),
     (
         "trouble that is not told, or is over",
@@ -57,7 +57,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "an end that nobody will look at",
         "SELECT seq FROM standing s WHERE state >= 2 AND expires IS NOT NULL
-             AND NOT EXISTS (SELECT FROM ended e WHERE e.expires >= s.expires AND s.seq = ANY (e.seqs))",
+             AND NOT EXISTS (SELECT FROM ended e WHERE e.expires >= s.expires AND s.seq <@ e.seqs)",
     ),
 ];
 

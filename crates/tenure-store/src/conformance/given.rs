@@ -45,6 +45,11 @@ impl Given {
         Self::seeded(Arc::clone(&self.maker), seed).await
     }
 
+    /// How many random histories this store goes through.
+    pub(super) fn histories(&self) -> u64 {
+        self.maker.histories()
+    }
+
     /// A store that answers as every store has to, on the same clock.
     pub(super) fn reference(&self) -> Arc<dyn Store> {
         Arc::new(MemoryStore::new(Arc::new(self.clock.clone())))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, Timestamp, Ttl, What};
 
 use super::given::{Given, host, seconds};
-use super::histories::{HISTORIES, STEPS, number_from};
+use super::histories::{STEPS, number_from};
 use super::wishes::{granted, id, leases, name, notes};
 use super::{Test, test};
 use crate::{Chance, LeaseWish, LedgerAsk, ManualClock, Order, Store};
@@ -23,7 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
 
 async fn every_history_of_leases_goes_as_it_goes_with_the_reference(given: Given) {
     let first = number_from("TENURE_SEED").unwrap_or(1);
-    let count = number_from("TENURE_HISTORIES").unwrap_or(HISTORIES);
+    let count = number_from("TENURE_HISTORIES").unwrap_or_else(|| given.histories());
     for seed in first..first.saturating_add(count) {
         let given = given.anew(seed).await;
         let mut tested = Side::new(given.store.clone(), given.clock.clone());

@@ -93,6 +93,11 @@ pub type Making<'a> = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send + 'a>>;
 pub trait Maker: Send + Sync {
     /// A new store on this clock, with nothing in it and nothing shared with an earlier one.
     fn make(&self, clock: Arc<dyn Clock>) -> Making<'_>;
+
+    /// How many random histories of each sort it goes through if `TENURE_HISTORIES` does not say.
+    fn histories(&self) -> u64 {
+        histories::HISTORIES
+    }
 }
 
 /// Runs the suite as the command line asks, prints as `cargo test` does, and answers how it went.

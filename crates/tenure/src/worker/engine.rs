@@ -9,15 +9,16 @@
 //!        │  attempts, each a task with its reins  │
 //!        └────────────────────────────────────────┘
 //! ```
-//! While the round trip is under way attempts go on and end; the next one takes all that ended
-//! meanwhile. That is the whole batching: a lone job goes at once, a flood goes in batches.
+//! While the round trip is under way attempts go on and end, and what was reserved ahead begins in the slots that they
+//! free; the next one takes all that ended meanwhile. That is the whole batching: a lone job goes at once, a flood goes
+//! in batches, and the store and the attempts need not wait for each other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
-use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled, Turn};
+use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,8 @@ use super::plan::{Room, wants};
 use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
-use crate::{Run, Stopping, Tenure};
+use super::under_way::{Answered, UnderWay};
+use crate::{Run, Tenure};
 
 pub(crate) struct Engine<App> {
     pub(crate) tenure: Tenure,
@@ -55,13 +57,17 @@ pub(crate) struct Engine<App> {
 /// What the engine has under way.
 #[derive(Default)]
 pub(crate) struct Running {
-    attempts: JoinSet<Finish>,
+    pub(super) attempts: JoinSet<Finish>,
     active: HashMap<Id, Active>,
     ghosts: JoinSet<usize>,
     /// Reserved ahead, for each queue; started when a slot frees.
-    ahead: Vec<VecDeque<Waiting>>,
+    pub(super) ahead: Vec<VecDeque<Waiting>>,
     busy: Vec<usize>,
-    decided: Vec<(Settlement, Arc<Control>)>,
+    pub(super) decided: Vec<(Settlement, Arc<Control>)>,
+    /// There is never more than one.
+    pub(super) under_way: Option<UnderWay>,
+    /// Whether nothing begins any more.
+    pub(super) is_stopping: bool,
     pub(crate) tally: Stopped,
 }
 
@@ -71,13 +77,14 @@ struct Active {
     control: Arc<Control>,
 }
 
-struct Waiting {
-    reserved: Reserved,
-    control: Arc<Control>,
+pub(super) struct Waiting {
+    pub(super) reserved: Reserved,
+    pub(super) control: Arc<Control>,
 }
 
 /// What woke the engine.
 enum Woken {
+    Answered(Result<Answered, Fault>),
     Ended(Result<(Id, Finish), JoinError>),
     GhostGone(usize),
     Called,
@@ -90,7 +97,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
     pub(crate) async fn work(&mut self, stop: &CancellationToken) -> Result<(), Fault> {
         let mut due = self.tenure.store().due();
         if self.settings.queues.is_empty() {
-            self.pass_calls_on(due, stop).await;
+            pass_calls_on(&self.calls, due, stop).await;
             return Ok(());
         }
         self.running.ahead.resize_with(self.settings.queues.len(), VecDeque::new);
@@ -98,40 +105,40 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         let mut look = Look::new(self.settings.queues.len());
         loop {
-            if due.has_changed().unwrap_or(false) {
-                self.calls.notify_one();
-            }
-            due.mark_unchanged();
             if stop.is_cancelled() {
                 return Ok(());
             }
-            let ask = self.ask(&look);
-            if ask.is_some() || !self.running.decided.is_empty() {
-                match self.turn(ask, &mut look).await {
-                    Ok(()) => faults.reset(),
-                    Err(fault) if fault.is_passing() => {
-                        let pause = faults.next(self.tenure.chance(), "settling and reserving", &fault);
-                        self.rest(pause, stop).await;
-                        continue;
-                    }
-                    Err(fault) => return Err(fault),
+            if self.running.under_way.is_none() {
+                // What it calls for is what is asked now. A call during a round trip waits for the next.
+                if due.has_changed().unwrap_or(false) {
+                    self.calls.notify_one();
+                    look.hint();
                 }
-                if self.ask(&look).is_some() {
-                    continue;
-                }
+                due.mark_unchanged();
+                self.set_out(&look);
             }
+            let is_idle = self.running.under_way.is_none();
             let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());
             let pause = look.pause(poll, self.tenure.clock().moment());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
+                Some(answer) = answer(&mut self.running.under_way) => Woken::Answered(answer),
                 Some(ended) = self.running.attempts.join_next_with_id() => Woken::Ended(ended),
                 Some(ghost) = self.running.ghosts.join_next() => Woken::GhostGone(ghost.unwrap_or(usize::MAX)),
-                _ = due.changed() => Woken::Called,
-                () = self.tenure.pause_for(pause) => Woken::MaybeDue,
+                _ = due.changed(), if is_idle => Woken::Called,
+                () = self.tenure.pause_for(pause), if is_idle => Woken::MaybeDue,
             };
             match woken {
                 Woken::Stop => return Ok(()),
+                Woken::Answered(answer) => match self.arrive(answer, &mut look) {
+                    Ok(()) => faults.reset(),
+                    Err(fault) if fault.is_passing() => {
+                        let pause = faults.next(self.tenure.chance(), "settling and reserving", &fault);
+                        self.rest(pause, stop).await;
+                    }
+                    Err(fault) => return Err(fault),
+                },
                 Woken::Called => {
                     self.calls.notify_one();
                     look.hint();
@@ -140,40 +147,47 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 Woken::GhostGone(queue) => self.ghost_gone(queue),
                 Woken::Ended(ended) => {
                     self.ended(ended);
-                    self.gather().await;
+                    if is_idle {
+                        self.gather().await;
+                    } else {
+                        self.collect();
+                    }
                 }
             }
         }
     }
 
-    /// Only what runs beside: there is nothing to look for.
-    async fn pass_calls_on(&self, mut due: watch::Receiver<u64>, stop: &CancellationToken) {
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                called = due.changed() => match called {
-                    Ok(()) => self.calls.notify_one(),
-                    // Nobody calls any more.
-                    Err(_) => return stop.cancelled().await,
-                },
-            }
+    /// Sets out on a round trip if there is a reason: settles what has been decided and reserves for the room there is.
+    fn set_out(&mut self, look: &Look) {
+        let ask = self.ask(look);
+        if ask.is_some() || !self.running.decided.is_empty() {
+            self.send(ask);
         }
     }
 
-    /// One round trip: settles what has been decided and reserves for the room there is.
-    async fn turn(&mut self, ask: Option<Reserve>, look: &mut Look) -> Result<(), Fault> {
-        self.reports.flush(self.tenure.store()).await;
-        let settlements: Vec<Settlement> =
-            self.running.decided.iter().map(|(settlement, _)| settlement.clone()).collect();
-        let asked = ask.as_ref().map(|ask| (ask.at_most, ask.wants.clone()));
-        let sent = self.tenure.clock().moment();
-        let Turn { settled, reservation } = self.tenure.store().settle(settlements, ask).await?;
-        let decided = std::mem::take(&mut self.running.decided);
-        self.holding.remove(decided.iter().map(|(_, control)| control));
-        for ((settlement, _), settled) in decided.iter().zip(settled) {
+    pub(super) fn send(&mut self, ask: Option<Reserve>) {
+        let (store, clock) = (Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock()));
+        let with = (store, clock, Arc::clone(&self.reports));
+        let settling = std::mem::take(&mut self.running.decided);
+        self.running.under_way = Some(UnderWay::new(with, settling, ask));
+    }
+
+    /// Takes what the store answered to the round trip. If it is a fault, what was to be settled still is.
+    pub(super) fn arrive(&mut self, answer: Result<Answered, Fault>, look: &mut Look) -> Result<(), Fault> {
+        let Some(UnderWay { mut settling, asked, .. }) = self.running.under_way.take() else { return Ok(()) };
+        let Answered { sent, turn } = match answer {
+            Ok(answered) => answered,
+            Err(fault) => {
+                settling.append(&mut self.running.decided);
+                self.running.decided = settling;
+                return Err(fault);
+            }
+        };
+        self.holding.remove(settling.iter().map(|(_, control)| control));
+        for ((settlement, _), settled) in settling.iter().zip(turn.settled) {
             self.running.tally.count(settlement, settled);
         }
+        let reservation = turn.reservation;
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
             // It counts from before the store answered: a reply that is late makes nothing late that comes due.
@@ -229,7 +243,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     /// Starts what was reserved ahead of a queue, as far as there are slots.
     fn start(&mut self, queue: usize) {
-        while self.running.busy[queue] < self.settings.queues[queue].slots
+        while !self.running.is_stopping
+            && self.running.busy[queue] < self.settings.queues[queue].slots
             && self.busy_in_all() < self.settings.all_slots
         {
             let Some(Waiting { reserved, control }) = self.running.ahead[queue].pop_front() else { return };
@@ -241,7 +256,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
             let run = Run::new(
                 Arc::clone(&self.app),
                 self.tenure.clone(),
-                reserved.job().clone(),
+                reserved.shared(),
                 Arc::clone(&control),
                 Arc::clone(&self.reports),
             );
@@ -263,7 +278,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
     }
 
     /// Takes the verdict of an attempt and frees its slot.
-    fn ended(&mut self, ended: Result<(Id, Finish), JoinError>) {
+    pub(super) fn ended(&mut self, ended: Result<(Id, Finish), JoinError>) {
         let (id, finish) = match ended {
             Ok((id, finish)) => (id, finish),
             // Only a task that was dropped ends so; what it did is not known, so it is given back.
@@ -278,7 +293,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         (0..self.settings.queues.len()).for_each(|queue| self.start(queue));
     }
 
-    fn decide(&mut self, reserved: Reserved, verdict: Verdict, control: Arc<Control>) {
+    pub(super) fn decide(&mut self, reserved: Reserved, verdict: Verdict, control: Arc<Control>) {
         let policy = self.handlers.policy(&reserved.job().kind);
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
         self.running.decided.push((settlement, control));
@@ -303,15 +318,30 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     /// Takes what else has ended by now, and goes on as long as each chance for others brings more:
     /// attempts that end together are settled together.
-    async fn gather(&mut self) {
-        let mut before = 0;
-        while self.running.decided.len() > before && self.running.decided.len() < limits::RESERVE_JOBS {
+    pub(super) async fn gather(&mut self) {
+        let (mut before, enough) = (0, self.enough());
+        while self.running.decided.len() > before && self.running.decided.len() < enough {
             before = self.running.decided.len();
             tokio::task::yield_now().await;
-            while let Some(ended) = self.running.attempts.try_join_next_with_id() {
+            while self.running.decided.len() < enough
+                && let Some(ended) = self.running.attempts.try_join_next_with_id()
+            {
                 self.ended(ended);
             }
         }
+    }
+
+    /// Takes what else has ended by now.
+    fn collect(&mut self) {
+        while let Some(ended) = self.running.attempts.try_join_next_with_id() {
+            self.ended(ended);
+        }
+    }
+
+    /// So many are settled together though more will end soon: what was reserved ahead runs while the store is asked.
+    fn enough(&self) -> usize {
+        let slots: usize = self.settings.queues.iter().map(|served| served.slots).sum();
+        slots.min(self.settings.all_slots).max(self.settings.prefetch).min(limits::RESERVE_JOBS)
     }
 
     /// Waits while the store is away; attempts go on.
@@ -322,54 +352,26 @@ impl<App: Send + Sync + 'static> Engine<App> {
             () = self.tenure.pause_for(pause) => {}
         }
     }
+}
 
-    /// Stops: gives back what has not begun, waits for the rest, tells it to stop, drops it; settles
-    /// all. Each part is bounded by its time; the caller bounds the whole.
-    pub(crate) async fn stop(&mut self) {
-        for queue in 0..self.running.ahead.len() {
-            for Waiting { reserved, control } in std::mem::take(&mut self.running.ahead[queue]) {
-                self.decide(reserved, Verdict::Released, control);
-            }
-        }
-        self.settle_pending().await;
-        self.finish_within(self.settings.finish_within).await;
-        self.holding.stop_all(&Stopping::HostStops);
-        self.finish_within(self.settings.stop_grace + Duration::from_millis(500)).await;
-        self.running.attempts.abort_all();
-        while let Some(ended) = self.running.attempts.join_next_with_id().await {
-            self.ended(ended);
-        }
-        self.settle_pending().await;
-        self.running.tally.unsettled = self.running.decided.len();
-    }
-
-    /// Settles attempts as they end, until none is left or the time is over.
-    async fn finish_within(&mut self, span: Duration) {
-        let until = self.tenure.clock().moment().after(span);
-        while !self.running.attempts.is_empty() {
-            let left = until.since(self.tenure.clock().moment());
-            let ended = tokio::select! {
-                biased;
-                ended = self.running.attempts.join_next_with_id() => ended,
-                () = self.tenure.pause_for(left) => return,
-            };
-            if let Some(ended) = ended {
-                self.ended(ended);
-                self.gather().await;
-            }
-            self.settle_pending().await;
+/// Only what runs beside: there is nothing to look for.
+async fn pass_calls_on(calls: &Notify, mut due: watch::Receiver<u64>, stop: &CancellationToken) {
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            called = due.changed() => match called {
+                Ok(()) => calls.notify_one(),
+                // Nobody calls any more.
+                Err(_) => return stop.cancelled().await,
+            },
         }
     }
+}
 
-    /// Settles what is decided; what cannot be settled now stays for the next time.
-    async fn settle_pending(&mut self) {
-        if self.running.decided.is_empty() {
-            return;
-        }
-        if let Err(fault) = self.turn(None, &mut Look::new(0)).await {
-            tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
-        }
-    }
+/// The answer to the round trip that is under way, if one is.
+pub(super) async fn answer(under_way: &mut Option<UnderWay>) -> Option<Result<Answered, Fault>> {
+    Some(under_way.as_mut()?.answer().await)
 }
 
 impl Stopped {

@@ -16,6 +16,8 @@ mod plan;
 mod reports;
 mod settings;
 mod stop;
+mod stopping;
+mod under_way;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use contestant::{Args, Contestant, Ending, Outcome, Producer, begun, compete, url};
 use serde::{Deserialize, Serialize};
-use tenure::{Chance, Draft, Failed, Job, Run, Tenure, Worker};
-use tenure_postgres::{Options, PostgresStore};
+use tenure::{Draft, Failed, Job, Run, Tenure, Worker};
 use tokio::sync::oneshot;
 
 const QUEUE: &str = "default";
@@ -34,8 +33,7 @@ struct OnPostgres;
 struct Enqueueing(Tenure);
 
 async fn open() -> Outcome<Tenure> {
-    let store = PostgresStore::open(&url(), Options::default(), None).await?;
-    Ok(Tenure::on(store, Chance::from_system()))
+    Ok(Tenure::open(&url()).await?)
 }
 
 impl Producer for Enqueueing {

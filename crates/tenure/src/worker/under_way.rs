@@ -1,0 +1,49 @@
+//! A round trip to the store that is under way, while attempts go on and end.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tenure_core::Settlement;
+use tenure_store::{Clock, Fault, Moment, Reserve, Store, Turn, Want};
+
+use super::control::Control;
+use super::reports::Reports;
+
+/// A round trip that is under way: what it settles, what it asks for, and its answer to come.
+pub(super) struct UnderWay {
+    pub(super) settling: Vec<(Settlement, Arc<Control>)>,
+    /// How many in all, and of what.
+    pub(super) asked: Option<(usize, Vec<Want>)>,
+    answer: Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>,
+}
+
+/// What the store answered, and when it was asked.
+pub(super) struct Answered {
+    pub(super) sent: Moment,
+    pub(super) turn: Turn,
+}
+
+impl UnderWay {
+    /// Sends what attempts have told, then what they came to along with what is asked for.
+    pub(super) fn new(
+        (store, clock, reports): (Arc<dyn Store>, Arc<dyn Clock>, Arc<Reports>),
+        settling: Vec<(Settlement, Arc<Control>)>,
+        ask: Option<Reserve>,
+    ) -> Self {
+        let settlements: Vec<Settlement> =
+            settling.iter().map(|(settlement, _)| settlement.clone()).collect();
+        let asked = ask.as_ref().map(|ask| (ask.at_most, ask.wants.clone()));
+        let answer = async move {
+            reports.flush(&store).await;
+            let sent = clock.moment();
+            let turn = store.settle(settlements, ask).await?;
+            Ok(Answered { sent, turn })
+        };
+        Self { settling, asked, answer: Box::pin(answer) }
+    }
+
+    /// Waits for the answer. Whoever stops waiting may go on later.
+    pub(super) async fn answer(&mut self) -> Result<Answered, Fault> {
+        self.answer.as_mut().await
+    }
+}
