@@ -15,6 +15,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
@@ -64,8 +65,10 @@ pub(crate) struct Running {
     pub(super) ahead: Vec<VecDeque<Waiting>>,
     busy: Vec<usize>,
     pub(super) decided: Vec<(Settlement, Arc<Control>)>,
-    /// There is never more than one.
-    pub(super) under_way: Option<UnderWay>,
+    /// The earlier one first; see [`Engine::is_worth_a_trip`].
+    pub(super) under_way: Vec<UnderWay>,
+    /// How often this host was told that something may be due.
+    hints: u64,
     /// Whether nothing begins any more.
     pub(super) is_stopping: bool,
     pub(crate) tally: Stopped,
@@ -84,7 +87,7 @@ pub(super) struct Waiting {
 
 /// What woke the engine.
 enum Woken {
-    Answered(Result<Answered, Fault>),
+    Answered(usize, Result<Answered, Fault>),
     Ended(Result<(Id, Finish), JoinError>),
     GhostGone(usize),
     Called,
@@ -108,30 +111,26 @@ impl<App: Send + Sync + 'static> Engine<App> {
             if stop.is_cancelled() {
                 return Ok(());
             }
-            if self.running.under_way.is_none() {
-                // What it calls for is what is asked now. A call during a round trip waits for the next.
-                if due.has_changed().unwrap_or(false) {
-                    self.calls.notify_one();
-                    look.hint();
-                }
-                due.mark_unchanged();
-                self.set_out(&look);
+            if due.has_changed().unwrap_or(false) {
+                self.called(&mut look);
             }
-            let is_idle = self.running.under_way.is_none();
+            due.mark_unchanged();
+            self.set_out(&look);
+            let is_idle = self.running.under_way.is_empty();
             let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());
             let pause = look.pause(poll, self.tenure.clock().moment());
             let woken = tokio::select! {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
-                Some(answer) = answer(&mut self.running.under_way) => Woken::Answered(answer),
+                Some((which, answer)) = first_answer(&mut self.running.under_way) => Woken::Answered(which, answer),
                 Some(ended) = self.running.attempts.join_next_with_id() => Woken::Ended(ended),
                 Some(ghost) = self.running.ghosts.join_next() => Woken::GhostGone(ghost.unwrap_or(usize::MAX)),
-                _ = due.changed(), if is_idle => Woken::Called,
+                _ = due.changed() => Woken::Called,
                 () = self.tenure.pause_for(pause), if is_idle => Woken::MaybeDue,
             };
             match woken {
                 Woken::Stop => return Ok(()),
-                Woken::Answered(answer) => match self.arrive(answer, &mut look) {
+                Woken::Answered(which, answer) => match self.arrive(which, answer, &mut look) {
                     Ok(()) => faults.reset(),
                     Err(fault) if fault.is_passing() => {
                         let pause = faults.next(self.tenure.chance(), "settling and reserving", &fault);
@@ -139,10 +138,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     }
                     Err(fault) => return Err(fault),
                 },
-                Woken::Called => {
-                    self.calls.notify_one();
-                    look.hint();
-                }
+                Woken::Called => self.called(&mut look),
                 Woken::MaybeDue => look.hint(),
                 Woken::GhostGone(queue) => self.ghost_gone(queue),
                 Woken::Ended(ended) => {
@@ -157,11 +153,33 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
     }
 
+    /// Something may be due, in a queue or for a timer.
+    fn called(&mut self, look: &mut Look) {
+        self.calls.notify_one();
+        self.running.hints += 1;
+        look.hint();
+    }
+
     /// Sets out on a round trip if there is a reason: settles what has been decided and reserves for the room there is.
     fn set_out(&mut self, look: &Look) {
         let ask = self.ask(look);
-        if ask.is_some() || !self.running.decided.is_empty() {
+        if self.is_worth_a_trip(ask.as_ref()) {
             self.send(ask);
+        }
+    }
+
+    /// While the answer to one is taken in, the store may have the next to do already, if there is much to do. Whatever is
+    /// little waits for the answer, and goes with what else there is by then.
+    fn is_worth_a_trip(&self, ask: Option<&Reserve>) -> bool {
+        let much = self.enough().div_ceil(2);
+        match self.running.under_way.len() {
+            0 => ask.is_some() || !self.running.decided.is_empty(),
+            1 => {
+                self.settings.prefetch > 0
+                    && self.running.decided.len() >= much
+                    && ask.is_some_and(|ask| ask.at_most >= much)
+            }
+            _ => false,
         }
     }
 
@@ -169,12 +187,18 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let (store, clock) = (Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock()));
         let with = (store, clock, Arc::clone(&self.reports));
         let settling = std::mem::take(&mut self.running.decided);
-        self.running.under_way = Some(UnderWay::new(with, settling, ask));
+        let hints = self.running.hints;
+        self.running.under_way.push(UnderWay::new(with, settling, ask, hints));
     }
 
-    /// Takes what the store answered to the round trip. If it is a fault, what was to be settled still is.
-    pub(super) fn arrive(&mut self, answer: Result<Answered, Fault>, look: &mut Look) -> Result<(), Fault> {
-        let Some(UnderWay { mut settling, asked, .. }) = self.running.under_way.take() else { return Ok(()) };
+    /// Takes what the store answered to a round trip. If it is a fault, what was to be settled still is.
+    pub(super) fn arrive(
+        &mut self,
+        which: usize,
+        answer: Result<Answered, Fault>,
+        look: &mut Look,
+    ) -> Result<(), Fault> {
+        let UnderWay { mut settling, asked, hints, .. } = self.running.under_way.remove(which);
         let Answered { sent, turn } = match answer {
             Ok(answered) => answered,
             Err(fault) => {
@@ -192,6 +216,10 @@ impl<App: Send + Sync + 'static> Engine<App> {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
             // It counts from before the store answered: a reply that is late makes nothing late that comes due.
             look.expect_next(reservation.due_in, reservation.jobs.len(), sent);
+            // What it says of empty queues may be older than the call.
+            if hints != self.running.hints {
+                look.hint();
+            }
         }
         let late = cfg!(feature = "mutant-deadline-from-receipt");
         self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });
@@ -208,17 +236,20 @@ impl<App: Send + Sync + 'static> Engine<App> {
     }
 
     fn room(&self) -> Room {
-        let taken = |index: usize| self.running.busy[index] + self.running.ahead[index].len();
-        let in_all: usize = (0..self.settings.queues.len()).map(taken).sum();
+        let asked = || self.running.under_way.iter().filter_map(|trip| trip.asked.as_ref());
+        let held = |index: usize| self.running.busy[index] + self.running.ahead[index].len();
+        let taken = |index: usize| {
+            let name = &self.settings.queues[index].name;
+            let wanted = asked().flat_map(|(_, wants)| wants).filter(|want| want.queue == *name);
+            held(index) + wanted.map(|want| want.at_most).sum::<usize>()
+        };
+        let queues = 0..self.settings.queues.len();
+        let in_all =
+            queues.clone().map(held).sum::<usize>() + asked().map(|(at_most, _)| at_most).sum::<usize>();
         let ahead = self.settings.prefetch;
+        let of = |index: usize| (self.settings.queues[index].slots + ahead).saturating_sub(taken(index));
         Room {
-            of_queue: self
-                .settings
-                .queues
-                .iter()
-                .enumerate()
-                .map(|(index, served)| (served.slots + ahead).saturating_sub(taken(index)))
-                .collect(),
+            of_queue: queues.map(of).collect(),
             in_all: (self.settings.all_slots + ahead).saturating_sub(in_all),
         }
     }
@@ -369,9 +400,20 @@ async fn pass_calls_on(calls: &Notify, mut due: watch::Receiver<u64>, stop: &Can
     }
 }
 
-/// The answer to the round trip that is under way, if one is.
-pub(super) async fn answer(under_way: &mut Option<UnderWay>) -> Option<Result<Answered, Fault>> {
-    Some(under_way.as_mut()?.answer().await)
+/// The first answer to the round trips that are under way, and which one it is to; `None` if none is.
+pub(super) async fn first_answer(under_way: &mut [UnderWay]) -> Option<(usize, Result<Answered, Fault>)> {
+    if under_way.is_empty() {
+        return None;
+    }
+    std::future::poll_fn(|context| {
+        for (which, trip) in under_way.iter_mut().enumerate() {
+            if let Poll::Ready(answer) = trip.answer.as_mut().poll(context) {
+                return Poll::Ready(Some((which, answer)));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 impl Stopped {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::Verdict;
 
-use super::engine::{Engine, Waiting, answer};
+use super::engine::{Engine, Waiting, first_answer};
 use super::look::Look;
 use crate::Stopping;
 
@@ -57,11 +57,12 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
     }
 
-    /// Waits for the round trip that is under way. What it has reserved does not begin any more.
+    /// Waits for the round trips that are under way. What they have reserved does not begin any more.
     async fn come_back(&mut self) {
-        let Some(answer) = answer(&mut self.running.under_way).await else { return };
-        if let Err(fault) = self.arrive(answer, &mut Look::new(self.settings.queues.len())) {
-            tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
+        while let Some((which, answer)) = first_answer(&mut self.running.under_way).await {
+            if let Err(fault) = self.arrive(which, answer, &mut Look::new(self.settings.queues.len())) {
+                tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
+            }
         }
     }
 }

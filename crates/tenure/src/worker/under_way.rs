@@ -14,7 +14,9 @@ pub(super) struct UnderWay {
     pub(super) settling: Vec<(Settlement, Arc<Control>)>,
     /// How many in all, and of what.
     pub(super) asked: Option<(usize, Vec<Want>)>,
-    answer: Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>,
+    /// Of how many hints this host knew when it set out.
+    pub(super) hints: u64,
+    pub(super) answer: Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>,
 }
 
 /// What the store answered, and when it was asked.
@@ -29,6 +31,7 @@ impl UnderWay {
         (store, clock, reports): (Arc<dyn Store>, Arc<dyn Clock>, Arc<Reports>),
         settling: Vec<(Settlement, Arc<Control>)>,
         ask: Option<Reserve>,
+        hints: u64,
     ) -> Self {
         let settlements: Vec<Settlement> =
             settling.iter().map(|(settlement, _)| settlement.clone()).collect();
@@ -39,11 +42,6 @@ impl UnderWay {
             let turn = store.settle(settlements, ask).await?;
             Ok(Answered { sent, turn })
         };
-        Self { settling, asked, answer: Box::pin(answer) }
-    }
-
-    /// Waits for the answer. Whoever stops waiting may go on later.
-    pub(super) async fn answer(&mut self) -> Result<Answered, Fault> {
-        self.answer.as_mut().await
+        Self { settling, asked, hints, answer: Box::pin(answer) }
     }
 }
