@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod ahead;
 mod check_in;
 mod enqueue;
 mod explaining;
