@@ -9,14 +9,14 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tenure_core::{
     AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp, UniqueKey,
+    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, CopyEnd, Count, Enqueued, Event, Fault, Fired, Hints,
-    Host, Hosts, Item, Jobs, KeyHold, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Rest, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet,
-    Timers, TimersAsk, Turn, Views, check_timers, check_wishes,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, Event, Fault, Fired, Hints, Host,
+    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
+    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
+    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    check_timers, check_wishes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -27,7 +27,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, copying, hosts, key_views, leases, ledger, open, timers, views};
+use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, timers, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -126,7 +126,7 @@ impl SqliteStore {
         self.commits.load(Ordering::Relaxed)
     }
 
-    async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
+    pub(crate) async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
         let (reply, answer) = oneshot::channel();
         if self.writer.send(command(Reply::new(reply))).await.is_err() {
@@ -135,7 +135,7 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
@@ -360,28 +360,6 @@ impl Hints for SqliteStore {
 
     fn others(&self) -> broadcast::Receiver<()> {
         self.bulletin.others()
-    }
-}
-
-impl Copies for SqliteStore {
-    fn rest(&self) -> Answer<'_, Rest> {
-        Box::pin(self.read(|conn, _| copying::rest(conn)))
-    }
-
-    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
-        Box::pin(self.read(move |conn, _| copying::keys_held(conn, behind, at_most)))
-    }
-
-    fn begin_copy(&self) -> Answer<'_, Option<String>> {
-        Box::pin(self.write(Command::BeginCopy))
-    }
-
-    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
-        Box::pin(self.write(|reply| Command::TakeIn(items, reply)))
-    }
-
-    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
-        Box::pin(self.write(move |reply| Command::EndCopy(end, reply)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use tenure::{Copied, CopyRefusal, CopyTotals, OpenOptions, Tenure};
+use tenure::{Copied, CopyRefusal, CopyTotals, OpenOptions, PostgresOptions, Tenure};
 
 use super::progress::Progress;
 use crate::dev::Home;
@@ -19,6 +19,12 @@ pub(crate) struct Copy {
     /// Where the copy is written: a file that is not there yet, or a database without jobs
     #[arg(long, value_name = "URL")]
     to: String,
+    /// The schema of the source, if it is a database and the schema is not `tenure`
+    #[arg(long, value_name = "NAME")]
+    from_schema: Option<String>,
+    /// The schema of the copy, if that is in a database and not to be in `tenure`
+    #[arg(long, value_name = "NAME")]
+    to_schema: Option<String>,
     /// Copies although somebody may be using the source: what they change meanwhile is copied or not, and jobs that run
     /// now are done again in the copy
     #[arg(long)]
@@ -37,7 +43,7 @@ enum Form {
 /// Copies until it is whole, or somebody interrupts it.
 pub(crate) fn run(copy: &Copy) -> Result<(), Failure> {
     let (from, to) = (kept(&copy.from, FROM)?, kept(&copy.to, TO)?);
-    if from.url == to.url {
+    if from.url == to.url && copy.from_schema == copy.to_schema {
         return Err(Failure::Usage(format!("{FROM} and {TO} are the same place")));
     }
     // Opening it would make it.
@@ -67,8 +73,8 @@ fn kept(place: &str, which: &'static str) -> Result<Home, Failure> {
 async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     // Before anything else: whoever interrupts a start gets a clean stop, too.
     let interrupted = tokio::spawn(tenure::shutdown_signal());
-    let source = open(from, FROM).await?;
-    let target = open(to, TO).await?;
+    let source = open(from, copy.from_schema.as_deref(), FROM).await?;
+    let target = open(to, copy.to_schema.as_deref(), TO).await?;
     let names = (source.store().describe(), target.store().describe());
     let mut progress = Progress::new();
     let told = &mut |copied, of| progress.tell(copied, of);
@@ -97,8 +103,13 @@ async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     }
 }
 
-async fn open(home: &Home, which: &'static str) -> Result<Tenure, Failure> {
-    OpenOptions::new().untended().open(&home.url).await.map_err(|error| at(which, error))
+async fn open(home: &Home, schema: Option<&str>, which: &'static str) -> Result<Tenure, Failure> {
+    let mut options = PostgresOptions::default();
+    if let Some(schema) = schema {
+        options.schema = schema.to_owned();
+    }
+    let open = OpenOptions::new().untended().postgres(options).open(&home.url);
+    open.await.map_err(|error| at(which, error))
 }
 
 fn at(which: &'static str, error: tenure::Error) -> Failure {

@@ -63,7 +63,8 @@ pub(crate) async fn refuse_part(link: &mut Link) -> Result<(), Fault> {
 }
 
 async fn begin(link: &mut Link) -> Result<Option<String>, Fault> {
-    let (mut writing, read) = Writing::begin(link, Gate::Keys, rest::anything()).await?;
+    let look = rest::anything(link.database.time.told());
+    let (mut writing, read) = Writing::begin(link, Gate::Keys, look).await?;
     if let Some(there) = rest::found(&read)? {
         writing.roll_back().await?;
         return Ok(Some(there));

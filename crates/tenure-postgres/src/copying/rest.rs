@@ -23,7 +23,7 @@ const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT FROM job) THEN 'jobs' WHEN EXISTS (SELECT FROM lease) THEN 'leases'
          WHEN EXISTS (SELECT FROM queue) THEN 'queues' WHEN EXISTS (SELECT FROM limit_key) THEN 'limit keys'
          WHEN EXISTS (SELECT FROM app) THEN 'app ids'
-         WHEN EXISTS (SELECT FROM host WHERE until > micros()) THEN 'live hosts'
+         WHEN EXISTS (SELECT FROM host WHERE until > coalesce($1::bigint, micros())) THEN 'live hosts'
          WHEN EXISTS (SELECT FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
 
 /// What no view shows.
@@ -57,8 +57,8 @@ fn totals(rows: &[Row]) -> Result<Totals, Fault> {
 }
 
 /// What tells whether there is anything.
-pub(super) fn anything() -> Vec<Query> {
-    vec![Query::new(TOTALS), Query::new(ANYTHING)]
+pub(super) fn anything(now: Option<i64>) -> Vec<Query> {
+    vec![Query::new(TOTALS), Query::new(ANYTHING).with(now)]
 }
 
 /// What there is, in a word; `None` if there is nothing.

@@ -4,13 +4,14 @@ mod job;
 mod others;
 mod rest;
 
-use rusqlite::{Result, params};
-use tenure_store::{CopyEnd, Item};
+use rusqlite::Result;
+use tenure_core::UniqueKey;
+use tenure_store::{Answer, Copies, CopyEnd, Item, KeyHold, Rest};
 
+use crate::SqliteStore;
+use crate::command::Command;
 use crate::value;
 use crate::writing::Writing;
-
-pub(crate) use rest::{keys_held, rest};
 
 /// What is in the file while it is part of a copy.
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
@@ -24,6 +25,28 @@ pub(crate) const PART: &str =
 /// Whether only a part of a copy has been written into this file.
 pub(crate) fn is_part(conn: &rusqlite::Connection) -> Result<bool> {
     conn.query_row(IS_COPYING, [], |row| row.get(0))
+}
+
+impl Copies for SqliteStore {
+    fn rest(&self) -> Answer<'_, Rest> {
+        Box::pin(self.read(|conn, _| rest::rest(conn)))
+    }
+
+    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
+        Box::pin(self.read(move |conn, _| rest::keys_held(conn, behind, at_most)))
+    }
+
+    fn begin_copy(&self) -> Answer<'_, Option<String>> {
+        Box::pin(self.write(Command::BeginCopy))
+    }
+
+    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
+        Box::pin(self.write(|reply| Command::TakeIn(items, reply)))
+    }
+
+    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
+        Box::pin(self.write(move |reply| Command::EndCopy(end, reply)))
+    }
 }
 
 impl Writing<'_> {
@@ -62,7 +85,7 @@ impl Writing<'_> {
         self.retire_seq(value::signed(end.last_seq))?;
         self.give_back_seq(None);
         self.memory.epoch = self.memory.epoch.max(end.epoch);
-        self.conn.execute(END, params![])?;
+        self.conn.execute(END, [])?;
         self.news.due = true;
         Ok(())
     }
