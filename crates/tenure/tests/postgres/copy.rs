@@ -96,6 +96,23 @@ async fn a_file_goes_to_a_database_and_back() {
 }
 
 #[tokio::test]
+async fn what_a_transaction_has_left_to_do_is_done_before_it_is_copied() {
+    let rig = super::rig();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let job = |number| rig.tenure.enqueue(Plain { number }).ordered("cart-7");
+    let first = job(1).within(&mut tx).await.unwrap().id();
+    job(2).within(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = format!("sqlite://{}", folder.path().join("copy.db").display());
+    let file = OpenOptions::new().untended().clock(Arc::new(rig.clock.clone())).open(&path).await.unwrap();
+    assert_eq!(whole(&rig.tenure, &file).await.jobs, 2);
+    let turn = common::try_reserve(&file).await;
+    assert_eq!(turn.iter().map(|reserved| reserved.job().id).collect::<Vec<_>>(), [first]);
+}
+
+#[tokio::test]
 async fn a_database_with_a_part_of_a_copy_is_not_opened_and_says_what_to_do() {
     let options = postgres_options();
     let store = on_postgres(options.clone(), None);
