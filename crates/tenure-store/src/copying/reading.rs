@@ -72,14 +72,17 @@ async fn one_job(from: &dyn Store, job: Job, to: &mut Pouring<'_>) -> Result<(),
         to.ended.insert(id);
     }
     to.put(Item::Job(Box::new(CopiedJob { job, attempts, waits }))).await?;
+    if has_run { lines(from, id, seq, to).await } else { Ok(()) }
+}
+
+async fn lines(from: &dyn Store, id: JobId, seq: u64, to: &mut Pouring<'_>) -> Result<(), Fault> {
     let mut behind = (0, 0);
-    while has_run {
+    loop {
         let lines = from.logs(id, behind, PAGE_LINES).await?;
-        let Some(last) = lines.last() else { break };
+        let Some(last) = lines.last() else { return Ok(()) };
         behind = (last.delivery, last.number);
         to.put(Item::Lines(seq, lines)).await?;
     }
-    Ok(())
 }
 
 /// For which jobs a job still has to wait. What the next turn would have found is decided here: other jobs may have
