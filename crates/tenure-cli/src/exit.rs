@@ -20,6 +20,28 @@ pub(crate) enum Failure {
     /// The call was understood, but makes no sense.
     #[error("{0}; see tenure help")]
     Usage(String),
+    /// One of two places cannot be used.
+    #[error("{which}: {source}")]
+    At {
+        /// Which.
+        which: &'static str,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// There is nothing where something was to be.
+    #[error("{0}")]
+    NotThere(String),
+    /// What there is forbids it.
+    #[error("{0}")]
+    Conflict(String),
+    /// What was made is of no use.
+    #[error("{0}")]
+    NotWhole(String),
+    /// A copy has failed on its way.
+    #[error(
+        "{1}; what was written of the copy in {0} is not whole and cannot be opened: remove it and copy again"
+    )]
+    Copy(String, #[source] Box<Error>),
     /// A folder or file is not usable.
     #[error("{path} cannot be used: {source}", path = path.display())]
     Folder {
@@ -57,6 +79,10 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Library(error) => code_of(error),
+            Self::At { source, .. } | Self::Copy(_, source) => code_of(source),
+            Self::NotThere(_) => 5,
+            Self::Conflict(_) => 6,
+            Self::NotWhole(_) => 1,
             Self::Usage(_) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::System { .. } | Self::Measurement { .. } => 1,

@@ -71,6 +71,12 @@ pub(crate) fn tell(text: &str) {
     let _ = write_line(&mut std::io::stderr().lock(), text);
 }
 
+/// Says something in the place of what was said last so; a terminal shows the last of it.
+pub(crate) fn tell_over(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+}
+
 /// Says what went wrong.
 pub(crate) fn complain(text: &str) {
     tell(&format!("tenure: {text}"));

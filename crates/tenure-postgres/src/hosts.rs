@@ -124,16 +124,20 @@ async fn try_claim(
             let forget = Query::new(FORGET_APP).with(known.app.as_str().to_owned());
             writing.write(forget.with(known.program.clone()).with(known.seen.as_micros()))?;
         }
-        let keep = Query::new(KEEP_APP)
-            .with(claimed.app.as_str().to_owned())
-            .with(claimed.program.clone())
-            .with(value::of_host(claimed.host))
-            .with(claimed.since.as_micros())
-            .with(claimed.seen.as_micros());
-        writing.write(keep)?;
+        writing.write(copied(claimed))?;
     }
     writing.commit().await?;
     Ok(claimed)
+}
+
+/// Keeps the use of an app id as it was copied.
+pub(crate) fn copied(app: &AppUse) -> Query {
+    Query::new(KEEP_APP)
+        .with(app.app.as_str().to_owned())
+        .with(app.program.clone())
+        .with(value::of_host(app.host))
+        .with(app.since.as_micros())
+        .with(app.seen.as_micros())
 }
 
 fn app_use(row: &Row) -> Result<AppUse, Fault> {

@@ -19,6 +19,10 @@ const ADD: &str = "INSERT INTO ledger (lease, fence, what, at, present, host, wh
      FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::uuid[], $7::text[],
          $8::text[], $9::bigint[], $10::bigint[], $11::text[])
          u (lease, fence, what, at, present, host, who, meta, since, until, note)";
+const COPIED: &str =
+    "INSERT INTO ledger (number, lease, fence, what, at, present, host, who, meta, since, until, note)
+     OVERRIDING SYSTEM VALUE
+     VALUES ($1, (SELECT number FROM lease WHERE name = $2), $3, $4, $5, false, $6, $7, $8, $9, $10, $11)";
 
 const OLD: &str = "SELECT number FROM ledger WHERE NOT present AND at < $1 ORDER BY at, number LIMIT $2";
 const PRUNE: &str = "DELETE FROM ledger WHERE number = ANY ($1)";
@@ -57,6 +61,24 @@ pub(crate) fn add(notes: &[(i64, &LedgerNote, bool)]) -> Vec<Query> {
         .with(told().map(|note| micros(note.until)).collect::<Vec<_>>())
         .with(told().map(|note| note.note.clone()).collect::<Vec<_>>());
     vec![Query::new(LOCK), add]
+}
+
+/// Keeps an entry as it was copied. Nobody holds anything under a fence that it names.
+pub(crate) fn copied(entry: &LedgerEntry) -> Query {
+    let note = &entry.note;
+    let micros = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
+    Query::new(COPIED)
+        .with(signed(entry.number))
+        .with(note.name.as_str().to_owned())
+        .with(signed(note.fence.number()))
+        .with(code(note.what))
+        .with(note.at.as_micros())
+        .with(note.by.host.map(of_host))
+        .with(note.by.who.clone())
+        .with(meta(&note.by))
+        .with(micros(note.since))
+        .with(micros(note.until))
+        .with(note.note.clone())
 }
 
 /// Removes old entries, except those with which a present ownership began.

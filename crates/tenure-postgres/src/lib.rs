@@ -31,6 +31,7 @@ mod code;
 mod command;
 mod connection;
 mod connector;
+mod copying;
 mod database;
 mod enqueue;
 mod epoch;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Change, Changed, Clock, Enqueued, Event, Fault, Hints, Jobs, Joint, Renew, Renewal, Report,
-    Reported, Reservation, Reserve, Selection, Store, Tended, Turn,
+    Answer, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -169,6 +169,10 @@ impl Hints for PostgresStore {
 impl Store for PostgresStore {
     fn clock(&self) -> Arc<dyn Clock> {
         self.database.time.clock()
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

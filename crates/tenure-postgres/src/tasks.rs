@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::command::Errand;
+use crate::copying;
 use crate::database::Database;
 use crate::enqueue::{self, Batch};
 use crate::inbox::Inbox;
@@ -61,6 +62,10 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
             let mut link = Link::new(Arc::clone(&database), Arc::clone(&memory));
             if let Err(fault) = schema::migrate(&mut link).await {
                 // Whoever opens it may have stopped waiting.
+                let _ = opened.send(Err(fault));
+                return;
+            }
+            if let Err(fault) = copying::refuse_part(&mut link).await {
                 let _ = opened.send(Err(fault));
                 return;
             }

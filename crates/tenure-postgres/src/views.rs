@@ -167,7 +167,11 @@ async fn attempts(link: &mut Link, id: JobId) -> Result<Vec<Attempt>, Fault> {
     let read = Query::new(ATTEMPTS).with(value::signed(job.seq));
     let rows = link.connection().await?.read(read).await?;
     let mut attempts = rows.iter().map(attempt).collect::<Result<Vec<_>, _>>()?;
-    if let State::Finished { at, end: End::Succeeded } = job.state {
+    // Of a job that was copied all are on record.
+    let is_recorded = attempts.last().is_some_and(|last| last.delivery == job.delivery);
+    if let State::Finished { at, end: End::Succeeded } = job.state
+        && !is_recorded
+    {
         attempts.extend(last_of(&job, Some((at, AttemptEnd::Succeeded)), None));
     }
     let too_many = attempts.len().saturating_sub(limits::ATTEMPTS_KEPT as usize);

@@ -27,7 +27,7 @@ impl Writing<'_> {
         Ok(claimed)
     }
 
-    fn keep_app(&self, claimed: &AppUse) -> Result<()> {
+    pub(crate) fn keep_app(&self, claimed: &AppUse) -> Result<()> {
         self.conn
             .prepare_cached(
                 "INSERT INTO app (app, program, host, since, seen) VALUES (?1, ?2, ?3, ?4, ?5)

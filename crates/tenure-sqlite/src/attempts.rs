@@ -1,7 +1,7 @@
 //! The record of ended attempts.
 
 use rusqlite::{Connection, Result, params};
-use tenure_core::{Attempt, AttemptEnd, End, Failure, Job, State, limits};
+use tenure_core::{Attempt, AttemptEnd, End, Failure, Job, State, Timestamp, limits};
 
 use crate::fault::unreadable;
 use crate::{code, value};
@@ -13,10 +13,31 @@ pub(crate) fn record(
     job: &Job,
     ended: AttemptEnd,
     failure: Option<&Failure>,
-    at: tenure_core::Timestamp,
+    at: Timestamp,
 ) -> Result<()> {
     let Some(attempt) = last_of(job, Some((at, ended)), failure.cloned()) else { return Ok(()) };
     let seq = value::signed(job.seq);
+    keep(conn, seq, &attempt, at, ended)?;
+    let beyond = i64::from(attempt.delivery) - i64::from(limits::ATTEMPTS_KEPT);
+    if beyond > 0 {
+        for sql in [
+            "DELETE FROM attempt WHERE seq = ?1 AND delivery <= ?2",
+            "DELETE FROM log WHERE seq = ?1 AND delivery <= ?2",
+        ] {
+            conn.prepare_cached(sql)?.execute([seq, beyond])?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps an attempt that ended so.
+pub(crate) fn keep(
+    conn: &Connection,
+    seq: i64,
+    attempt: &Attempt,
+    at: Timestamp,
+    ended: AttemptEnd,
+) -> Result<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO attempt (seq, delivery, attempt, fence, holder, started, ended, ended_by, failure)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -30,17 +51,8 @@ pub(crate) fn record(
         attempt.started.as_micros(),
         at.as_micros(),
         code::of_attempt_end(ended),
-        value::maybe_to_json(failure)?,
+        value::maybe_to_json(attempt.failure.as_ref())?,
     ])?;
-    let beyond = i64::from(attempt.delivery) - i64::from(limits::ATTEMPTS_KEPT);
-    if beyond > 0 {
-        for sql in [
-            "DELETE FROM attempt WHERE seq = ?1 AND delivery <= ?2",
-            "DELETE FROM log WHERE seq = ?1 AND delivery <= ?2",
-        ] {
-            conn.prepare_cached(sql)?.execute([seq, beyond])?;
-        }
-    }
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use tenure_core::{
     Timestamp, limits,
 };
 use tenure_store::{
-    Change, Changed, Enqueued, Fault, Fired, LeaseWish, Pruned, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn,
+    Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, Renew, Renewal, Report,
+    Reported, Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn,
 };
 use tokio::sync::oneshot;
 
@@ -76,6 +76,9 @@ pub(crate) enum Command {
     ChangeTimer(Name, TimerAct, Reply<TimerOutcome>),
     PruneSlots(Timestamp, Reply<Pruned>),
     ClaimApp(AppId, String, HostId, Reply<Claimed>),
+    BeginCopy(Reply<Option<String>>),
+    TakeIn(Vec<Item>, Reply<()>),
+    EndCopy(CopyEnd, Reply<()>),
     /// Look whether another process has written.
     Look,
     /// The last one.
@@ -100,11 +103,14 @@ impl Command {
             Self::Fire(at_most, _) => FIRED_ROWS * (*at_most).min(limits::FIRE_TIMERS),
             Self::ChangeTimer(_, TimerAct::Backfill { .. }, _) => FIRED_ROWS * limits::CATCH_UP_JOBS,
             Self::PruneSlots(..) => limits::PRUNE_SLOTS,
+            Self::TakeIn(items, _) => items.len(),
             Self::SetPaused(..)
             | Self::SetQueueLimit(..)
             | Self::Announce { .. }
             | Self::Retire(..)
             | Self::ClaimApp(..)
+            | Self::BeginCopy(_)
+            | Self::EndCopy(..)
             | Self::ChangeTimer(..)
             | Self::Look
             | Self::Close(_) => 1,
@@ -135,6 +141,9 @@ impl Command {
             Self::ChangeTimer(name, act, reply) => reply.keep(writing.change_timer(name, act)),
             Self::PruneSlots(before, reply) => reply.keep(writing.prune_slots(*before)),
             Self::ClaimApp(app, program, host, reply) => reply.keep(writing.claim_app(app, program, *host)),
+            Self::BeginCopy(reply) => reply.keep(writing.begin_copy()),
+            Self::TakeIn(items, reply) => reply.keep(writing.take_in(items)),
+            Self::EndCopy(end, reply) => reply.keep(writing.end_copy(*end)),
             Self::Look => Ok(()),
             Self::Close(reply) => reply.keep(Ok(())),
         }
@@ -161,6 +170,8 @@ impl Command {
             Self::Fire(_, reply) => reply.tell(fate),
             Self::ChangeTimer(_, _, reply) => reply.tell(fate),
             Self::ClaimApp(_, _, _, reply) => reply.tell(fate),
+            Self::BeginCopy(reply) => reply.tell(fate),
+            Self::TakeIn(_, reply) | Self::EndCopy(_, reply) => reply.tell(fate),
             Self::Look => {}
         }
     }

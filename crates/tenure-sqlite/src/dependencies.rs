@@ -53,6 +53,16 @@ pub(crate) struct Waits {
     spoiled: Vec<(i64, JobId, i64)>,
 }
 
+impl Waits {
+    /// One more job, in this state, which has ended or not.
+    pub(crate) fn add(&mut self, id: JobId, seq: i64, state: i64) {
+        match code::end(state) {
+            Some(_) => self.spoiled.push((seq, id, state)),
+            None => self.unended.push(seq),
+        }
+    }
+}
+
 impl Writing<'_> {
     /// For what a job with these terms has to wait; the first of the others that is not there, if one is not.
     pub(crate) fn waits_of(&self, after: &AfterJobs) -> Result<std::result::Result<Waits, JobId>> {

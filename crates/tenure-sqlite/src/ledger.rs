@@ -44,22 +44,34 @@ impl Writing<'_> {
     }
 
     fn note(&self, lease: i64, note: &LedgerNote) -> Result<i64> {
+        self.note_as(lease, note, None, note.what.begins())
+    }
+
+    /// Writes a note down, under this number or the next one. `lasts`: whether the ownership does that began with it.
+    pub(crate) fn note_as(
+        &self,
+        lease: i64,
+        note: &LedgerNote,
+        number: Option<i64>,
+        lasts: bool,
+    ) -> Result<i64> {
         let mut statement = self.conn.prepare_cached(
-            "INSERT INTO ledger (lease, fence, what, at, present, host, who, meta, since, until, note)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO ledger (lease, fence, what, at, present, host, who, meta, since, until, note, number)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
         statement.insert(params![
             lease,
             value::signed(note.fence.number()),
             code(note.what),
             note.at.as_micros(),
-            note.what.begins(),
+            lasts,
             note.by.host.map(|host| *host.as_bytes()),
             note.by.who,
             meta(&note.by)?,
             note.since.map(Timestamp::as_micros),
             note.until.map(Timestamp::as_micros),
             note.note,
+            number,
         ])
     }
 

@@ -28,6 +28,7 @@ mod check_in;
 mod code;
 mod command;
 mod connection;
+mod copying;
 mod dependencies;
 mod enqueue;
 mod fault;

@@ -5,6 +5,7 @@ use tenure_core::Epoch;
 use tenure_store::Fault;
 
 use crate::connection::APPLICATION_ID;
+use crate::copying;
 use crate::fault::{fault_of, unreadable};
 
 struct Step {
@@ -60,6 +61,9 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
         .map_err(fail)?;
     }
     txn.pragma_update(None, "user_version", latest()).map_err(fail)?;
+    if copying::is_part(&txn).map_err(fail)? {
+        return Err(Fault::Broken(copying::PART.to_owned()));
+    }
     let epoch = settle_epoch(&txn).map_err(fail)?;
     txn.commit().map_err(fail)?;
     Ok(epoch)

@@ -12,11 +12,11 @@ use tenure_core::{
     NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_timers,
-    check_wishes,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, Event, Fault, Fired, Hints, Host,
+    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
+    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
+    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    check_timers, check_wishes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -126,7 +126,7 @@ impl SqliteStore {
         self.commits.load(Ordering::Relaxed)
     }
 
-    async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
+    pub(crate) async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
         let (reply, answer) = oneshot::channel();
         if self.writer.send(command(Reply::new(reply))).await.is_err() {
@@ -135,7 +135,7 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
@@ -366,6 +366,10 @@ impl Hints for SqliteStore {
 impl Store for SqliteStore {
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

@@ -14,6 +14,7 @@ mod chance;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod copying;
 mod fault;
 mod faulty;
 mod filter;
@@ -32,6 +33,10 @@ use std::sync::Arc;
 pub use bulletin::{Bulletin, Event, Happening, Hints};
 pub use chance::Chance;
 pub use clock::{Clock, ManualClock, Moment, Sleep, SystemClock};
+pub use copying::{
+    Copied, CopiedJob, CopiedLimit, CopiedQueue, Copies, CopyEnd, CopyRefusal, InTheWay, Item, KeyHold, Rest,
+    Totals, copy,
+};
 pub use fault::Fault;
 pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, Order};
@@ -65,6 +70,11 @@ pub trait Store: Jobs + Leases + Timers + Hosts + Views + Hints + Send + Sync {
 
     /// How a transaction of a user's own takes part in this store; `None` if no such transaction can be where its jobs are.
     fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
+
+    /// How it is copied, and how a copy is written into it; `None` if it only stands before another store.
+    fn copies(&self) -> Option<&dyn Copies> {
         None
     }
 

@@ -31,6 +31,7 @@
 //! waiting.
 
 pub mod app;
+mod copying;
 mod draft;
 mod enqueue;
 mod error;
@@ -95,8 +96,9 @@ pub use tenure_core::{
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
-    Accepted, Call, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
-    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, SlotCursor, SlotPage,
-    SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Want,
+    Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
+    FaultyStore, Filter, Happening, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk,
+    LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal,
+    Reserve, SlotCursor, SlotPage, SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet,
+    TimersAsk, Totals as CopyTotals, Want,
 };

@@ -13,12 +13,11 @@ use tenure::schedule::Schedule;
 use tenure::{StateName, Tenure};
 use tokio::sync::oneshot;
 
-use self::home::Home;
 use self::show::{Seen, Show, standings, unfinished};
 use crate::exit::Failure;
 use crate::screen::{Screen, Tone};
 
-pub(crate) use self::home::folder;
+pub(crate) use self::home::{Home, folder};
 
 /// What can be said to `tenure dev`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{Bucket, Key, Limit, Meter, Timestamp};
-use tenure_store::{Fault, LimitInfo};
+use tenure_store::{CopiedLimit, Fault, LimitInfo};
 
 use super::row::KeyedRow;
 use crate::fault::{is_unreadable, unreadable};
@@ -196,6 +196,19 @@ impl Writing<'_> {
         }
         let ahead = self.ahead_in_limit(&key, place, i64::from(room)).await?;
         Ok(ahead < i64::from(room))
+    }
+
+    /// Keeps a limit as it was copied, and lets as many of its jobs into line as it has room for.
+    pub(crate) async fn take_limit_in(&mut self, copied: &CopiedLimit) -> Result<(), Fault> {
+        self.load_limits(std::slice::from_ref(&copied.key)).await?;
+        let row = self.limit(&copied.key);
+        if copied.set {
+            row.set = Some(copied.limit);
+        } else {
+            row.said = copied.limit.most.or(row.said);
+        }
+        row.bucket = copied.bucket;
+        self.look_at_limit(&copied.key).await
     }
 
     async fn ahead_in_limit(&mut self, key: &Key, place: Place, most: i64) -> Result<i64, Fault> {

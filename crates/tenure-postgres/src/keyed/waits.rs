@@ -56,7 +56,7 @@ impl Writing<'_> {
         let read = self.read(reads).await?;
         for row in read.last().into_iter().flatten() {
             let other = rows::stored(row)?;
-            let (seq, id) = (value::signed(other.job.seq), other.job.id);
+            let id = other.job.id;
             let end = end_of(&other);
             match end.map(|end| after.noticed(id, Some(end), self.now)) {
                 Some(Noticed::Ended) => continue,
@@ -64,20 +64,27 @@ impl Writing<'_> {
                 None => {}
             }
             // Also one that has ended: it may be done again before anybody looks.
-            let due = other.job.state.due().unwrap_or(other.job.created);
-            let mark = Query::new(AWAIT)
-                .with(seq)
-                .with(other.lane)
-                .with(value::of_priority(other.job.priority))
-                .with(other.ties.round.unwrap_or(0))
-                .with(due.as_micros());
-            self.write(mark)?;
-            self.write(Query::new(WAIT).with(seq).with(waiter))?;
-            if end.is_some() {
-                self.note_end(seq, id, end)?;
-            }
+            self.wait_for(waiter, &other)?;
         }
         Ok(())
+    }
+
+    /// Notes that a job waits for this other one, and if that one has ended, that somebody has to look.
+    pub(crate) fn wait_for(&mut self, waiter: i64, other: &Stored) -> Result<(), Fault> {
+        let seq = value::signed(other.job.seq);
+        let due = other.job.state.due().unwrap_or(other.job.created);
+        let mark = Query::new(AWAIT)
+            .with(seq)
+            .with(other.lane)
+            .with(value::of_priority(other.job.priority))
+            .with(other.ties.round.unwrap_or(0))
+            .with(due.as_micros());
+        self.write(mark)?;
+        self.write(Query::new(WAIT).with(seq).with(waiter))?;
+        match end_of(other) {
+            Some(end) => self.note_end(seq, other.job.id, Some(end)),
+            None => Ok(()),
+        }
     }
 
     fn note_end(&mut self, seq: i64, id: JobId, end: Option<End>) -> Result<(), Fault> {

@@ -26,6 +26,7 @@ use crate::store::PostgresStore;
 
 pub(crate) use row::{holder, meta};
 pub(crate) use task::{Command, LeaseTask};
+pub(crate) use write::copied;
 
 impl Leases for PostgresStore {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {

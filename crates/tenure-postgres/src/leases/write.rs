@@ -1,6 +1,6 @@
 //! What a turn writes: a few statements, however many leases it is about.
 
-use tenure_core::{Fence, LeaseId, LedgerNote, Timestamp};
+use tenure_core::{Fence, Lease, LeaseId, LedgerNote, Phase, Timestamp};
 use uuid::Uuid;
 
 use super::row::{code, meta, micros};
@@ -21,6 +21,9 @@ const CHANGE: &str = "UPDATE lease l SET fence = u.fence, forgotten = u.forgotte
          $8::bigint[], $9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::text[])
          u (number, before, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta)
      WHERE l.number = u.number AND l.fence = u.before";
+const COPIED: &str =
+    "INSERT INTO lease (fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, name, look)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 /// Names that were given a row in this very transaction, and were not granted.
 const UNUSED: &str = "DELETE FROM lease WHERE number = ANY ($1) AND fence = 0 AND phase IS NULL";
 const STAND_UP: &str = "DELETE FROM lease_line w USING unnest($1::bigint[], $2::uuid[]) u (lease, id)
@@ -49,6 +52,27 @@ pub(super) fn queries(turn: &Turn<'_>) -> Vec<Query> {
     queries.extend(past(&others));
     queries.extend(ledger::add(&notes(turn)));
     queries
+}
+
+/// Keeps a lease as it was copied. Nobody knows its row yet.
+pub(crate) fn copied(lease: &Lease) -> Query {
+    let held = lease.held.as_ref();
+    let until = lease.until().map(Timestamp::as_micros);
+    let ticks = held.is_some_and(|held| matches!(held.phase, Phase::Held { .. }));
+    Query::new(COPIED)
+        .with(signed(lease.fence.number()))
+        .with(lease.forgotten)
+        .with(lease.freed.as_micros())
+        .with(held.map(|held| code(held.phase)))
+        .with(held.map(|held| uuid(held.id)))
+        .with(held.map(|held| held.since.as_micros()))
+        .with(held.and_then(|held| micros(held.ttl)))
+        .with(until)
+        .with(held.and_then(|held| held.by.host).map(of_host))
+        .with(held.map(|held| held.by.who.clone()))
+        .with(held.and_then(|held| meta(&held.by)))
+        .with(lease.name.as_str().to_owned())
+        .with(until.filter(|_| ticks))
 }
 
 fn prolong(rows: &[&Known]) -> Query {

@@ -25,6 +25,8 @@ use tenure_store::{
 use crate::store::PostgresStore;
 
 pub(crate) use aside::Aside;
+pub(crate) use row::keep_new as copied;
+pub(crate) use slots::copied as copied_slot;
 
 impl Timers for PostgresStore {
     fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {

@@ -119,7 +119,7 @@ fn lateness(row: &Row) -> Result<Option<Duration>, Fault> {
 }
 
 /// Writes a new timer. If somebody else has just done so, it is decided anew.
-pub(super) fn keep_new(timer: &Timer) -> Result<Vec<Query>, Fault> {
+pub(crate) fn keep_new(timer: &Timer) -> Result<Vec<Query>, Fault> {
     Ok(vec![agreed_of(AGREE, timer)?, standing_of(STAND, timer)?])
 }
 

@@ -130,6 +130,11 @@ fn record(records: &[&SlotRecord]) -> Query {
         .with(column(records, |record| record.at.as_micros()))
 }
 
+/// Keeps a record as it was copied.
+pub(crate) fn copied(copied: &SlotRecord) -> Query {
+    record(&[copied])
+}
+
 /// Removes old records, the first made first.
 pub(super) async fn prune(link: &mut Link, before: Timestamp) -> Result<Pruned, Fault> {
     let before = before.as_micros();

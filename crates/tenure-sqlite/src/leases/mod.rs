@@ -23,7 +23,7 @@ use row::Stored;
 pub(crate) use line::{GONE, LINE, SIT, STAND_UP, STAY};
 #[cfg(test)]
 pub(crate) use row::BY_NAME;
-pub(crate) use row::{holder, meta};
+pub(crate) use row::{holder, keep_copied, meta};
 #[cfg(test)]
 pub(crate) use views::{INFO, PAGE};
 pub(crate) use views::{info, page};

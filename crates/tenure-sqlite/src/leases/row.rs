@@ -90,6 +90,12 @@ pub(super) fn insert(conn: &Connection, name: &LeaseName, now: Timestamp) -> Res
         .insert(params![name.as_str(), value::signed(Fence::NONE.number()), now.as_micros()])
 }
 
+/// Keeps a lease as it was copied.
+pub(crate) fn keep_copied(conn: &Connection, lease: &Lease, now: Timestamp) -> Result<()> {
+    let number = insert(conn, &lease.name, now)?;
+    update(conn, Fence::NONE, &Stored { number, lease: lease.clone(), began: None })
+}
+
 /// Writes what has become of a lease whose last ownership was that of `before`.
 pub(super) fn update(conn: &Connection, before: Fence, stored: &Stored) -> Result<()> {
     let Stored { number, lease, began } = stored;

@@ -22,11 +22,12 @@ use crate::writing::Writing;
 pub(crate) use aside::Aside;
 #[cfg(test)]
 pub(crate) use firing::OPEN_JOB;
+pub(crate) use row::keep_copied;
 #[cfg(test)]
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
-pub(crate) use slots::page as slots;
 #[cfg(test)]
 pub(crate) use slots::{ALL_NEWEST, ALL_OLDEST, FIRST_KEPT, OF_ONE_NEWEST, OF_ONE_OLDEST, PRUNE, RECORD};
+pub(crate) use slots::{keep_copied as keep_slot, page as slots};
 #[cfg(test)]
 pub(crate) use views::PAGE;
 pub(crate) use views::{one, page};

@@ -80,6 +80,12 @@ fn open(bytes: &[u8]) -> Result<Vec<JobId>> {
     }
 }
 
+/// Keeps a timer as it was copied.
+pub(crate) fn keep_copied(conn: &Connection, timer: &Timer) -> Result<()> {
+    agree(conn, timer)?;
+    stand(conn, timer)
+}
+
 /// Writes what was agreed about a timer, whether it was there or not.
 pub(super) fn agree(conn: &Connection, timer: &Timer) -> Result<()> {
     conn.prepare_cached(AGREE)?.execute(params![

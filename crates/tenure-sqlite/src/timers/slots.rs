@@ -78,6 +78,11 @@ fn keep_before(conn: &Connection, record: &SlotRecord, schedule: &Schedule) -> R
     Ok(())
 }
 
+/// Keeps a record as it was copied.
+pub(crate) fn keep_copied(conn: &Connection, record: &SlotRecord) -> Result<()> {
+    keep(conn, record).map(drop)
+}
+
 /// Keeps a record, if there is none at its place. Answers whether there was none.
 fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
     let is_one = record.first == record.last && record.count == Some(1);

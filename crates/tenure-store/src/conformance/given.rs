@@ -50,6 +50,14 @@ impl Given {
         self.maker.histories()
     }
 
+    /// Another fresh store, on the same clock.
+    pub(super) async fn beside(&self) -> Self {
+        let clock = self.clock.clone();
+        let store = self.maker.make(Arc::new(clock.clone())).await;
+        let (maker, chance) = (Arc::clone(&self.maker), Chance::seeded(2));
+        Self { store, clock, holder: self.holder, maker, chance, ids: Mutex::default() }
+    }
+
     /// A store that answers as every store has to, on the same clock.
     pub(super) fn reference(&self) -> Arc<dyn Store> {
         Arc::new(MemoryStore::new(Arc::new(self.clock.clone())))

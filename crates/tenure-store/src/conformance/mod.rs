@@ -34,6 +34,7 @@ mod breaks;
 mod change;
 mod clock_steps;
 mod closing;
+mod copies;
 mod counts;
 mod enqueue;
 mod explain;
@@ -116,6 +117,7 @@ fn all() -> Vec<Test> {
         breaks::tests(),
         change::tests(),
         closing::tests(),
+        copies::tests(),
         counts::tests(),
         enqueue::tests(),
         explain::tests(),

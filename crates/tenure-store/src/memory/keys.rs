@@ -1,6 +1,7 @@
 //! Which job holds which unique key.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use tenure_core::{JobId, Timestamp, UniqueKey};
 
@@ -61,6 +62,17 @@ impl Keys {
             };
             self.drop_hold(key);
         }
+    }
+
+    /// The keys behind this one, in order, and who holds them.
+    pub fn behind(&self, key: Option<UniqueKey>) -> impl Iterator<Item = (UniqueKey, Hold)> {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.holds.range((from, Bound::Unbounded)).map(|(key, hold)| (*key, *hold))
+    }
+
+    /// How many are held.
+    pub fn len(&self) -> usize {
+        self.holds.len()
     }
 
     fn drop_hold(&mut self, key: UniqueKey) {

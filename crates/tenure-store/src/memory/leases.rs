@@ -85,6 +85,26 @@ impl LeaseRows {
         more
     }
 
+    /// Keeps a lease as it was copied.
+    pub fn copied(&mut self, lease: Lease) {
+        self.rows.insert(lease.name.clone(), Row { lease: Some(lease), line: BTreeMap::new() });
+    }
+
+    /// Keeps an entry of the ledger as it was copied.
+    pub fn copied_entry(&mut self, LedgerEntry { number, note }: LedgerEntry) {
+        if note.what == What::Refused {
+            self.told.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone()));
+        }
+        self.last_entry = self.last_entry.max(number);
+        self.ledger.insert(number, note);
+    }
+
+    /// How many leases are shown, and how many entries there are.
+    pub fn totals(&self) -> (usize, usize) {
+        let shown = self.rows.values().filter_map(|row| row.lease.as_ref()).filter(|lease| !lease.forgotten);
+        (shown.count(), self.ledger.len())
+    }
+
     fn write_down(&mut self, note: LedgerNote) {
         let refused = note.what == What::Refused;
         if refused && !self.told.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone())) {

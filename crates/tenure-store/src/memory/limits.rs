@@ -6,7 +6,7 @@ use tenure_core::{Bucket, Job, Key, Kind, Limit, Limited, Meter, QueueName, Stat
 
 use super::rows::{Place, Row, Rows};
 use super::step::Step;
-use crate::{LimitInfo, LimitPage};
+use crate::{CopiedLimit, LimitInfo, LimitPage};
 
 /// The limits that somebody set, or that a job has need of.
 #[derive(Debug, Default)]
@@ -77,6 +77,17 @@ impl Limits {
         let Some(limit) = &job.terms.limit else { return };
         let row = self.row(&limit.key);
         row.said = row.said.or(limit.most);
+    }
+
+    /// Keeps a limit as it was copied.
+    pub fn copied(&mut self, copied: &CopiedLimit) {
+        let row = self.row(&copied.key);
+        if copied.set {
+            row.set = Some(copied.limit);
+        } else {
+            row.said = copied.limit.most.or(row.said);
+        }
+        row.bucket = copied.bucket;
     }
 
     /// Enters an unfinished job.

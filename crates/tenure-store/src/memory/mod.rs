@@ -6,6 +6,7 @@
 //! What a call does is done in one go under the lock; nothing of it can be seen half-way.
 
 mod change;
+mod copying;
 mod enqueue;
 mod gates;
 mod hosts;
@@ -39,11 +40,11 @@ use tenure_core::{
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, check_timers,
-    check_wishes,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, Event, Fault, Fired, Hints, Host,
+    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
+    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
+    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    check_timers, check_wishes,
 };
 use rows::Rows;
 
@@ -313,6 +314,10 @@ impl Hints for MemoryStore {
 impl Store for MemoryStore {
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

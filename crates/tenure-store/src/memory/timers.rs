@@ -37,6 +37,21 @@ impl TimerRows {
         }
     }
 
+    /// Keeps a timer as it was copied.
+    pub fn copied(&mut self, timer: Timer) {
+        self.keep(timer);
+    }
+
+    /// Keeps a record as it was copied.
+    pub fn copied_slot(&mut self, record: SlotRecord) {
+        self.records.insert(SlotCursor::of(&record), record);
+    }
+
+    /// How many timers there are, and how many records.
+    pub fn totals(&self) -> (usize, usize) {
+        (self.rows.len(), self.records.len())
+    }
+
     fn remove(&mut self, name: &Name) {
         let wake = self.rows.remove(name).and_then(|timer| timer.wake());
         wake.map(|wake| self.wakes.remove(&(wake, name.clone())));

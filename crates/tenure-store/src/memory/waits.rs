@@ -52,6 +52,14 @@ impl Waits {
         self.ended.remove(&seq);
     }
 
+    /// Notes that a job that was copied waits for another one, which may have ended by being copied.
+    pub fn copied(&mut self, waiter: u64, other: &Job) {
+        self.wait_for(waiter, other.seq);
+        if let Some(end) = end_of(other) {
+            self.ended.insert(other.seq, Ended { id: other.id, end: Some(end) });
+        }
+    }
+
     fn wait_for(&mut self, waiter: u64, other: u64) {
         self.of.entry(waiter).or_default().insert(other);
         self.by.entry(other).or_default().insert(waiter);

@@ -6,6 +6,7 @@
 mod common;
 
 mod complete;
+mod copy;
 mod open;
 mod outside;
 mod within;

@@ -1,0 +1,107 @@
+//! What no view shows of a database.
+
+use tenure_core::{Bucket, Epoch, UniqueKey};
+use tenure_store::{Fault, KeyHold, Rest, Totals};
+use tokio_postgres::Row;
+
+use crate::fault::unreadable;
+use crate::link::Link;
+use crate::query::Query;
+use crate::transaction::Gate;
+use crate::value;
+use crate::writing::Writing;
+
+const EPOCH: &str = "SELECT value, coalesce((SELECT last_value FROM pg_sequences
+         WHERE schemaname = current_schema() AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'epoch'";
+const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
+const KEYS: &str = "SELECT key, seq, id, until FROM unique_key WHERE key > $1 ORDER BY key LIMIT $2";
+const TOTALS: &str = "SELECT
+         (SELECT coalesce(sum(coalesce(scheduled, 0) + coalesce(queued, 0) + coalesce(blocked, 0) + coalesce(running, 0)
+             + coalesce(succeeded, 0) + coalesce(failed, 0) + coalesce(cancelled, 0)), 0)::bigint FROM tally),
+         (SELECT count(*) FROM unique_key), (SELECT count(*) FROM lease WHERE NOT forgotten),
+         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot)";
+/// Besides what is counted.
+const ANYTHING: &str = "SELECT CASE
+         WHEN EXISTS (SELECT FROM job) THEN 'jobs' WHEN EXISTS (SELECT FROM lease) THEN 'leases'
+         WHEN EXISTS (SELECT FROM queue) THEN 'queues' WHEN EXISTS (SELECT FROM limit_key) THEN 'limit keys'
+         WHEN EXISTS (SELECT FROM app) THEN 'app ids'
+         WHEN EXISTS (SELECT FROM host WHERE until > coalesce($1::bigint, micros())) THEN 'live hosts'
+         WHEN EXISTS (SELECT FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
+
+/// Transactions of users' own may have left something to do.
+const IS_LEFT: &str = "SELECT EXISTS (SELECT FROM arrival)";
+/// More rounds than that are not tried: somebody goes on leaving something.
+const ROUNDS: usize = 1_000;
+
+/// What no view shows. What was left to do is done before: until then its jobs are not counted.
+pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
+    for _ in 0..ROUNDS {
+        let is_left = link.connection().await?.read(Query::new(IS_LEFT)).await?;
+        if !is_left.first().is_some_and(|row| row.get(0)) {
+            break;
+        }
+        let (writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
+        writing.commit().await?;
+    }
+    let queries = [Query::new(EPOCH), Query::new(BUCKETS), Query::new(TOTALS)];
+    let mut read = Vec::new();
+    for query in queries {
+        read.push(link.connection().await?.read(query).await?);
+    }
+    let first = read[0].first().ok_or_else(|| unreadable("a store without an epoch"))?;
+    let epoch: i64 = first.get(0);
+    let epoch =
+        u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
+    let last_seq = value::seq(first.get(1))?;
+    let bucket = |row: &Row| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
+    let buckets = read[1].iter().map(bucket).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(Rest { epoch, last_seq, buckets, totals: totals(&read[2])? })
+}
+
+fn totals(rows: &[Row]) -> Result<Totals, Fault> {
+    let row = rows.first().ok_or_else(|| unreadable("a store without counts"))?;
+    let count = |column| value::seq(row.get(column));
+    Ok(Totals {
+        jobs: count(0)?,
+        keys: count(1)?,
+        leases: count(2)?,
+        entries: count(3)?,
+        timers: count(4)?,
+        slots: count(5)?,
+    })
+}
+
+/// What tells whether there is anything.
+pub(super) fn anything(now: Option<i64>) -> Vec<Query> {
+    vec![Query::new(TOTALS), Query::new(ANYTHING).with(now)]
+}
+
+/// What there is, in a word; `None` if there is nothing.
+pub(super) fn found(read: &[Vec<Row>]) -> Result<Option<String>, Fault> {
+    if let Some(what) =
+        read.first().map(|rows| totals(rows)).transpose()?.and_then(|totals| totals.anything())
+    {
+        return Ok(Some(what.to_owned()));
+    }
+    Ok(read.get(1).and_then(|rows| rows.first()).and_then(|row| row.get(0)))
+}
+
+/// A page of the unique keys that are held, by key.
+pub(super) async fn keys_held(
+    link: &mut Link,
+    behind: Option<UniqueKey>,
+    at_most: usize,
+) -> Result<Vec<KeyHold>, Fault> {
+    // Nothing is smaller than no bytes.
+    let behind = behind.map_or_else(Vec::new, |key| key.0.to_vec());
+    let keys = Query::new(KEYS).with(behind).with(value::bound(at_most));
+    let rows = link.connection().await?.read(keys).await?;
+    rows.iter().map(hold).collect()
+}
+
+fn hold(row: &Row) -> Result<KeyHold, Fault> {
+    let key: &[u8] = row.get(0);
+    let key = key.try_into().map(UniqueKey).map_err(|_| unreadable("a unique key of another length"))?;
+    let (seq, until) = (value::seq(row.get(1))?, value::maybe_instant(row, 3)?);
+    Ok(KeyHold { key, job: value::job_id(row, 2), seq, until })
+}

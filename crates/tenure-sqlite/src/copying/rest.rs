@@ -1,0 +1,77 @@
+//! What no view shows of a file.
+
+use rusqlite::{Connection, Result, Row, params};
+use tenure_core::{Bucket, Epoch, Timestamp, UniqueKey};
+use tenure_store::{KeyHold, Rest, Totals};
+
+use crate::fault::unreadable;
+use crate::value;
+
+const EPOCH: &str = "SELECT value, max((SELECT ifnull(max(seq), 0) FROM job),
+         (SELECT value FROM meta WHERE name = 'removed')) FROM meta WHERE name = 'epoch'";
+const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
+const KEYS: &str =
+    "SELECT key, seq, id, until FROM unique_key WHERE key > ?1 OR ?2 ORDER BY key LIMIT ?3 + 0";
+const TOTALS: &str = "SELECT
+         (SELECT ifnull(sum(scheduled + queued + blocked + running + succeeded + failed + cancelled), 0) FROM lane),
+         (SELECT count(*) FROM unique_key), (SELECT count(*) FROM lease WHERE forgotten = 0),
+         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot)";
+/// Besides what is counted.
+const ANYTHING: &str = "SELECT CASE
+         WHEN EXISTS (SELECT 1 FROM job) THEN 'jobs' WHEN EXISTS (SELECT 1 FROM lease) THEN 'leases'
+         WHEN EXISTS (SELECT 1 FROM queue) THEN 'queues' WHEN EXISTS (SELECT 1 FROM limit_key) THEN 'limit keys'
+         WHEN EXISTS (SELECT 1 FROM app) THEN 'app ids'
+         WHEN EXISTS (SELECT 1 FROM host WHERE until > ?1) THEN 'live hosts'
+         WHEN EXISTS (SELECT 1 FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
+
+/// What no view shows.
+pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
+    let (epoch, last_seq) = conn.query_row(EPOCH, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
+    let epoch =
+        u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
+    let bucket = |row: &Row<'_>| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
+    let buckets = conn.prepare_cached(BUCKETS)?.query_map([], bucket)?.collect::<Result<Vec<_>>>()?;
+    Ok(Rest { epoch, last_seq: value::seq(last_seq)?, buckets, totals: totals(conn)? })
+}
+
+fn totals(conn: &Connection) -> Result<Totals> {
+    conn.query_row(TOTALS, [], |row| {
+        let count = |column| value::seq(row.get(column)?);
+        Ok(Totals {
+            jobs: count(0)?,
+            keys: count(1)?,
+            leases: count(2)?,
+            entries: count(3)?,
+            timers: count(4)?,
+            slots: count(5)?,
+        })
+    })
+}
+
+/// What there is, in a word; `None` if there is nothing.
+pub(super) fn anything(conn: &Connection, now: Timestamp) -> Result<Option<String>> {
+    match totals(conn)?.anything() {
+        Some(what) => Ok(Some(what.to_owned())),
+        None => conn.query_row(ANYTHING, [now.as_micros()], |row| row.get(0)),
+    }
+}
+
+/// A page of the unique keys that are held, by key.
+pub(crate) fn keys_held(
+    conn: &Connection,
+    behind: Option<UniqueKey>,
+    at_most: usize,
+) -> Result<Vec<KeyHold>> {
+    let first = behind.is_none();
+    let behind = behind.map_or([0; 16], |key| key.0);
+    let mut keys = conn.prepare_cached(KEYS)?;
+    let rows = keys.query_map(params![behind, first, value::bound(at_most)], |row| {
+        Ok(KeyHold {
+            key: UniqueKey(row.get(0)?),
+            seq: value::seq(row.get(1)?)?,
+            job: value::job_id(row, 2)?,
+            until: value::maybe_instant(row, 3)?,
+        })
+    })?;
+    rows.collect()
+}

@@ -1,0 +1,141 @@
+//! Copying all that a store keeps into another store: from a file to a database and back.
+//!
+//! What views show is read through them; [`Copies`] adds the little that no view shows, and takes everything in. What is
+//! copied is told in words of the domain, so that no store knows how another one keeps it.
+
+mod holders;
+mod items;
+mod lapsing;
+mod pouring;
+mod reading;
+
+pub use holders::InTheWay;
+pub use items::{CopiedJob, CopiedLimit, CopiedQueue, Item, KeyHold, Rest, Totals};
+
+use tenure_core::{Epoch, Fence, UniqueKey};
+
+use crate::{Answer, Fault, Store};
+use pouring::Pouring;
+
+/// Being copied, and being what a copy is written into.
+pub trait Copies: Send + Sync {
+    /// What no view shows.
+    fn rest(&self) -> Answer<'_, Rest>;
+
+    /// A page of the unique keys that are held, by key.
+    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>>;
+
+    /// Begins to be what a copy is written into: from now on it cannot be opened until the copy is whole. If there is
+    /// anything in it, it answers what, in a word, and nothing has happened.
+    fn begin_copy(&self) -> Answer<'_, Option<String>>;
+
+    /// Takes some of a copy in, in one go. Jobs come in the order of their acceptance, after their queues and before all
+    /// else, and none of them runs.
+    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()>;
+
+    /// The copy is whole. Fences go on in this epoch and above this one, and places in line behind that.
+    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()>;
+}
+
+/// Where a copy goes on that is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyEnd {
+    /// Later than that of either store.
+    pub epoch: Epoch,
+    /// The greatest fence that was copied.
+    pub fence: Fence,
+    /// The last place that was given in the order of acceptance.
+    pub last_seq: u64,
+}
+
+/// What came of copying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Copied {
+    /// The copy is whole.
+    Whole(Totals),
+    /// It was not made.
+    Refused(CopyRefusal),
+}
+
+/// Why a store was not copied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CopyRefusal {
+    /// The store does not keep jobs itself.
+    #[error("this store cannot be copied, nor be a copy")]
+    NoCopies,
+    /// There is something in the place where the copy was to be. Nothing has happened to it.
+    #[error("there are {0} in it already: a copy is written only where nothing is")]
+    Occupied(String),
+    /// Somebody may be using the source. Nothing has happened.
+    #[error("it is in use: {}", in_words(.0))]
+    InUse(Vec<InTheWay>),
+    /// The source is not what it was when copying began, or has what this version cannot read. The copy is not whole.
+    #[error(
+        "it has changed while it was copied, or there is something in it that cannot be read: of {expected} it gave {found}"
+    )]
+    Changed {
+        /// What it keeps.
+        expected: Totals,
+        /// What was read of it.
+        found: Totals,
+    },
+    /// The copy does not have what was written into it, and is not whole.
+    #[error("of {expected} it has {found}")]
+    Incomplete {
+        /// What was written.
+        expected: Totals,
+        /// What it keeps.
+        found: Totals,
+    },
+}
+
+fn in_words(those: &[InTheWay]) -> String {
+    let words: Vec<String> = those.iter().map(ToString::to_string).collect();
+    words.join("; ")
+}
+
+/// Copies all that `from` keeps to `to`, where nothing may be. `even_in_use`: also if somebody may be using the source;
+/// what they change meanwhile is copied or not. `tell` hears how far it has come, after each page.
+///
+/// Nobody holds anything in the copy under a fence that `from` granted: jobs that ran have lapsed, and a lease that was
+/// held is kept from others for as long as it was to be held, under a fence that nobody knows.
+///
+/// # Errors
+/// A store that cannot answer. If anything was written by then, the copy is not whole and cannot be opened.
+pub async fn copy(
+    from: &dyn Store,
+    to: &dyn Store,
+    even_in_use: bool,
+    tell: &mut (dyn FnMut(Totals, Totals) + Send),
+) -> Result<Copied, Fault> {
+    let refused = |why| Ok(Copied::Refused(why));
+    let (Some(source), Some(target)) = (from.copies(), to.copies()) else {
+        return refused(CopyRefusal::NoCopies);
+    };
+    if !even_in_use {
+        let in_the_way = holders::in_the_way(from).await?;
+        if !in_the_way.is_empty() {
+            return refused(CopyRefusal::InUse(in_the_way));
+        }
+    }
+    let (before, there) = (source.rest().await?, target.rest().await?);
+    if let Some(what) = target.begin_copy().await? {
+        return refused(CopyRefusal::Occupied(what));
+    }
+    let epoch = before.epoch.max(there.epoch).next();
+    let mut pouring = Pouring::new(target, epoch, before.totals, tell);
+    reading::read_all(from, source, &before, &mut pouring).await?;
+    let (copied, fence) = (pouring.finish().await?, pouring.greatest);
+    let after = source.rest().await?;
+    let expected = Totals { keys: after.totals.keys.saturating_sub(pouring.keys_freed), ..after.totals };
+    if copied != expected && !even_in_use {
+        return refused(CopyRefusal::Changed { expected, found: copied });
+    }
+    let found = target.rest().await?.totals;
+    if found != copied {
+        return refused(CopyRefusal::Incomplete { expected: copied, found });
+    }
+    let last_seq = before.last_seq.max(after.last_seq);
+    target.end_copy(CopyEnd { epoch, fence, last_seq }).await?;
+    Ok(Copied::Whole(copied))
+}
