@@ -1,6 +1,8 @@
-//! The `tenure` program: [`dev`] shows the library at work, [`schedule`] explains schedules, [`mod@bench`] measures.
+//! The `tenure` program: [`dev`] shows the library at work, [`schedule`] explains schedules, [`db`] looks after a store,
+//! [`mod@bench`] measures.
 
 mod bench;
+mod db;
 mod dev;
 mod exit;
 mod schedule;
@@ -29,6 +31,9 @@ enum Command {
     /// Explains schedules: what they mean, and when they come next
     #[command(subcommand)]
     Schedule(schedule::Schedule),
+    /// Looks after a store: how it stands, its schema, what is wrong with it
+    #[command(subcommand)]
+    Db(db::Db),
     /// Measures the store on this machine; prints one JSON object a line
     Bench(bench::Bench),
     /// An idle worker that measures itself; `bench` starts it as a process of its own
@@ -68,6 +73,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Dev(dev) => dev::run(dev),
         Command::Schedule(schedule) => schedule::run(schedule),
+        Command::Db(db) => db::run(db),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
         Command::BenchLeases(leases) => bench::leases_child(leases),

@@ -8,6 +8,7 @@ use tenure_store::Fault;
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::Connection;
+use crate::connector::Ear;
 use crate::database::Database;
 use crate::fault::Effect;
 use crate::memory::{Memory, Told};
@@ -50,15 +51,14 @@ pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut close
 
 /// Listens until that does not work any more.
 async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
-    let (said, mut heard) = mpsc::unbounded_channel();
-    let ear = Box::new(move |notification: tokio_postgres::Notification| {
-        // Nobody hears it any more once the connection is given up.
-        let _ = said.send((notification.process_id(), notification.payload().to_owned()));
-    });
+    let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
         Ok(connection) => connection,
         Err(fault) => return fault,
     };
+    if connection.is_pooled() {
+        return only_tell(&mut connection, memory).await;
+    }
     let me = match begin(&mut connection, &mut heard, &database.options.schema).await {
         Ok(me) => me,
         Err(fault) => return fault,
@@ -67,17 +67,7 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
         Told::ALL.publish(&memory.bulletin);
     }
     loop {
-        let waiting = async {
-            let soon = async {
-                memory.later.notified().await;
-                pause(LATER).await;
-            };
-            tokio::select! {
-                biased;
-                () = memory.urgent.notified() => {}
-                () = soon => {}
-            }
-        };
+        let waiting = something_to_tell(memory);
         tokio::select! {
             biased;
             said = heard.recv() => match said {
@@ -90,16 +80,78 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
                 None => return Fault::Unavailable("the listening connection was lost".to_owned()),
             },
             () = waiting => {
-                if let Some(untold) = memory.take_untold() {
-                    let tell = Query::new(TELL).with(untold.as_text());
-                    if let Err(fault) = connection.run(&[tell], Effect::None).await {
-                        return fault;
-                    }
-                    pause(APART).await;
+                if let Err(fault) = tell(&mut connection, memory).await {
+                    return fault;
                 }
             }
         }
     }
+}
+
+/// Tells what happens here, where nothing is heard: everybody here looks once a second. Until that does not work.
+async fn only_tell(connection: &mut Connection, memory: &Memory) -> Fault {
+    let telling = async {
+        loop {
+            something_to_tell(memory).await;
+            if let Err(fault) = tell(connection, memory).await {
+                return fault;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        fault = telling => fault,
+        fault = look_at_times(memory) => fault,
+    }
+}
+
+/// Has everybody here look once a second who does not do so anyway. It does not end.
+async fn look_at_times(memory: &Memory) -> Fault {
+    loop {
+        pause(LOOK).await;
+        Told::UNPOLLED.publish(&memory.bulletin);
+    }
+}
+
+/// Waits until there is something to tell.
+async fn something_to_tell(memory: &Memory) {
+    let soon = async {
+        memory.later.notified().await;
+        pause(LATER).await;
+    };
+    tokio::select! {
+        biased;
+        () = memory.urgent.notified() => {}
+        () = soon => {}
+    }
+}
+
+/// Tells what was not told yet.
+async fn tell(connection: &mut Connection, memory: &Memory) -> Result<(), Fault> {
+    if let Some(untold) = memory.take_untold() {
+        let tell = Query::new(TELL).with(untold.as_text());
+        connection.run(&[tell], Effect::None).await?;
+        pause(APART).await;
+    }
+    Ok(())
+}
+
+/// Whether a program hears hints here.
+pub(crate) async fn is_heard(database: &Database) -> Result<bool, Fault> {
+    let (ear, mut heard) = ear();
+    let mut connection = database.connect(Some(ear)).await?;
+    let is_pooled = connection.is_pooled();
+    Ok(!is_pooled && begin(&mut connection, &mut heard, &database.options.schema).await.is_ok())
+}
+
+/// An ear, and where what it hears comes out.
+fn ear() -> (Ear, Heard) {
+    let (said, heard) = mpsc::unbounded_channel();
+    let ear = Box::new(move |notification: tokio_postgres::Notification| {
+        // Nobody hears it any more once the connection is given up.
+        let _ = said.send((notification.process_id(), notification.payload().to_owned()));
+    });
+    (ear, heard)
 }
 
 /// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.

@@ -42,6 +42,7 @@ mod jobs;
 mod joint;
 mod limit_keys;
 mod open;
+mod operate;
 mod queues;
 mod reserving;
 mod run;
@@ -96,7 +97,8 @@ pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOpt
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Count, Cursor, Event, Fault, Faults, FaultyStore, Filter,
-    Happening, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
-    ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal, Reserve, SlotCursor, SlotPage,
-    SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Want,
+    Finding, Happening, Hearing, Host, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk, LedgerPage,
+    LimitInfo, LimitPage, ManualClock, MemoryStore, Migration, Order, Page, PageAsk, QueueInfo, Refusal,
+    Reserve, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome, TimerPage, TimerSet,
+    TimersAsk, Want,
 };

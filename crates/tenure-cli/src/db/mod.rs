@@ -1,0 +1,29 @@
+//! `tenure db`: looking after the place where jobs are kept.
+
+mod check;
+mod migrate;
+mod status;
+mod target;
+
+use clap::Subcommand;
+
+use crate::exit::Failure;
+
+/// What can be done with a store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Db {
+    /// Says how it stands: its server, its schema, how many jobs, who is there
+    Status(status::Status),
+    /// Brings its schema up to date, or prints the SQL that does
+    Migrate(migrate::Migrate),
+    /// Looks for what must never be; repairs nothing
+    Check(check::Check),
+}
+
+pub(crate) fn run(db: Db) -> Result<(), Failure> {
+    match db {
+        Db::Status(status) => status::run(status),
+        Db::Migrate(migrate) => migrate::run(migrate),
+        Db::Check(check) => check::run(check),
+    }
+}
