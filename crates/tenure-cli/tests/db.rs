@@ -1,20 +1,14 @@
 //! `tenure db`, as an operator or a script calls it.
 
-mod program;
-
-use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use own_postgres::Server;
-use program::run;
 use serde_json::Value;
 use tempfile::tempdir;
 
 fn db(words: &[&str], url: &str) -> Output {
-    let mut all = vec!["db"];
-    all.extend(words);
-    all.extend(["--db", url]);
-    run(&all, Path::new("."))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    program.arg("db").args(words).args(["--db", url]).env_remove("TENURE_LOG").output().expect("it starts")
 }
 
 fn said(output: &Output) -> String {
@@ -45,7 +39,8 @@ fn is_looked_after(url: &str, damage: impl FnOnce()) {
     assert_eq!((code, checked["findings"].as_array().map(Vec::len)), (Some(0), Some(0)), "{checked}");
     damage();
     let (code, checked) = json(&["check"], url);
-    assert_eq!((code, checked["findings"][0]["about"].as_str()), (Some(1), Some("line")), "{checked}");
+    let findings = checked["findings"].as_array().unwrap();
+    assert!(code == Some(1) && findings.iter().any(|found| found["about"] == "line"), "{checked}");
     let told = db(&["check"], url);
     assert!(said(&told).contains("does not exist"), "{}", said(&told));
     assert!(complained(&told).contains("nothing was changed"), "{}", complained(&told));
@@ -84,7 +79,7 @@ fn the_sql_of_a_file_that_was_printed_makes_what_is_opened() {
 fn a_database_is_looked_after() {
     let server = Server::start_hasty().unwrap();
     let psql = |sql: &str| {
-        let output = std::process::Command::new("psql")
+        let output = Command::new("psql")
             .args(["-v", "ON_ERROR_STOP=1", "-q", "-d", &server.url()])
             .args(["-c", sql])
             .output()
@@ -106,7 +101,7 @@ fn a_database_is_looked_after() {
     let file = tempdir().unwrap();
     let path = file.path().join("migrate.sql");
     std::fs::write(&path, &sql).unwrap();
-    let output = std::process::Command::new("psql")
+    let output = Command::new("psql")
         .args(["-v", "ON_ERROR_STOP=1", "-q", "-d", &server.url(), "-f"])
         .arg(&path)
         .output()
