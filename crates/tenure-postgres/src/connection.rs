@@ -136,7 +136,8 @@ impl Connection {
 
     async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect) -> Sent {
         if self.pooled.is_some() {
-            return self.send_pooled(queries, effect).await;
+            // Boxed, so that whoever never meets a pooler does not carry it along.
+            return Box::pin(self.send_pooled(queries, effect)).await;
         }
         if let Err(error) = self.prepare(queries).await {
             return refused_or_lost(error, Effect::None);

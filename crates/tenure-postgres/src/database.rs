@@ -88,7 +88,7 @@ impl Database {
     pub(crate) async fn connect(&self, ear: Option<Ear>) -> Result<Connection, Fault> {
         let opening = async {
             let raw = connect(&self.config, self.encrypts.clone(), ear).await?;
-            self.looked.get_or_init(|| self.look_for_pooler(&raw)).await;
+            self.looked.get_or_init(|| Box::pin(self.look_for_pooler(&raw))).await;
             let fault = |error| fault_of(&error, Effect::None);
             let patience = self.options.patience * 9 / 10;
             let pooled = self.is_pooled().then(|| Pooled::new(&self.options.schema, patience));
@@ -103,7 +103,7 @@ impl Database {
             Ok(connection)
         };
         let patience = self.options.connecting + self.options.patience;
-        within(patience, opening).await.unwrap_or_else(|| Err(too_late(Effect::None)))
+        within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
     }
 
     /// What a connection is told that has a server for itself. The server gives up a little before this program does, so
@@ -184,9 +184,9 @@ impl Database {
 /// The process of the server that answers.
 async fn pid(raw: &Raw, before: &str) -> Option<String> {
     let answered = raw.client.simple_query(&format!("{before} SELECT pg_backend_pid()")).await.ok()?;
-    answered.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
+    answered.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0).map(str::to_owned)
     })
 }
 

@@ -20,6 +20,7 @@ use tenure_postgres::PostgresStore;
 use tenure_store::{
     Clock, Hearing, Hints, Jobs, Leases, ManualClock, Settled, Store, SystemClock, Timers, Views,
 };
+use tokio_postgres::SimpleQueryMessage;
 
 /// Strangers that use the same servers in between, so that nobody has one for himself.
 fn strangers(pooler: &Pooler) -> Vec<tokio::task::JoinHandle<()>> {
@@ -94,9 +95,9 @@ async fn jobs_leases_and_timers_work_behind_a_pooler_that_shares_its_servers() {
     let left = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'tenure%'";
     let stranger = user(&pooler.url()).await;
     let shown = stranger.simple_query("SHOW search_path").await.unwrap();
-    let path = shown.iter().find_map(|message| match message {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
+    let path = shown.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0).map(str::to_owned)
     });
     assert_eq!(path.as_deref(), Some("\"$user\", public"));
     let direct = user(&server.url()).await;
