@@ -39,7 +39,7 @@ fn is_looked_after(url: &str, damage: impl FnOnce()) {
     assert_eq!((code, checked["findings"].as_array().map(Vec::len)), (Some(0), Some(0)), "{checked}");
     damage();
     let (code, checked) = json(&["check"], url);
-    let findings = checked["findings"].as_array().unwrap();
+    let findings = checked["findings"].as_array().expect("it is a list");
     assert!(code == Some(1) && findings.iter().any(|found| found["about"] == "line"), "{checked}");
     let told = db(&["check"], url);
     assert!(said(&told).contains("does not exist"), "{}", said(&told));

@@ -187,8 +187,8 @@ mod tests {
             round.statements.iter().map(|(sql, _)| (*sql).to_owned()).collect::<Vec<_>>()
         };
         let (one, begin) = (Query::new("SELECT 1"), Query::new("BEGIN"));
-        assert_eq!(texts(&[one.clone()], false), ["BEGIN", "SETTINGS", "SELECT 1", "COMMIT"]);
-        assert_eq!(texts(&[one.clone()], true), ["SELECT 1"]);
+        assert_eq!(texts(std::slice::from_ref(&one), false), ["BEGIN", "SETTINGS", "SELECT 1", "COMMIT"]);
+        assert_eq!(texts(std::slice::from_ref(&one), true), ["SELECT 1"]);
         assert_eq!(texts(&[begin, one], true), ["BEGIN", "SETTINGS", "SELECT 1"]);
     }
 
