@@ -13,7 +13,7 @@ use tenure_store::conformance::{self, Maker, Making};
 use tenure_store::{Clock, Store};
 
 /// So many stores are looked at behind the suite's back when it has passed: one of so many.
-const LOOKED_AT: usize = 8;
+const LOOKED_AT: usize = 32;
 
 /// Makes each store in a schema of its own; the server goes with the process.
 #[derive(Clone)]
