@@ -18,6 +18,21 @@ pub(crate) fn find_or_install() -> Result<PathBuf, Error> {
     find().ok_or_else(|| Error::NotInstalled("the package brought no server".to_owned()))
 }
 
+/// Where the program of a pooler is; installs it if it is missing.
+pub(crate) fn find_or_install_pooler() -> Result<PathBuf, Error> {
+    let find = || {
+        let places = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
+        places.iter().map(PathBuf::from).find(|place| place.exists())
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    may_install("pgbouncer")?;
+    apt(&["update", "-q"])?;
+    apt(&["install", "-q", "-y", "--no-install-recommends", "pgbouncer"])?;
+    find().ok_or_else(|| Error::NotInstalled("the package brought no pgbouncer".to_owned()))
+}
+
 /// Whether this process may do everything.
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
@@ -52,21 +67,25 @@ fn in_path() -> Option<PathBuf> {
 
 /// Installs Debian's package, without letting it make or start a cluster of its own.
 fn install() -> Result<(), Error> {
-    if !is_root() {
-        return Err(Error::NotInstalled(
-            "only root may install it; install the package `postgresql`".to_owned(),
-        ));
-    }
-    let apt = |args: &[&str]| {
-        let said = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output();
-        match said {
-            Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => Err(Error::NotInstalled(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
-            Err(error) => Err(Error::NotInstalled(format!("apt-get: {error}"))),
-        }
-    };
+    may_install("postgresql")?;
     apt(&["update", "-q"])?;
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql-common"])?;
     let _ = std::fs::write("/etc/postgresql-common/createcluster.conf", "create_main_cluster = false\n");
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql"])
+}
+
+fn may_install(package: &str) -> Result<(), Error> {
+    if is_root() {
+        return Ok(());
+    }
+    Err(Error::NotInstalled(format!("only root may install it; install the package `{package}`")))
+}
+
+fn apt(args: &[&str]) -> Result<(), Error> {
+    let said = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output();
+    match said {
+        Ok(said) if said.status.success() => Ok(()),
+        Ok(said) => Err(Error::NotInstalled(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
+        Err(error) => Err(Error::NotInstalled(format!("apt-get: {error}"))),
+    }
 }

@@ -5,12 +5,15 @@
 //! needs one installs Debian's package if there is none and it may.
 
 mod binaries;
+mod pooler;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+
+pub use pooler::Pooler;
 
 /// The script that keeps it.
 const KEEPER: &str = include_str!("server.sh");
@@ -19,7 +22,7 @@ const KEEPER: &str = include_str!("server.sh");
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There are no binaries, and they could not be installed.
-    #[error("PostgreSQL 15 or newer is not installed, and could not be: {0}")]
+    #[error("PostgreSQL 15 or newer, or PgBouncer, is not installed, and could not be: {0}")]
     NotInstalled(String),
     /// It does not run.
     #[error("the server did not {0}")]

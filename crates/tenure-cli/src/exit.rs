@@ -69,6 +69,9 @@ pub(crate) enum Failure {
         /// What went wrong.
         why: String,
     },
+    /// Something is wrong with a store; it has been told what.
+    #[error("{0} findings; nothing was changed")]
+    Findings(usize),
     /// Somebody interrupted it.
     #[error("interrupted")]
     Interrupted,
@@ -85,7 +88,7 @@ impl Failure {
             Self::NotWhole(_) => 1,
             Self::Usage(_) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
-            Self::System { .. } | Self::Measurement { .. } => 1,
+            Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
             Self::Interrupted => 130,
         }
     }

@@ -31,7 +31,7 @@ enum Command {
     /// Explains schedules: what they mean, and when they come next
     #[command(subcommand)]
     Schedule(schedule::Schedule),
-    /// Looks after the places where jobs are kept
+    /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
     /// Measures the store on this machine; prints one JSON object a line

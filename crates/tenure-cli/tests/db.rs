@@ -1,120 +1,116 @@
-//! `tenure db copy`, as a person or a script asks it.
+//! `tenure db`, as an operator or a script calls it.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
-
-mod program;
-
-use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use own_postgres::Server;
-use tempfile::TempDir;
-use tenure::{OpenOptions, Tenure};
+use serde_json::Value;
+use tempfile::tempdir;
 
-fn copy(args: &[&str], folder: &Path) -> Output {
-    let args: Vec<&str> = ["db", "copy"].into_iter().chain(args.iter().copied()).collect();
-    program::run(&args, folder)
+fn db(words: &[&str], url: &str) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    program.arg("db").args(words).args(["--db", url]).env_remove("TENURE_LOG").output().expect("it starts")
 }
 
 fn said(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn complained(output: &Output, code: i32) -> String {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(code), &b""[..]), "{told}");
-    told
+fn complained(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Mail {
-    to: u64,
+fn json(words: &[&str], url: &str) -> (Option<i32>, Value) {
+    let mut all = words.to_vec();
+    all.extend(["-o", "json"]);
+    let output = db(&all, url);
+    (output.status.code(), serde_json::from_str(&said(&output)).expect("it is JSON"))
 }
 
-impl tenure::Job for Mail {
-    const KIND: &'static str = "mail";
-    type Output = ();
+/// A store is made, looked at, found well, damaged, and found not to be well.
+fn is_looked_after(url: &str, damage: impl FnOnce()) {
+    let (code, migrated) = json(&["migrate"], url);
+    assert_eq!((code, migrated["from"].as_u64()), (Some(0), Some(0)), "{migrated}");
+    let (code, again) = json(&["migrate"], url);
+    assert_eq!((code, again["from"].clone()), (Some(0), migrated["to"].clone()));
+    let (code, standing) = json(&["status"], url);
+    assert_eq!((code, standing["schema"].clone()), (Some(0), standing["known"].clone()), "{standing}");
+    assert_eq!(standing["epoch"].as_u64(), Some(0), "{standing}");
+    let (code, checked) = json(&["check"], url);
+    assert_eq!((code, checked["findings"].as_array().map(Vec::len)), (Some(0), Some(0)), "{checked}");
+    damage();
+    let (code, checked) = json(&["check"], url);
+    let findings = checked["findings"].as_array().expect("it is a list");
+    assert!(code == Some(1) && findings.iter().any(|found| found["about"] == "line"), "{checked}");
+    let told = db(&["check"], url);
+    assert!(said(&told).contains("does not exist"), "{}", said(&told));
+    assert!(complained(&told).contains("nothing was changed"), "{}", complained(&told));
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
-}
-
-async fn open(folder: &TempDir, file: &str) -> Tenure {
-    let url = format!("sqlite://{}", folder.path().join(file).display());
-    OpenOptions::new().untended().open(&url).await.unwrap()
-}
-
-/// A file with so many jobs.
-fn filled(folder: &TempDir, file: &str, jobs: u64) {
-    block_on(async {
-        let tenure = open(folder, file).await;
-        for to in 0..jobs {
-            tenure.enqueue(Mail { to }).await.unwrap();
-        }
-        tenure.close().await.unwrap();
+#[test]
+fn a_file_is_looked_after() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let url = path.display().to_string();
+    let missing = db(&["status"], &url);
+    assert_eq!(missing.status.code(), Some(3));
+    assert!(complained(&missing).contains("no such file"), "{}", complained(&missing));
+    let damage = "INSERT INTO ready (lane, priority, round, due, seq, begun) VALUES (1, 0, 0, 1, 4711, 0)";
+    is_looked_after(&url, || {
+        rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
     });
-}
-
-fn jobs_in(folder: &TempDir, file: &str) -> u64 {
-    block_on(async {
-        let tenure = open(folder, file).await;
-        let counts = tenure.store().counts().await.unwrap();
-        tenure.close().await.unwrap();
-        counts.iter().map(|count| count.jobs).sum()
-    })
+    let told = said(&db(&["status"], &url));
+    assert!(told.contains("up to date") && told.contains("SQLite"), "{told}");
+    assert_eq!(db(&["status"], "memory:").status.code(), Some(2));
 }
 
 #[test]
-fn a_file_is_copied_to_a_database_and_back() {
-    let (folder, server) = (TempDir::new().unwrap(), Server::start_hasty().unwrap());
-    filled(&folder, "jobs.db", 12);
-    let url = server.url();
-    let told = said(&copy(&["--from", "jobs.db", "--to", &url], folder.path()));
-    assert!(told.contains("copied 12 jobs") && told.contains("jobs.db"), "{told}");
-    let again = complained(&copy(&["--from", "jobs.db", "--to", &url], folder.path()), 6);
-    assert!(again.contains("--to") && again.contains("there are jobs in it already"), "{again}");
-    let back = said(&copy(&["--from", &url, "--to", "back.db", "-o", "json"], folder.path()));
-    let back: serde_json::Value = serde_json::from_str(&back).unwrap();
-    assert_eq!((&back["jobs"], &back["leases"]), (&12.into(), &0.into()));
-    assert_eq!(jobs_in(&folder, "back.db"), 12);
-    let schema = ["--from", "jobs.db", "--to", &url, "--to-schema", "second"];
-    assert!(said(&copy(&schema, folder.path())).contains("schema second"));
+fn the_sql_of_a_file_that_was_printed_makes_what_is_opened() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let url = path.display().to_string();
+    let printed = db(&["migrate", "--print-sql"], &url);
+    assert!(!path.exists(), "nothing was made");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&said(&printed)).unwrap();
+    let (code, migrated) = json(&["migrate"], &url);
+    assert_eq!((code, migrated["from"].clone()), (Some(0), migrated["to"].clone()), "nothing is missing");
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused_by_place() {
-    let folder = TempDir::new().unwrap();
-    filled(&folder, "jobs.db", 1);
-    let told = complained(&copy(&["--from", "no.db", "--to", "new.db"], folder.path()), 5);
-    assert!(told.contains("--from: there is no file no.db"), "{told}");
-    assert!(!folder.path().join("no.db").exists() && !folder.path().join("new.db").exists());
-    complained(&copy(&["--from", "jobs.db", "--to", "jobs.db"], folder.path()), 2);
-    complained(&copy(&["--from", "jobs.db", "--to", "memory:"], folder.path()), 2);
-    std::fs::write(folder.path().join("text.db"), "not a database, but long enough to be one").unwrap();
-    let told = complained(&copy(&["--from", "jobs.db", "--to", "text.db"], folder.path()), 3);
-    assert!(told.contains("--to") && told.contains("text.db"), "{told}");
-    let url = "postgres://me:hunter2@127.0.0.1:1/jobs";
-    let told = complained(&copy(&["--from", url, "--to", "new.db"], folder.path()), 3);
-    assert!(told.contains("--from") && !told.contains("hunter2"), "{told}");
-}
-
-#[test]
-fn a_file_that_a_host_uses_is_copied_only_if_one_insists() {
-    let folder = TempDir::new().unwrap();
-    filled(&folder, "jobs.db", 3);
-    block_on(async {
-        let tenure = open(&folder, "jobs.db").await;
-        let (host, day) = (tenure::HostId::from_bytes([7; 16]), std::time::Duration::from_secs(86_400));
-        tenure.store().announce(host, "web-7 (pid 4711)", 1, &[], day).await.unwrap();
-        tenure.close().await.unwrap();
+fn a_database_is_looked_after() {
+    let server = Server::start_hasty().unwrap();
+    let psql = |sql: &str| {
+        let output = Command::new("psql")
+            .args(["-v", "ON_ERROR_STOP=1", "-q", "-d", &server.url()])
+            .args(["-c", sql])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", complained(&output));
+    };
+    is_looked_after(&server.url(), || {
+        psql(
+            "INSERT INTO tenure.ready (due, round, seq, lane, priority, begun) VALUES (1, 0, 4711, 1, 0, false)",
+        );
     });
-    let told = complained(&copy(&["--from", "jobs.db", "--to", "new.db"], folder.path()), 6);
-    assert!(told.contains("web-7 (pid 4711) counts as alive until 2"), "{told}");
-    assert!(told.contains("--even-in-use"), "{told}");
-    // What was opened has nothing in it, and can be copied to.
-    let insists = ["--from", "jobs.db", "--to", "new.db", "--even-in-use"];
-    assert!(said(&copy(&insists, folder.path())).contains("copied 3 jobs"));
+    let told = said(&db(&["status"], &server.url()));
+    assert!(told.contains("PostgreSQL") && told.contains("heard: "), "{told}");
+    // The SQL for a schema beside it is printed, run by psql, and known as a migration.
+    let printed = db(&["migrate", "--print-sql", "--grant-to", "shop", "--schema", "beside"], &server.url());
+    let sql = said(&printed);
+    assert!(sql.contains("GRANT USAGE ON SCHEMA \"beside\" TO \"shop\""), "{sql}");
+    psql("CREATE ROLE shop LOGIN");
+    let file = tempdir().unwrap();
+    let path = file.path().join("migrate.sql");
+    std::fs::write(&path, &sql).unwrap();
+    let output = Command::new("psql")
+        .args(["-v", "ON_ERROR_STOP=1", "-q", "-d", &server.url(), "-f"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", complained(&output));
+    let as_shop = server.url().replace("postgres@", "shop@");
+    let (code, migrated) = json(&["migrate", "--schema", "beside"], &as_shop);
+    assert_eq!((code, migrated["from"].clone()), (Some(0), migrated["to"].clone()), "nothing is missing");
+    let refused = db(&["migrate", "--schema", "another"], &as_shop);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(complained(&refused).contains("as the owner"), "{}", complained(&refused));
 }

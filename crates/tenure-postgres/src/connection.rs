@@ -9,19 +9,23 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt};
 use tenure_store::Fault;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Statement};
 
 use crate::connector::Raw;
-use crate::fault::{Effect, fault_of, is_about_others, passing, spoils, too_late};
+use crate::epoch::Origin;
+use crate::fault::{Effect, fault_of, is_about_names, is_about_others, passing, spoils, too_late};
 use crate::patience::within;
-use crate::query::{Answered, Query};
+use crate::pooled::{Pooled, Round, begins};
+use crate::query::{Answered, Query, Value};
 
 /// A connection to the server. One that is not [`sound`](Self::is_sound) is to be given up.
 pub(crate) struct Connection {
     raw: Raw,
     patience: Duration,
     prepared: BTreeMap<&'static str, Statement>,
+    /// What it knows if it has no server for itself.
+    pooled: Option<Pooled>,
     /// Whether a transaction is open.
     pub in_transaction: bool,
     /// Whether a statement was refused because of what somebody else did at the same time.
@@ -30,6 +34,8 @@ pub(crate) struct Connection {
     pub waited_in_vain: bool,
     /// How many of the statements that were sent together were done, if one of them was refused.
     pub done: usize,
+    /// Whether a statement was refused in a way that only a pooler explains.
+    pub met_pooler: bool,
     spoilt: bool,
 }
 
@@ -44,15 +50,17 @@ pub(crate) enum Sent {
 }
 
 impl Connection {
-    pub(crate) fn new(raw: Raw, patience: Duration) -> Self {
+    pub(crate) fn new(raw: Raw, patience: Duration, pooled: Option<Pooled>) -> Self {
         Self {
             raw,
             patience,
             prepared: BTreeMap::new(),
+            pooled,
             in_transaction: false,
             met_somebody: false,
             waited_in_vain: false,
             done: 0,
+            met_pooler: false,
             spoilt: false,
         }
     }
@@ -60,12 +68,28 @@ impl Connection {
     /// Waits no longer than this for the server from now on, and for two thirds of it for a lock.
     pub(crate) async fn hurry(&mut self, patience: Duration) -> Result<(), Fault> {
         self.patience = patience;
+        if let Some(pooled) = &mut self.pooled {
+            pooled.hurry(patience, patience * 2 / 3);
+            return Ok(());
+        }
         let (answer, lock) = (patience.as_millis(), (patience * 2 / 3).as_millis());
         let set = format!(
             "SET lock_timeout = {lock}; SET statement_timeout = {answer};
              SET idle_in_transaction_session_timeout = {answer};"
         );
         self.execute_text(&set).await
+    }
+
+    /// From now on no other server may answer, behind a pooler that has several.
+    pub(crate) fn stay_with(&mut self, origin: Origin) {
+        if let Some(pooled) = &mut self.pooled {
+            pooled.stay_with(origin);
+        }
+    }
+
+    /// Whether its server is given to others after each transaction.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pooled.is_some()
     }
 
     /// Whether it can be used for something new.
@@ -103,6 +127,8 @@ impl Connection {
         self.met_somebody = matches!(&sent, Sent::Refused(error) if is_about_others(error));
         self.waited_in_vain =
             matches!(&sent, Sent::Refused(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
+        self.met_pooler =
+            matches!(&sent, Sent::Refused(error) if self.pooled.is_none() && is_about_names(error));
         self.spoilt |= match &sent {
             Sent::Done(_) => false,
             Sent::Refused(error) => spoils(error),
@@ -113,6 +139,10 @@ impl Connection {
 
     async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect) -> Sent {
         self.done = 0;
+        if self.pooled.is_some() {
+            // Boxed, so that whoever never meets a pooler does not carry it along.
+            return Box::pin(self.send_pooled(queries, effect)).await;
+        }
         if let Err(error) = self.prepare(queries).await {
             return refused_or_lost(error, Effect::None);
         }
@@ -127,6 +157,45 @@ impl Connection {
                     return refused_or_lost(error, effect);
                 }
             }
+        }
+        Sent::Done(done)
+    }
+
+    /// The same behind a pooler that gives the server to others after each transaction.
+    async fn send_pooled(&mut self, queries: &[Query], effect: Effect) -> Sent {
+        let Some(pooled) = &mut self.pooled else { return Sent::Done(Vec::new()) };
+        let inside = self.in_transaction && !begins(queries);
+        if let Err(error) = pooled.learn(&self.raw.client, queries, inside).await {
+            // What was asked in a transaction of its own has left that open.
+            self.spoilt = true;
+            return refused_or_lost(error, Effect::None);
+        }
+        let settings = pooled.settings();
+        let round = Round::of(queries, &settings, self.in_transaction);
+        let sending = round.statements.iter().map(|(sql, query)| {
+            let values = query.map_or(&[][..], |query| query.values.as_slice());
+            typed(&self.raw.client, sql, values, pooled.types(sql))
+        });
+        let mut done = Vec::with_capacity(round.statements.len());
+        for (at, answered) in join_all(sending).await.into_iter().enumerate() {
+            match answered {
+                Ok(answered) => done.push(answered),
+                Err(error) if round.settings_at() == Some(at) && error.as_db_error().is_some() => {
+                    let said = fault_of(&error, Effect::None);
+                    let text = format!(
+                        "another server answers behind the pooler, or one that is not ready ({said})"
+                    );
+                    return Sent::Lost(Fault::Unavailable(text));
+                }
+                Err(error) => return refused_or_lost(error, effect),
+            }
+        }
+        if round.begins {
+            done.remove(1);
+        }
+        if round.wrapped {
+            done.drain(..2);
+            done.pop();
         }
         Sent::Done(done)
     }
@@ -165,6 +234,15 @@ impl Connection {
         self.spoilt |= done.is_err();
         done
     }
+}
+
+/// Sends a statement without giving it a name.
+async fn typed(client: &Client, sql: &str, values: &[Value], types: &[Type]) -> Result<Answered, Error> {
+    let values = values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync));
+    let types = types.iter().cloned().chain(std::iter::repeat(Type::UNKNOWN));
+    let mut stream = pin!(client.query_typed_raw(sql, values.zip(types)).await?);
+    let rows = stream.by_ref().try_collect().await?;
+    Ok(Answered { rows, changed: stream.rows_affected().unwrap_or(0) })
 }
 
 fn refused_or_lost(error: Error, effect: Effect) -> Sent {

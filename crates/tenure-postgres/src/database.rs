@@ -1,18 +1,21 @@
 //! Where a store is, and how it is reached: what its connections have in common.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_store::Fault;
-use tokio_postgres::Config;
+use tokio::sync::OnceCell;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::{Config, SimpleQueryMessage};
 
 use crate::Options;
 use crate::connection::Connection;
-use crate::connector::{Ear, connect};
+use crate::connector::{Ear, Raw, connect};
 use crate::epoch::{self, Origin, WHICH};
 use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::within;
+use crate::pooled::Pooled;
 use crate::query::Query;
 use crate::time::Time;
 use crate::tls::{self, Encrypts};
@@ -23,7 +26,10 @@ use crate::url;
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;";
 
-const HAS_TABLES: &str = "SELECT to_regclass(current_schema() || '.lease') IS NOT NULL";
+/// Whoever may not look at them is told so by whatever opens the store.
+const HAS_TABLES: &str = "SELECT EXISTS (SELECT FROM pg_class c
+     WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = 'lease'
+         AND has_table_privilege(c.oid, 'SELECT'))";
 
 /// A server whose commits may be lost in a crash would grant the same fence again. Any other setting is its operator's.
 const LASTING: &str = "SELECT set_config('synchronous_commit', 'on', false)
@@ -37,6 +43,9 @@ const ALIVE_IDLE: Duration = Duration::from_secs(15);
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const ALIVE_RETRIES: u32 = 3;
 
+/// How long somebody looks whether there is a pooler.
+const LOOKING: Duration = Duration::from_secs(2);
+
 /// Where a store is, and how it is reached.
 #[derive(Debug)]
 pub(crate) struct Database {
@@ -47,6 +56,10 @@ pub(crate) struct Database {
     pub time: Time,
     /// The server that answered last.
     origin: Mutex<Option<Origin>>,
+    /// Whether a pooler gives each server to others after each transaction.
+    pooled: AtomicBool,
+    /// Whether somebody has looked whether one does.
+    looked: OnceCell<()>,
 }
 
 impl Database {
@@ -67,43 +80,85 @@ impl Database {
             config.application_name(&options.application_name);
         }
         check_schema(&options.schema)?;
-        Ok(Self { config, encrypts, options, time, origin: Mutex::default() })
+        let (origin, pooled, looked) = (Mutex::default(), AtomicBool::new(false), OnceCell::new());
+        Ok(Self { config, encrypts, options, time, origin, pooled, looked })
     }
 
     /// Opens a connection and tells it how this store works.
     pub(crate) async fn connect(&self, ear: Option<Ear>) -> Result<Connection, Fault> {
         let opening = async {
             let raw = connect(&self.config, self.encrypts.clone(), ear).await?;
-            let patience = self.options.patience.as_millis() * 9 / 10;
-            let schema = &self.options.schema;
-            // The server gives up a little before this program does, so that a lock is free when it tries again.
-            let set = format!(
-                "{PLANS} SET search_path = \"{schema}\"; SET statement_timeout = {patience};
-                 SET lock_timeout = {patience}; SET idle_in_transaction_session_timeout = {patience};
-                 SET TimeZone = 'UTC'; {LASTING}"
-            );
+            self.looked.get_or_init(|| Box::pin(self.look_for_pooler(&raw))).await;
             let fault = |error| fault_of(&error, Effect::None);
-            raw.client.batch_execute(&set).await.map_err(fault)?;
-            let row = raw.client.query_one(WHICH, &[]).await.map_err(fault)?;
+            let patience = self.options.patience * 9 / 10;
+            let pooled = self.is_pooled().then(|| Pooled::new(&self.options.schema, patience));
+            if pooled.is_none() {
+                raw.client.batch_execute(&self.settings(patience)).await.map_err(fault)?;
+            }
+            let row = raw.client.query_typed_one(WHICH, &[]).await.map_err(fault)?;
             check_server(row.get(0), row.get(1))?;
             let origin = Origin { system: row.get(2), timeline: row.get(3) };
-            let mut connection = Connection::new(raw, self.options.patience);
+            let mut connection = Connection::new(raw, self.options.patience, pooled);
             self.meet(&mut connection, origin).await?;
             Ok(connection)
         };
         let patience = self.options.connecting + self.options.patience;
-        within(patience, opening).await.unwrap_or_else(|| Err(too_late(Effect::None)))
+        within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
+    }
+
+    /// What a connection is told that has a server for itself. The server gives up a little before this program does, so
+    /// that a lock is free when it tries again.
+    fn settings(&self, patience: Duration) -> String {
+        let (schema, patience) = (&self.options.schema, patience.as_millis());
+        format!(
+            "{PLANS} SET search_path = \"{schema}\"; SET statement_timeout = {patience};
+             SET lock_timeout = {patience}; SET idle_in_transaction_session_timeout = {patience};
+             SET TimeZone = 'UTC'; {LASTING}"
+        )
+    }
+
+    /// Whether a pooler gives each server to others after each transaction.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pooled.load(Ordering::Acquire)
+    }
+
+    /// From now on connections have no server for themselves.
+    pub(crate) fn found_pooler(&self) {
+        if !self.pooled.swap(true, Ordering::AcqRel) {
+            tracing::warn!(
+                "a pooler gives its servers to others after each transaction: no hints are heard, and everybody looks once a second"
+            );
+        }
+    }
+
+    /// Looks whether two connections share a server, or one of them has several in turn. Only a pooler does that. If it
+    /// is not found out now, the first statement shows it whose name the server does not know.
+    async fn look_for_pooler(&self, one: &Raw) {
+        let looking = async {
+            let other = connect(&self.config, self.encrypts.clone(), None).await.ok()?;
+            let first = pid(one, "").await?;
+            // While its transaction is open, the other one keeps its server.
+            let second = pid(&other, "BEGIN;").await?;
+            let is_shared = first == second || pid(one, "").await? != first;
+            other.client.simple_query("ROLLBACK").await.ok()?;
+            Some(is_shared)
+        };
+        if within(LOOKING, looking).await.flatten() == Some(true) {
+            self.found_pooler();
+        }
     }
 
     /// Looks whether another server answers than before. Before the tables are there, nobody has anything to forget.
     async fn meet(&self, connection: &mut Connection, origin: Origin) -> Result<(), Fault> {
         let before = *self.origin();
         if before == Some(origin) {
+            connection.stay_with(origin);
             return Ok(());
         }
         if connection.read(Query::new(HAS_TABLES)).await?.first().is_some_and(|row| row.get(0)) {
             epoch::settle(connection, origin, self.time.told()).await?;
             *self.origin() = Some(origin);
+            connection.stay_with(origin);
         }
         Ok(())
     }
@@ -121,15 +176,25 @@ impl Database {
         });
         let port = self.config.get_ports().first().copied().unwrap_or(5432);
         let name = self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres");
-        format!("PostgreSQL database {name} on {host}:{port}, schema {}", self.options.schema)
+        let behind = if self.is_pooled() { ", behind a pooler" } else { "" };
+        format!("PostgreSQL database {name} on {host}:{port}, schema {}{behind}", self.options.schema)
     }
+}
+
+/// The process of the server that answers.
+async fn pid(raw: &Raw, before: &str) -> Option<String> {
+    let answered = raw.client.simple_query(&format!("{before} SELECT pg_backend_pid()")).await.ok()?;
+    answered.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0).map(str::to_owned)
+    })
 }
 
 /// The name of the channel on which hints are sent has a few letters more.
 const LONGEST_SCHEMA: usize = 56;
 
 /// A schema is named in statements, between quotation marks.
-fn check_schema(name: &str) -> Result<(), Fault> {
+pub(crate) fn check_schema(name: &str) -> Result<(), Fault> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !name.is_empty() && name.len() <= LONGEST_SCHEMA && name.chars().all(plain) {
         return Ok(());

@@ -72,7 +72,8 @@ fn is_passing(code: &SqlState) -> bool {
         "58", // the server's disk
     ];
     // A statement whose plan does not fit its tables any more: the connection prepares it anew.
-    CLASSES.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::FEATURE_NOT_SUPPORTED
+    CLASSES.iter().any(|class| code.code().starts_with(class))
+        || [SqlState::FEATURE_NOT_SUPPORTED, SqlState::DUPLICATE_PSTATEMENT].contains(code)
 }
 
 /// Whether a connection on which this happened is of no use any more. Whatever is in doubt is no use.
@@ -81,6 +82,13 @@ pub(crate) fn spoils(error: &Error) -> bool {
         const SOUND: &[&str] = &["22", "23", "40", "53", "55"];
         !SOUND.iter().any(|class| said.code().code().starts_with(class))
     })
+}
+
+/// Whether it is about the name of a prepared statement that is not there, or is there already: another server answers than
+/// the one that was given it, and no connection to a server does that.
+pub(crate) fn is_about_names(error: &Error) -> bool {
+    let names = [&SqlState::INVALID_SQL_STATEMENT_NAME, &SqlState::DUPLICATE_PSTATEMENT];
+    error.code().is_some_and(|code| names.contains(&code))
 }
 
 /// Whether it comes from what somebody else did at the same time: a serialisation failure, a deadlock, or a row that is

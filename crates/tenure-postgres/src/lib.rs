@@ -51,10 +51,12 @@ mod listing;
 mod marks;
 mod memory;
 mod news;
+mod operations;
 mod options;
 mod patience;
 #[cfg(test)]
 mod plans;
+mod pooled;
 mod prefix;
 mod query;
 mod rows;
@@ -77,6 +79,7 @@ mod writing;
 
 pub use check_in::{CheckIn, CheckInError, LOST};
 pub use in_transaction::{Asking, InTransaction, NotDone};
+pub use operations::{check, grants, migrate, migration, status};
 pub use options::Options;
 pub use store::PostgresStore;
 pub use url::{WrongUrl, check_url};

@@ -58,7 +58,12 @@ impl Link {
 
     /// The connection that there is, if it is good for something new. What a call left undone on it is undone.
     async fn idle(&mut self) -> Option<Connection> {
-        let mut connection = self.connection.take().filter(Connection::is_sound)?;
+        let connection = self.connection.take()?;
+        if connection.met_pooler {
+            self.database.found_pooler();
+        }
+        let is_right = |connection: &Connection| connection.is_pooled() == self.database.is_pooled();
+        let mut connection = Some(connection).filter(Connection::is_sound).filter(is_right)?;
         if connection.in_transaction {
             connection.run(&[Query::new("ROLLBACK")], Effect::None).await.ok()?;
             connection.in_transaction = false;

@@ -9,6 +9,7 @@ use tenure_store::Fault;
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::Connection;
+use crate::connector::Ear;
 use crate::database::Database;
 use crate::fault::Effect;
 use crate::memory::{Memory, Told};
@@ -25,6 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const ECHO: Duration = Duration::from_secs(2);
 
 const TELL: &str = "SELECT pg_notify(current_schema() || ':tenure', $1)";
+/// Who tells something and does not listen.
+const NOBODY: i32 = 0;
 const WHO: &str = "SELECT pg_backend_pid()";
 
 /// What was heard, and who said it.
@@ -51,15 +54,14 @@ pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut close
 
 /// Listens until that does not work any more.
 async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
-    let (said, mut heard) = mpsc::unbounded_channel();
-    let ear = Box::new(move |notification: tokio_postgres::Notification| {
-        // Nobody hears it any more once the connection is given up.
-        let _ = said.send((notification.process_id(), notification.payload().to_owned()));
-    });
+    let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
         Ok(connection) => connection,
         Err(fault) => return fault,
     };
+    if connection.is_pooled() {
+        return only_tell(&mut connection, memory).await;
+    }
     let me = match begin(&mut connection, &mut heard, &database.options.schema).await {
         Ok(me) => me,
         Err(fault) => return fault,
@@ -75,17 +77,7 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
 async fn tell_and_hear(connection: &mut Connection, memory: &Memory, heard: &mut Heard, me: i32) -> Fault {
     let (mut is_resting, mut rest) = (true, pin!(pause(APART)));
     loop {
-        let waiting = async {
-            let soon = async {
-                memory.later.notified().await;
-                pause(LATER).await;
-            };
-            tokio::select! {
-                biased;
-                () = memory.urgent.notified() => {}
-                () = soon => {}
-            }
-        };
+        let waiting = something_to_tell(memory);
         tokio::select! {
             biased;
             said = heard.recv() => match said {
@@ -124,6 +116,71 @@ pub(crate) fn tell(told: Told, me: i32) -> Query {
 
 fn is_said_by(text: &str, me: i32) -> bool {
     text.rsplit_once(' ').is_some_and(|(_, who)| who.parse() == Ok(me))
+}
+
+/// Tells what happens here, where nothing is heard: everybody here looks once a second. Until that does not work.
+async fn only_tell(connection: &mut Connection, memory: &Memory) -> Fault {
+    let telling = async {
+        loop {
+            something_to_tell(memory).await;
+            if let Err(fault) = tell_untold(connection, memory).await {
+                return fault;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        fault = telling => fault,
+        fault = look_at_times(memory) => fault,
+    }
+}
+
+/// Has everybody here look once a second who does not do so anyway. It does not end.
+async fn look_at_times(memory: &Memory) -> Fault {
+    loop {
+        pause(LOOK).await;
+        Told::UNPOLLED.publish(&memory.bulletin);
+    }
+}
+
+/// Waits until there is something to tell.
+async fn something_to_tell(memory: &Memory) {
+    let soon = async {
+        memory.later.notified().await;
+        pause(LATER).await;
+    };
+    tokio::select! {
+        biased;
+        () = memory.urgent.notified() => {}
+        () = soon => {}
+    }
+}
+
+/// Tells what was not told yet.
+async fn tell_untold(connection: &mut Connection, memory: &Memory) -> Result<(), Fault> {
+    if let Some(untold) = memory.take_untold() {
+        connection.run(&[tell(untold, NOBODY)], Effect::None).await?;
+        pause(APART).await;
+    }
+    Ok(())
+}
+
+/// Whether a program hears hints here.
+pub(crate) async fn is_heard(database: &Database) -> Result<bool, Fault> {
+    let (ear, mut heard) = ear();
+    let mut connection = database.connect(Some(ear)).await?;
+    let is_pooled = connection.is_pooled();
+    Ok(!is_pooled && begin(&mut connection, &mut heard, &database.options.schema).await.is_ok())
+}
+
+/// An ear, and where what it hears comes out.
+fn ear() -> (Ear, Heard) {
+    let (said, heard) = mpsc::unbounded_channel();
+    let ear = Box::new(move |notification: tokio_postgres::Notification| {
+        // Nobody hears it any more once the connection is given up.
+        let _ = said.send((notification.process_id(), notification.payload().to_owned()));
+    });
+    (ear, heard)
 }
 
 /// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.

@@ -49,6 +49,9 @@ impl Told {
     /// All that there is, for whoever may have missed something.
     pub(crate) const ALL: Self = Self(Self::WROTE | Self::DUE | Self::ASKED | Self::FREED);
 
+    /// What nobody looks for by himself where nothing is heard: what may be due is looked for once a second anyway.
+    pub(crate) const UNPOLLED: Self = Self(Self::WROTE | Self::ASKED | Self::FREED);
+
     pub(crate) fn as_text(self) -> String {
         Self::LETTERS.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, letter)| letter).collect()
     }

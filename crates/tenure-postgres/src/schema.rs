@@ -24,38 +24,86 @@ const STEPS: &[Step] = &[
 
 /// The lock that lets one program at a time look after schemas.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6084113905)";
-const IS_THERE: &str = "SELECT to_regclass(current_schema() || '.migration') IS NOT NULL";
 const WERE_RUN: &str = "SELECT number, sql FROM migration ORDER BY number";
 const KEEP: &str = "INSERT INTO migration (number, name, sql) VALUES ($1, $2, $3)";
 const MIGRATION: &str =
     "CREATE TABLE migration (number int PRIMARY KEY, name text NOT NULL, sql text NOT NULL)";
+/// What is there, and what this role may do about it. The catalogue is asked, because whoever may not use a schema gets an
+/// error from everything else.
+const THERE: &str = "SELECT n.oid IS NOT NULL, m.oid IS NOT NULL,
+         coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(m.oid, 'SELECT'), m.oid IS NULL),
+         CASE WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+             ELSE has_schema_privilege(n.oid, 'CREATE') AND (m.oid IS NULL OR pg_has_role(m.relowner, 'USAGE')) END
+     FROM (SELECT $1::text AS name) w LEFT JOIN pg_namespace n ON n.nspname = w.name
+         LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'";
+
+/// How the schema stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Whether there is a schema of this name.
+    pub is_named: bool,
+    /// Whether it holds the record of its steps.
+    pub has_record: bool,
+    /// How many steps were run.
+    pub here: usize,
+    /// Whether this role may run steps.
+    pub may_migrate: bool,
+}
+
+/// The number of the schema that this program works with.
+pub(crate) const fn known() -> usize {
+    STEPS.len()
+}
 
 /// Brings the schema up to date, in one transaction: several programs may start at once. Refuses the schema of a
-/// later version.
+/// later version. A role that may change nothing is enough where nothing is missing.
 pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     let schema = link.database.options.schema.clone();
     let connection = link.connection().await?;
+    let standing = look(connection, &schema).await?;
+    if standing.here == known() {
+        return Ok(());
+    }
+    if !standing.may_migrate {
+        return Err(Fault::Broken(behind(standing)));
+    }
     connection.in_transaction = true;
     let begin = [Query::new("BEGIN"), Query::new(LOCK)];
     connection.run(&begin, Effect::None).await?;
-    let there =
-        connection.read(Query::new("SELECT to_regnamespace($1) IS NOT NULL").with(schema.clone())).await?;
-    if !there.first().is_some_and(|row| row.get::<_, bool>(0)) {
-        connection.execute_text(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+    // Somebody else may have done it meanwhile.
+    let standing = look(connection, &schema).await?;
+    for statement in statements(&schema, standing) {
+        connection.execute_text(&statement).await?;
     }
-    let done = run_steps(connection).await?;
-    let end = if done { "COMMIT" } else { "ROLLBACK" };
-    connection.run(&[Query::new(end)], Effect::Commits).await?;
+    for (number, step) in missing(standing.here) {
+        connection.execute_text(step.sql).await?;
+        let keep = Query::new(KEEP).with(number).with(step.name).with(step.sql);
+        connection.run(&[keep], Effect::None).await?;
+    }
+    connection.run(&[Query::new("COMMIT")], Effect::Commits).await?;
     connection.in_transaction = false;
     Ok(())
 }
 
-/// Runs the steps that are missing; answers whether there were any.
-async fn run_steps(connection: &mut Connection) -> Result<bool, Fault> {
-    let there = connection.read(Query::new(IS_THERE)).await?;
-    if !there.first().and_then(|row| row.get::<_, Option<bool>>(0)).unwrap_or(false) {
-        connection.execute_text(MIGRATION).await?;
+/// How the schema stands. A schema of a later version, or one that this role may not even look at, is refused.
+pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<Standing, Fault> {
+    let there = connection.read(Query::new(THERE).with(schema.to_owned())).await?;
+    let told = |column: usize| there.first().and_then(|row| row.get::<_, Option<bool>>(column));
+    let told = |column: usize| told(column).unwrap_or(false);
+    if !told(2) {
+        return Err(Fault::Broken(format!(
+            "this role may not use the schema {schema}; its owner grants it what `tenure db migrate --grant-to ROLE` says"
+        )));
     }
+    let mut standing = Standing { is_named: told(0), has_record: told(1), here: 0, may_migrate: told(3) };
+    if standing.has_record {
+        standing.here = were_run(connection).await?;
+    }
+    Ok(standing)
+}
+
+/// How many steps were run, each of which is a step of this program.
+async fn were_run(connection: &mut Connection) -> Result<usize, Fault> {
     let were_run = connection.read(Query::new(WERE_RUN)).await?;
     if were_run.len() > STEPS.len() {
         return Err(Fault::Broken(format!(
@@ -72,12 +120,68 @@ async fn run_steps(connection: &mut Connection) -> Result<bool, Fault> {
             )));
         }
     }
-    let mut ran = false;
-    for (number, step) in (1_i32..).zip(STEPS).skip(were_run.len()) {
-        connection.execute_text(step.sql).await?;
-        let keep = Query::new(KEEP).with(number).with(step.name).with(step.sql);
-        connection.run(&[keep], Effect::None).await?;
-        ran = true;
+    Ok(were_run.len())
+}
+
+/// What to say to a role that may not change a schema that is behind.
+fn behind(standing: Standing) -> String {
+    let Standing { here, .. } = standing;
+    let stands =
+        if here == 0 { "there is no schema yet".to_owned() } else { format!("its schema is number {here}") };
+    format!(
+        "{stands}, this program works with number {}, and this role may not change it; run `tenure db migrate` as the owner",
+        known()
+    )
+}
+
+fn missing(here: usize) -> impl Iterator<Item = (i32, &'static Step)> {
+    (1_i32..).zip(STEPS).skip(here)
+}
+
+/// What has to be there before any step.
+fn statements(schema: &str, standing: Standing) -> Vec<String> {
+    let mut statements = Vec::new();
+    if !standing.is_named {
+        statements.push(format!("CREATE SCHEMA \"{schema}\""));
     }
-    Ok(ran)
+    if !standing.has_record {
+        statements.push(MIGRATION.to_owned());
+    }
+    statements
+}
+
+/// What somebody runs by hand to bring the schema up to date; empty if nothing is missing. It is one transaction, which
+/// fails as a whole if somebody else was faster.
+pub(crate) fn script(schema: &str, standing: Standing) -> String {
+    use std::fmt::Write as _;
+    if standing.here == known() {
+        return String::new();
+    }
+    let mut sql = format!("-- Tenure: schema {schema}, from number {} to {}.\n", standing.here, known());
+    let _ = write!(sql, "BEGIN;\n{LOCK};\nSET LOCAL search_path = \"{schema}\";\n");
+    for statement in statements(schema, standing) {
+        let _ = writeln!(sql, "{statement};");
+    }
+    for (number, step) in missing(standing.here) {
+        let Step { name, sql: text } = step;
+        let _ = write!(sql, "\n-- Step {name}\n{text}\n");
+        let _ = writeln!(
+            sql,
+            "INSERT INTO migration (number, name, sql) VALUES ({number}, '{name}', $tenure_step${text}$tenure_step$);"
+        );
+    }
+    sql.push_str("COMMIT;\n");
+    sql
+}
+
+/// What a role needs that uses the schema and may not change it.
+pub(crate) fn grants(schema: &str, role: &str) -> String {
+    let role = format!("\"{}\"", role.replace('"', "\"\""));
+    format!(
+        "GRANT USAGE ON SCHEMA \"{schema}\" TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"{schema}\" TO {role};
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA \"{schema}\" TO {role};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA \"{schema}\" TO {role};
+"
+    )
 }

@@ -8,6 +8,7 @@
 
 mod reused;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use own_postgres::Server;
@@ -19,7 +20,7 @@ use crate::reused::Schemas;
 /// How many histories of each sort, if nobody says.
 const HISTORIES: u64 = 40;
 
-struct OnPostgres(Schemas);
+struct OnPostgres(Arc<Schemas>);
 
 impl Maker for OnPostgres {
     fn make(&self, clock: Arc<dyn Clock>) -> Making<'_> {
@@ -31,8 +32,12 @@ impl Maker for OnPostgres {
     }
 }
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     // The suite asks what is kept, not what a loss of power leaves: it need not wait for the disk.
-    let server = Server::start_hasty().unwrap();
-    conformance::run(OnPostgres(Schemas::new(server)))
+    let schemas = Arc::new(Schemas::new(Server::start_hasty().unwrap()));
+    let ended = conformance::run(OnPostgres(Arc::clone(&schemas)));
+    if ended == ExitCode::SUCCESS && !schemas.nothing_is_wrong() {
+        return ExitCode::FAILURE;
+    }
+    ended
 }

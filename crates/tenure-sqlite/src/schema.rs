@@ -73,6 +73,32 @@ fn latest() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }
 
+/// The number of the schema that this program works with.
+pub(crate) fn known() -> u32 {
+    u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
+}
+
+/// What brings a schema up to date by hand; empty if nothing is missing.
+pub(crate) fn script(from: u32) -> String {
+    use std::fmt::Write as _;
+    if from >= known() {
+        return String::new();
+    }
+    let mut sql = format!("-- Tenure: from schema number {from} to {}.\nBEGIN IMMEDIATE;\n", known());
+    if from == 0 {
+        let _ = write!(sql, "{MIGRATION};\nPRAGMA application_id = {APPLICATION_ID};\n");
+    }
+    for (number, step) in (1_u32..).zip(STEPS).skip(from as usize) {
+        let Step { name, sql: text } = step;
+        let kept = text.replace('\'', "\'\'");
+        let _ = write!(sql, "\n-- Step {name}\n{text}\n");
+        let _ =
+            writeln!(sql, "INSERT INTO migration (number, name, sql) VALUES ({number}, '{name}', '{kept}');");
+    }
+    let _ = write!(sql, "PRAGMA user_version = {};\nCOMMIT;\n", known());
+    sql
+}
+
 fn check_step(conn: &Connection, number: i64, step: &Step) -> Result<(), Fault> {
     let sql: Option<String> = conn
         .query_row("SELECT sql FROM migration WHERE number = ?1", [number], |row| row.get(0))

@@ -23,6 +23,7 @@ mod jobs;
 mod joint;
 mod leases;
 mod memory;
+mod operations;
 mod steps;
 mod timers;
 mod views;
@@ -50,6 +51,7 @@ pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
 pub use memory::MemoryStore;
+pub use operations::{Finding, Hearing, Migration, Status};
 pub use steps::Steps;
 pub use timers::{
     Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,

@@ -43,6 +43,7 @@ mod jobs;
 mod joint;
 mod limit_keys;
 mod open;
+mod operate;
 mod queues;
 mod reserving;
 mod run;
@@ -97,8 +98,8 @@ pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOpt
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
-    FaultyStore, Filter, Happening, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Order, Page, PageAsk, QueueInfo, Refusal,
-    Reserve, SlotCursor, SlotPage, SlotsAsk, Store, SystemClock, TimerOutcome, TimerPage, TimerSet,
-    TimersAsk, Totals as CopyTotals, Want,
+    FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
+    LedgerAsk, LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Migration, Order, Page, PageAsk,
+    QueueInfo, Refusal, Reserve, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
+    TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

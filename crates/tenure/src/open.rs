@@ -34,9 +34,9 @@ pub struct OpenOptions {
     keep_slots: Duration,
     revision: u64,
     leases_on_runtime: bool,
-    sqlite: tenure_sqlite::Options,
+    pub(crate) sqlite: tenure_sqlite::Options,
     #[cfg(feature = "postgres")]
-    postgres: tenure_postgres::Options,
+    pub(crate) postgres: tenure_postgres::Options,
 }
 
 impl Default for OpenOptions {
@@ -193,7 +193,7 @@ impl OpenOptions {
     }
 
     /// For a store that has no clock of its own.
-    fn own_clock(&self) -> Arc<dyn Clock> {
+    pub(crate) fn own_clock(&self) -> Arc<dyn Clock> {
         self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock))
     }
 
@@ -225,8 +225,9 @@ fn check_kept(field: &str, span: Duration) -> Result<(), Invalid> {
     Err(Invalid::new(field, format_args!("{} s", span.as_secs_f64()), "1 hour to 100 years"))
 }
 
+/// What kind of store a URL names.
 #[derive(Debug, PartialEq)]
-enum Place {
+pub(crate) enum Place {
     Memory,
     Sqlite(String),
     #[cfg(feature = "postgres")]
@@ -234,7 +235,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(url: &str) -> Result<Self, Error> {
+    pub(crate) fn of(url: &str) -> Result<Self, Error> {
         const KNOWN: &str = "use sqlite://path/to/file.db, postgres://user:password@host/database or memory:";
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         // What follows the scheme may hold a password: it is never repeated.

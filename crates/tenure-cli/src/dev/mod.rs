@@ -19,6 +19,11 @@ use crate::screen::{Screen, Tone};
 
 pub(crate) use self::home::{Home, folder};
 
+/// The URL that a file's path stands for, or the URL itself.
+pub(crate) fn url_of(db: &str) -> String {
+    Home::named(db).url
+}
+
 /// What can be said to `tenure dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {

@@ -70,4 +70,19 @@ impl Schemas {
         self.client.batch_execute(&EMPTY.replace("SCHEMA", &schema)).await.unwrap();
         schema
     }
+
+    /// Whatever was done to a store, nothing is in its tables that must never be. Those are looked at that are there.
+    pub fn nothing_is_wrong(&self) -> bool {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let schemas: Vec<String> = self.made.lock().unwrap().iter().map(|made| made.schema.clone()).collect();
+        let mut wrong = 0;
+        for schema in schemas {
+            let mut options = Options::default();
+            options.schema.clone_from(&schema);
+            let findings = runtime.block_on(tenure_postgres::check(&self.server.url(), options)).unwrap();
+            findings.iter().for_each(|found| eprintln!("{schema}: {}: {}", found.about, found.what));
+            wrong += findings.len();
+        }
+        wrong == 0
+    }
 }

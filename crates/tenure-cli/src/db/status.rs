@@ -1,0 +1,92 @@
+//! `tenure db status`: how a store stands.
+
+use clap::Args;
+use tenure::{Hearing, Status as Standing};
+
+use super::target::{Form, Target, wait};
+use crate::exit::Failure;
+use crate::screen::print;
+
+/// What can be said to `tenure db status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn run(status: Status) -> Result<(), Failure> {
+    let standing = wait(status.target.options().status(&status.target.url()))?;
+    match status.target.output {
+        // Numbers and texts are always JSON.
+        Form::Json => print(&serde_json::to_string(&standing).unwrap_or_default()),
+        Form::Table => lines(&standing).iter().for_each(|line| print(line)),
+    }
+    Ok(())
+}
+
+fn lines(standing: &Standing) -> Vec<String> {
+    let line = |name: &str, value: &str| format!("{name:<8} {value}").trim_end().to_owned();
+    let mut lines = vec![
+        line("store", &standing.place),
+        line("engine", &standing.engine),
+        line("schema", &schema(standing)),
+        line("size", &size(standing.bytes)),
+    ];
+    let Some(epoch) = standing.epoch else { return lines };
+    lines.push(line("epoch", &epoch.to_string()));
+    let jobs: Vec<String> = standing.jobs.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
+    lines.push(line("jobs", if jobs.is_empty() { "none".to_owned() } else { jobs.join(", ") }.as_str()));
+    if standing.hosts.is_empty() {
+        lines.push(line("hosts", "none is alive"));
+    }
+    for host in &standing.hosts {
+        let alive = format!("{}, {} slots, until {} at least", host.name, host.slots, host.until);
+        lines.push(line("host", &alive));
+    }
+    lines.push(line("hints", hearing(standing.hearing)));
+    lines
+}
+
+fn schema(standing: &Standing) -> String {
+    let (here, known) = (standing.schema, standing.known);
+    match here {
+        0 => format!(
+            "none yet; this program makes number {known}, with `tenure db migrate` or when it is opened"
+        ),
+        here if here < known => {
+            format!("number {here}; this program works with {known}: run `tenure db migrate` as the owner")
+        }
+        here => format!("number {here}, up to date"),
+    }
+}
+
+fn hearing(hearing: Hearing) -> &'static str {
+    match hearing {
+        Hearing::Hints => "heard: programs tell each other what is new",
+        Hearing::Looks => "not heard, perhaps because of a pooler: programs look once a second",
+        Hearing::Watches => "not needed: programs watch the file",
+    }
+}
+
+/// In the unit that a person reads best.
+fn size(bytes: u64) -> String {
+    let (mut number, mut left) = (bytes as f64, ["KiB", "MiB", "GiB", "TiB"].into_iter());
+    let mut unit = "bytes";
+    while number >= 1024.0 {
+        let Some(next) = left.next() else { break };
+        (number, unit) = (number / 1024.0, next);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{number:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_told_in_the_unit_that_fits() {
+        assert_eq!(size(17), "17 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+}

@@ -1,0 +1,206 @@
+//! Looking after a file from outside. Nothing here opens a store, and nothing but [`migrate`] changes what is there.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use tenure_core::StateName;
+use tenure_store::{Clock, Fault, Finding, Hearing, Migration, Status};
+
+use crate::connection::reading;
+use crate::fault::fault_of;
+use crate::inspect::{beside, broken, inspect, of_file};
+use crate::{Options, hosts, open, schema};
+
+/// So many findings of one sort are told.
+const MOST: i64 = 20;
+
+/// What must never be, each as a statement that answers sentences.
+const PROBES: &[(&str, &str)] = &[
+    (
+        "line",
+        "SELECT 'job ' || r.seq || ' is in line and does not exist' FROM ready r
+        WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = r.seq AND j.lane = r.lane) LIMIT ?1",
+    ),
+    (
+        "line",
+        "SELECT 'job ' || r.seq || ' is in line and does not wait' FROM ready r
+        WHERE EXISTS (SELECT 1 FROM standing s WHERE s.seq = r.seq AND s.state > 0) LIMIT ?1",
+    ),
+    (
+        "diary",
+        "SELECT 'job ' || r.seq || ' is in the diary and does not exist' FROM later r
+        WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = r.seq AND j.lane = r.lane) LIMIT ?1",
+    ),
+    (
+        "diary",
+        "SELECT 'job ' || r.seq || ' is in the diary and does not wait' FROM later r
+        WHERE EXISTS (SELECT 1 FROM standing s WHERE s.seq = r.seq AND s.state > 0) LIMIT ?1",
+    ),
+    (
+        "standing",
+        "SELECT 'job ' || s.seq || ' has a standing and does not exist' FROM standing s
+        WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = s.seq AND j.lane = s.lane) LIMIT ?1",
+    ),
+    (
+        "reservation",
+        "SELECT 'job ' || s.seq || ' runs, and nobody will ever take it from its holder' FROM standing s
+        WHERE s.state = 1 AND s.lapse IS NULL LIMIT ?1",
+    ),
+    (
+        "unique key",
+        "SELECT 'a unique key is held by a job that has ended or does not exist: number ' || u.seq
+        FROM unique_key u LEFT JOIN job j ON j.seq = u.seq LEFT JOIN standing s ON s.seq = u.seq
+        WHERE u.until IS NULL AND (j.seq IS NULL OR s.state > 1) LIMIT ?1",
+    ),
+    (
+        "tags",
+        "SELECT 'the tag ' || t.tag || ' is of job ' || t.seq || ', which does not exist' FROM tag t
+        WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = t.seq) LIMIT ?1",
+    ),
+    (
+        "leases",
+        "SELECT 'the lease ' || l.name || ' is held under no fence' FROM lease l
+        WHERE l.phase IS NOT NULL AND l.fence = 0 LIMIT ?1",
+    ),
+    (
+        "ledger",
+        "SELECT 'note ' || e.number || ' of the ledger has a greater fence than its lease'
+        FROM ledger e JOIN lease l ON l.number = e.lease WHERE l.fence < e.fence LIMIT ?1",
+    ),
+    (
+        "timers",
+        "SELECT 'the timer ' || t.name || ' will never be looked at' FROM timer t
+        WHERE NOT EXISTS (SELECT 1 FROM timer_standing s WHERE s.name = t.name) LIMIT ?1",
+    ),
+];
+
+/// How many jobs of each lane are where, and what its counters say. Who is blocked stands at several places: that is
+/// what is left of all.
+const LANES: &str = "SELECT l.kind || ' in ' || l.queue,
+        (SELECT count(*) FROM job WHERE lane = l.id), coalesce(d.jobs, 0), coalesce(r.jobs, 0),
+        coalesce(s.running, 0), coalesce(s.succeeded, 0), coalesce(s.failed, 0), coalesce(s.cancelled, 0),
+        l.scheduled, l.queued, l.blocked, l.running, l.succeeded, l.failed, l.cancelled
+    FROM lane l LEFT JOIN (SELECT lane, count(*) AS jobs FROM later GROUP BY lane) d ON d.lane = l.id
+        LEFT JOIN (SELECT lane, count(*) AS jobs FROM ready GROUP BY lane) r ON r.lane = l.id
+        LEFT JOIN (SELECT lane, sum(state = 1) AS running, sum(state = 2) AS succeeded, sum(state = 3) AS failed,
+            sum(state = 4) AS cancelled FROM standing GROUP BY lane) s ON s.lane = l.id";
+
+/// How a file stands. It is not brought up to date, and no job is read.
+///
+/// # Errors
+/// There is no such file, or it is not one of Tenure's.
+pub fn status(path: &Path, options: &Options, clock: &dyn Clock) -> Result<Status, Fault> {
+    let (conn, here) = look(path, options)?;
+    let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let mut status = Status {
+        place: format!("SQLite file {}", path.display()),
+        engine: format!("SQLite {}", rusqlite::version()),
+        schema: here,
+        known: schema::known(),
+        epoch: None,
+        jobs: Vec::new(),
+        bytes: bytes(path) + bytes(&beside(path, "-wal")),
+        hosts: Vec::new(),
+        hearing: Hearing::Watches,
+    };
+    if here > 0 {
+        let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let epoch = number("SELECT value FROM meta WHERE name = 'epoch'").map_err(fail)?;
+        status.epoch = u16::try_from(epoch).ok();
+        for state in StateName::ALL {
+            let jobs = number(&format!("SELECT coalesce(sum({state}), 0) FROM lane")).map_err(fail)?;
+            status.jobs.extend(u64::try_from(jobs).ok().filter(|jobs| *jobs > 0).map(|jobs| (state, jobs)));
+        }
+        status.hosts = hosts::alive(&conn, clock.now()).map_err(fail)?;
+    }
+    Ok(status)
+}
+
+/// What the schema of a file lacks that this program works with.
+///
+/// # Errors
+/// The file is not one of Tenure's, or of a later version.
+pub fn migration(path: &Path, options: &Options) -> Result<Migration, Fault> {
+    let from = if path.exists() { look(path, options)?.1 } else { 0 };
+    Ok(Migration { from, to: schema::known(), sql: schema::script(from) })
+}
+
+/// Makes the file if it is not there, and brings its schema up to date.
+///
+/// # Errors
+/// The file is not one of Tenure's, or of a later version.
+pub fn migrate(path: &Path, options: &Options) -> Result<(), Fault> {
+    open::open(path, options).map(drop)
+}
+
+/// Looks for what must never be: damage, and what does not agree. Answers a bounded number of findings of each sort.
+///
+/// # Errors
+/// There is no such file, it is not one of Tenure's, or its schema is not up to date.
+pub fn check(path: &Path, options: &Options) -> Result<Vec<Finding>, Fault> {
+    let (conn, here) = look(path, options)?;
+    if here < schema::known() {
+        return Err(broken(
+            path,
+            format_args!("its schema is number {here}; run `tenure db migrate` before it is checked"),
+        ));
+    }
+    all_findings(&conn).map_err(|error| of_file(path, fault_of(&error)))
+}
+
+/// A connection that reads, and the number of the schema.
+fn look(path: &Path, options: &Options) -> Result<(Connection, u32), Fault> {
+    if !path.exists() {
+        return Err(broken(path, "there is no such file"));
+    }
+    inspect(path, options.busy_timeout)?;
+    let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
+    let conn = reading(path, options).map_err(fail)?;
+    let here: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fail)?;
+    Ok((conn, u32::try_from(here).unwrap_or(0)))
+}
+
+fn all_findings(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    // All of it is seen at one moment.
+    let seen = conn.unchecked_transaction()?;
+    let mut findings =
+        sentences(&seen, "file", "SELECT integrity_check FROM pragma_integrity_check LIMIT ?1")?;
+    findings.retain(|finding| finding.what != "ok");
+    if !findings.is_empty() {
+        return Ok(findings);
+    }
+    findings.extend(lanes(&seen)?);
+    for (about, sql) in PROBES {
+        findings.extend(sentences(&seen, about, sql)?);
+    }
+    Ok(findings)
+}
+
+fn sentences(conn: &Connection, about: &str, sql: &str) -> rusqlite::Result<Vec<Finding>> {
+    let mut statement = conn.prepare(sql)?;
+    let found = statement
+        .query_map([MOST], |row| Ok(Finding { about: about.to_owned(), what: row.get::<_, String>(0)? }))?;
+    found.collect()
+}
+
+fn lanes(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    let mut statement = conn.prepare(LANES)?;
+    let mut findings = Vec::new();
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let lane: String = row.get(0)?;
+        let number = |column: usize| row.get::<_, i64>(column);
+        let elsewhere: i64 = (2..8).map(number).sum::<rusqlite::Result<i64>>()?;
+        let counted =
+            [number(2)?, number(3)?, number(1)? - elsewhere, number(4)?, number(5)?, number(6)?, number(7)?];
+        for ((state, counted), column) in StateName::ALL.into_iter().zip(counted).zip(8..) {
+            let told = number(column)?;
+            if counted != told {
+                let what = format!("{lane}: {counted} jobs are {state} and the counter says {told}");
+                findings.push(Finding { about: "counter".to_owned(), what });
+            }
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,61 @@
+//! Looking after a store from outside: how it stands, what its schema lacks, and what is wrong with it.
+
+use serde::Serialize;
+use tenure_core::StateName;
+
+use crate::Host;
+
+/// How a store stands, as far as that is told without reading its jobs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// In a few words for a person: what it is and where, without any secret.
+    pub place: String,
+    /// What keeps it, with its version.
+    pub engine: String,
+    /// The number of its schema; 0 if it has none yet.
+    pub schema: u32,
+    /// The number of the schema that this program works with.
+    pub known: u32,
+    /// The upper part of its fences; `None` if it has no schema yet.
+    pub epoch: Option<u16>,
+    /// How many jobs are in each state: maintained, not counted. States that no job is in are left out.
+    pub jobs: Vec<(StateName, u64)>,
+    /// What it takes of its disk.
+    pub bytes: u64,
+    /// The hosts that are alive.
+    pub hosts: Vec<Host>,
+    /// How a program on it learns what the others do.
+    pub hearing: Hearing,
+}
+
+/// How a program learns what others do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hearing {
+    /// It is told by hints.
+    Hints,
+    /// It hears no hints, and looks once a second. Everything works, a little later.
+    Looks,
+    /// It watches the file.
+    Watches,
+}
+
+/// What a schema lacks that this program works with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Migration {
+    /// The number of the schema that is there; 0 if there is none.
+    pub from: u32,
+    /// The number that it shall have.
+    pub to: u32,
+    /// What brings it there; empty if nothing is missing.
+    pub sql: String,
+}
+
+/// Something in a store that must never be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about, such as `tally`.
+    pub about: String,
+    /// What is wrong, in a sentence.
+    pub what: String,
+}
