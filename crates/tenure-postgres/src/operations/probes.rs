@@ -87,7 +87,7 @@ pub(super) const PROBES: &[Probe] = &[
         sql: "SELECT 'job ' || s.seq || ' runs, and nobody will ever take it from its holder' FROM standing s
              WHERE s.ctid >= $1::text::tid AND s.ctid < $2::text::tid AND s.state = 1 AND s.lapse IS NULL
                  AND NOT EXISTS (SELECT FROM granted g
-                     WHERE g.fence = s.fence AND g.is_open AND s.seq = ANY (g.seqs)) LIMIT $3",
+                     WHERE g.fence = s.fence AND g.is_open AND s.seq <@ g.seqs) LIMIT $3",
     },
     Probe {
         about: "keys",
