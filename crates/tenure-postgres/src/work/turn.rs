@@ -190,6 +190,10 @@ async fn note_ends(
     rows: &[Vec<Row>],
     settled: &mut [Settled],
 ) -> Result<(), Fault> {
+    // A look in vain is no news for anybody.
+    if successes.len() == 0 {
+        return Ok(());
+    }
     let mut refused = Vec::new();
     let mut news = News::for_whom(&link.memory.bulletin);
     let now = link.database.time.now();

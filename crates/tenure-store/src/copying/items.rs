@@ -115,10 +115,17 @@ pub struct Totals {
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { jobs, keys, leases, entries, timers, slots } = self;
+        let of =
+            |count: &u64, one: &str, many: &str| format!("{count} {}", if *count == 1 { one } else { many });
         write!(
             f,
-            "{jobs} jobs, {keys} unique keys, {leases} leases, {entries} entries of the ledger, {timers} timers and \
-             {slots} records of slots"
+            "{}, {}, {}, {}, {} and {}",
+            of(jobs, "job", "jobs"),
+            of(keys, "unique key", "unique keys"),
+            of(leases, "lease", "leases"),
+            of(entries, "entry of the ledger", "entries of the ledger"),
+            of(timers, "timer", "timers"),
+            of(slots, "record of a slot", "records of slots"),
         )
     }
 }

@@ -7,6 +7,7 @@ mod common;
 
 mod complete;
 mod copy;
+mod idle;
 mod open;
 mod outside;
 mod within;

@@ -31,7 +31,7 @@ struct Court<'a> {
     rescheduled: Option<&'a Arc<NewTimer>>,
     doing: &'a TimerDoing,
     /// Whether slots behind the first of these were decided before, by a clock that was ahead: such a slot gets no
-    /// record again, but it takes the room of a job in this decision.
+    /// record again, but it takes the room of a job in this decision, and may be the one that is named.
     is_again: bool,
 }
 
@@ -152,7 +152,7 @@ impl Court<'_> {
         let late = seen.record.at.since(self.due(seen.record.last));
         let fits = match why {
             Skipped::Busy { job } => {
-                seen.unfinished.contains(job) && (self.is_again || seen.unfinished.len() >= self.room())
+                self.is_again || seen.unfinished.contains(job) && seen.unfinished.len() >= self.room()
             }
             Skipped::Missed => policies.catch_up == CatchUp::Skip && late > IN_TIME,
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),

@@ -1,0 +1,36 @@
+//! What a program costs its database that has nothing to do.
+
+use std::time::Duration;
+
+use tenure::{Clock, OpenOptions, Run, SystemClock, Worker};
+
+use super::common::{Plain, server};
+use super::{connect, number};
+
+/// What was asked of the database so far. A server tells it a second after it was done.
+const ASKED: &str =
+    "SELECT (xact_commit + xact_rollback)::bigint FROM pg_stat_database WHERE datname = 'idle'";
+
+/// The pace is the server's and the worker's own, so real time passes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_has_nothing_to_do_asks_once_a_second_however_many_queues_it_serves() {
+    const SECONDS: u64 = 10;
+    let client = connect().await;
+    client.batch_execute("CREATE DATABASE idle").await.unwrap();
+    let url = format!("postgres://postgres@127.0.0.1:{}/idle", server().port());
+    let tenure = OpenOptions::new().untended().open(&url).await.unwrap();
+    let handler = async |_run: Run<()>, job: Plain| Ok(job.number);
+    let worker = (0..20).fold(Worker::new(&tenure, ()).job(handler), |worker, number| {
+        worker.queue(&format!("queue-{number}"), 10)
+    });
+    let watch = async {
+        // What comes with the start is over.
+        SystemClock.sleep(Duration::from_secs(3)).await;
+        let before = number(&client, ASKED).await;
+        SystemClock.sleep(Duration::from_secs(SECONDS)).await;
+        let asked = number(&client, ASKED).await - before;
+        assert!(asked <= SECONDS as i64 + 5, "{asked} transactions in {SECONDS} seconds");
+    };
+    worker.run(watch).await.unwrap();
+    tenure.close().await.unwrap();
+}
