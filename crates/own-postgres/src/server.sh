@@ -31,6 +31,9 @@ down() {
 
 crash() {
     postmaster=$(head -n 1 "$data/postmaster.pid")
+    # It must not make another child after they were counted: one that is left keeps the next start from its memory.
+    kill -STOP "$postmaster"
+    while ! grep -q '^State:.[TZ]' "/proc/$postmaster/status"; do :; done
     children=$(ps -o pid= --ppid "$postmaster" || true)
     kill -9 "$postmaster" $children 2>/dev/null || true
     # Whatever still runs would keep the next start from having the directory. One that has ended may be in the list

@@ -41,7 +41,13 @@ impl Effects {
     }
 
     /// Writes under a lease, whatever its holder may believe.
-    pub async fn write(&self, tenure: &Tenure, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<(), NotKnown> {
+    pub async fn write(
+        &self,
+        tenure: &Tenure,
+        name: &LeaseName,
+        id: LeaseId,
+        fence: Fence,
+    ) -> Result<(), NotKnown> {
         let mut client = self.client().await?;
         in_time(async {
             let mut tx = client.transaction().await?;
@@ -49,7 +55,8 @@ impl Effects {
             let mut checked = &mut tx;
             InTransaction::ask(&mut checked, &call).await?;
             let fence = i64::try_from(fence.number())?;
-            tx.execute("INSERT INTO written (what, fence) VALUES ($1, $2)", &[&name.as_str(), &fence]).await?;
+            tx.execute("INSERT INTO written (what, fence) VALUES ($1, $2)", &[&name.as_str(), &fence])
+                .await?;
             Ok(tx.commit().await?)
         })
         .await?;

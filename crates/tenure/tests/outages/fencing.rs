@@ -76,18 +76,22 @@ fn believed_by_two(grants: &[&Grant]) -> Vec<String> {
     found
 }
 
-/// A write that was accepted although it was begun when a greater fence had been heard of.
+/// A write, or the end of a job, that was accepted although it was begun when a greater fence had been heard of.
 fn late_writes(history: &History) -> Vec<String> {
     let names = by_name(history);
     let greatest: BTreeMap<&str, Greatest> =
         names.iter().map(|(name, grants)| (*name, Greatest::of(grants))).collect();
+    let ends = history.succeeded.iter().map(|end| (Grant::of_job(end.id), end.fence, end.call));
+    let writes = history.writes.iter().map(|write| (write.what.clone(), write.fence, write.call));
     let mut found = Vec::new();
-    for write in &history.writes {
-        let before = greatest.get(&*write.what).and_then(|greatest| greatest.before(write.call.asked));
+    for (what, fence, call) in writes.chain(ends) {
+        let before = greatest.get(&*what).and_then(|greatest| greatest.before(call.asked));
         if let Some(before) = before
-            && before.fence > write.fence
+            && before.fence > fence
         {
-            found.push(format!("a late write was accepted: {write:?} after {before:?}"));
+            found.push(format!(
+                "a late write to {what} under {fence} was accepted ({call:?}) after {before:?}"
+            ));
         }
     }
     found
@@ -133,8 +137,10 @@ impl<'a> Greatest<'a> {
 }
 
 mod tests {
+    use tenure::{JobId, Timestamp};
+
     use super::super::given::{at, call, fence};
-    use super::super::history::{Grant, History, Write};
+    use super::super::history::{Grant, History, Success, Write};
     use super::violations;
 
     fn grant(number: u64, holder: &str, asked: u64, believed: u64) -> Grant {
@@ -212,6 +218,18 @@ mod tests {
     fn a_late_write_that_was_accepted_is_found() {
         let mut history = good();
         history.writes.push(write(1, 15));
+        finds(&history, "late write");
+    }
+
+    #[test]
+    fn a_late_end_of_a_job_that_was_accepted_is_found() {
+        let (mut history, id) = (good(), JobId::new(Timestamp::EPOCH, 1));
+        let granted =
+            |number, holder, asked| Grant { what: Grant::of_job(id), ..grant(number, holder, asked, asked) };
+        history.grants.extend([granted(1, "host 1", 0), granted(2, "host 2", 20)]);
+        history.succeeded.push(Success { id, fence: fence(1), call: call(21, 30) });
+        assert_eq!(violations(&history), [""; 0]);
+        history.succeeded.push(Success { id, fence: fence(1), call: call(25, 30) });
         finds(&history, "late write");
     }
 

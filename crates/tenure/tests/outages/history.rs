@@ -33,6 +33,20 @@ pub struct Grant {
     pub believed: Option<Moment>,
 }
 
+/// What the name of a job begins with here.
+const JOB: &str = "job ";
+
+impl Grant {
+    /// As what a job is granted.
+    pub fn of_job(id: JobId) -> String {
+        format!("{JOB}{id}")
+    }
+
+    pub fn is_of_lease(&self) -> bool {
+        !self.what.starts_with(JOB)
+    }
+}
+
 /// Somebody has written under a lease, in a transaction that checked it and whose commit was acknowledged.
 #[derive(Debug, Clone)]
 pub struct Write {
@@ -113,7 +127,14 @@ impl Book {
         [
             history.accepted.values().rev().take(1_000).filter(|call| later(call)).count(),
             history.succeeded.iter().rev().take(1_000).filter(|success| later(&success.call)).count(),
-            history.grants.iter().rev().filter(|g| !g.what.starts_with("job ")).take(100).filter(|g| later(&g.call)).count(),
+            history
+                .grants
+                .iter()
+                .rev()
+                .filter(|grant| grant.is_of_lease())
+                .take(100)
+                .filter(|grant| later(&grant.call))
+                .count(),
         ]
     }
 }

@@ -29,7 +29,14 @@ impl Program {
         LeaseName::new(&format!("pen {}", self.chance.below(NAMES))).unwrap()
     }
 
-    fn owns(&self, name: &LeaseName, id: LeaseId, fence: Fence, call: Call, believed: Option<Moment>) -> Owned {
+    fn owns(
+        &self,
+        name: &LeaseName,
+        id: LeaseId,
+        fence: Fence,
+        call: Call,
+        believed: Option<Moment>,
+    ) -> Owned {
         let (what, holder) = (name.as_str().to_owned(), id.to_string());
         let place = self.book.granted(Grant { what, fence, holder, call, believed });
         Owned { name: name.clone(), id, fence, place }

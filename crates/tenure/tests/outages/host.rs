@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::{
-    Backoff, Chance, Clock, Draft, Error, Failed, Fence, Happening, Job, JobId, OpenOptions, RetryPolicy, Run,
-    StateName, SystemClock, Tenure, Worker,
+    Backoff, Chance, Clock, Draft, Error, Failed, Fence, Happening, Job, JobId, OpenOptions, RetryPolicy,
+    Run, StateName, SystemClock, Tenure, Worker,
 };
 use tenure_store::Moment;
 use tokio::task::JoinHandle;
@@ -145,7 +145,7 @@ async fn attempt(run: Run<Arc<Program>>, job: Work) -> Result<(), Failed> {
     // When it was asked for is not known here. Who believes in it as it begins could as well have asked just then.
     let asked_for = if run.is_held() { asked } else { Moment::from_start(Duration::ZERO) };
     let place = program.book.granted(Grant {
-        what: format!("job {id}"),
+        what: Grant::of_job(id),
         fence,
         holder: program.name.clone(),
         call: Call { asked: asked_for, heard: asked },
@@ -160,7 +160,9 @@ async fn attempt(run: Run<Arc<Program>>, job: Work) -> Result<(), Failed> {
     }
     let asked = program.now();
     if job.number % 2 == 0 {
-        program.returned.lock().unwrap().insert(id, (fence, asked));
+        let mut returned = program.returned.lock().unwrap();
+        let newest = returned.entry(id).or_insert((fence, asked));
+        *newest = (*newest).max((fence, asked));
         return Ok(());
     }
     program.effects.complete(&run).await.map_err(Failed::retry)?;

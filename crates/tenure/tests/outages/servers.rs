@@ -8,6 +8,8 @@ use super::MOMENT;
 
 /// A replica that has lost its primary looks for it again soon.
 const SETTINGS: &[&str] = &["max_connections=200", "wal_retrieve_retry_interval=100ms"];
+/// What was acknowledged is with the system then, and outlives the death of all processes: no power is lost here.
+const HASTY: &[&str] = &["fsync=off"];
 
 pub struct Servers {
     both: [Server; 2],
@@ -15,9 +17,19 @@ pub struct Servers {
 }
 
 impl Servers {
+    /// As whoever installs them gets them.
     pub fn start() -> Self {
-        let leader = Server::start_with(SETTINGS).unwrap();
-        let follower = leader.replica(SETTINGS).unwrap();
+        Self::start_with(SETTINGS)
+    }
+
+    /// Those that do not wait for the disk.
+    pub fn start_hasty() -> Self {
+        Self::start_with(&[SETTINGS, HASTY].concat())
+    }
+
+    fn start_with(settings: &[&str]) -> Self {
+        let leader = Server::start_with(settings).unwrap();
+        let follower = leader.replica(settings).unwrap();
         Self { both: [leader, follower], leader: 0 }
     }
 
@@ -44,7 +56,8 @@ impl Servers {
 
     /// Waits until the follower has all that was written by now.
     pub async fn catch_up(&self) {
-        let at = number(self.leader(), "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint").await;
+        let at =
+            number(self.leader(), "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint").await;
         let heard = "SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint";
         while number(self.follower(), heard).await < at {
             SystemClock.sleep(MOMENT).await;
@@ -54,7 +67,8 @@ impl Servers {
     /// From now on the leader acknowledges nothing that the follower has not on its disk.
     pub async fn synchronise(&self) {
         self.leader().set("synchronous_standby_names=*").unwrap();
-        let waits = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'";
+        let waits =
+            "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'";
         while number(self.leader(), waits).await == 0 {
             SystemClock.sleep(MOMENT).await;
         }

@@ -58,7 +58,8 @@ fn ended_twice(history: &History) -> Vec<String> {
 
 /// A job whose success was acknowledged or whose effect is there, and which has not succeeded.
 fn forgotten_ends(history: &History) -> Vec<String> {
-    let acknowledged = history.succeeded.iter().filter(|one| !history.may_be_forgotten(one.call)).map(|one| one.id);
+    let acknowledged =
+        history.succeeded.iter().filter(|one| !history.may_be_forgotten(one.call)).map(|one| one.id);
     let ended: BTreeSet<_> = acknowledged.chain(history.left.effects.iter().copied()).collect();
     ended
         .into_iter()
