@@ -159,7 +159,7 @@ async fn attempt(run: Run<Arc<Program>>, job: Work) -> Result<(), Failed> {
         }
     }
     let asked = program.now();
-    if job.number % 2 == 0 {
+    if job.number.is_multiple_of(2) {
         let mut returned = program.returned.lock().unwrap();
         let newest = returned.entry(id).or_insert((fence, asked));
         *newest = (*newest).max((fence, asked));
