@@ -22,6 +22,8 @@ const LEASE: Duration = Duration::from_secs(4);
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(100);
 const BATCH: u64 = 10;
+/// While more than so many have not ended, no more are enqueued: what is left in the end is done soon.
+const OPEN: u64 = 1_000;
 
 #[derive(Serialize, Deserialize)]
 struct Work {
@@ -94,6 +96,13 @@ impl Program {
         self.clock.moment()
     }
 
+    /// Jobs that have not ended, as far as the store can tell now.
+    async fn open_jobs(&self) -> u64 {
+        let counts = self.tenure.counts().await.unwrap_or_default();
+        let open = counts.iter().filter(|count| count.state != StateName::Succeeded);
+        open.map(|count| count.jobs).sum()
+    }
+
     /// What was asked for then has just been answered.
     pub fn since(&self, asked: Moment) -> Call {
         Call { asked, heard: self.now() }
@@ -103,6 +112,10 @@ impl Program {
 /// Enqueues batches. Of some that were not answered it never hears; the others it asks for until they are.
 async fn enqueue(program: Arc<Program>) {
     while !program.enough.is_cancelled() {
+        if program.open_jobs().await > OPEN {
+            SystemClock.sleep(PAUSE).await;
+            continue;
+        }
         let some = || (program.tenure.new_id(), program.chance.below(1_000));
         let jobs: Vec<(JobId, u64)> = (0..BATCH).map(|_| some()).collect();
         program.book.open().wanted.extend(jobs.iter().map(|(id, _)| *id));
