@@ -6,7 +6,7 @@
 //! queue](total_queue) and [fencing](fencing). Both are functions of a [history](history::History), each with a test for
 //! every violation that it is there to find.
 //!
-//! The long one takes about a quarter of an hour, or five minutes with `hurried_clock`:
+//! The long one takes about a quarter of an hour, or three minutes with `hurried_clock`:
 //!
 //! ```sh
 //! cargo test -p tenure --test outages -- --ignored --nocapture servers_clock
@@ -246,7 +246,7 @@ async fn through_thirty_kills_and_ten_promotions(mut fleet: Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[ignore = "takes five minutes; run it when connections, epochs or the ways of writing change"]
+#[ignore = "takes three minutes; run it when connections, epochs or the ways of writing change"]
 async fn thirty_kills_and_ten_promotions_on_a_hurried_clock() {
     let spans = Spans {
         load: Duration::from_millis(900),
