@@ -184,6 +184,14 @@ impl Server {
         self.tell("hold")
     }
 
+    /// Makes one that was killed or stopped a streaming replica of another, on its own port: its files are thrown away.
+    ///
+    /// # Errors
+    /// It still runs, the other one does not, or it does not start.
+    pub fn follow(&self, primary: &Self) -> Result<(), Error> {
+        self.tell(&format!("follow {}", primary.port))
+    }
+
     /// Makes a replica a server of its own, with what it has heard by now. Answers when it takes writes.
     ///
     /// # Errors

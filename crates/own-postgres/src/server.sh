@@ -8,6 +8,7 @@
 # Says where its directory is once it answers, then obeys one word a line and says `ok` after each:
 #   start   stop   crash (kill -9 of every process)
 #   set NAME=VALUE   hold (a replica hears nothing more of its primary)   promote (a replica becomes a server of its own)
+#   follow PORT (one that does not run throws its files away and becomes a replica of the one there)
 set -eu
 bin=$1
 port=$2
@@ -30,6 +31,9 @@ down() {
 
 crash() {
     postmaster=$(head -n 1 "$data/postmaster.pid")
+    # It must not make another child after they were counted: one that is left keeps the next start from its memory.
+    kill -STOP "$postmaster"
+    while ! grep -q '^State:.[TZ]' "/proc/$postmaster/status"; do :; done
     children=$(ps -o pid= --ppid "$postmaster" || true)
     kill -9 "$postmaster" $children 2>/dev/null || true
     # Whatever still runs would keep the next start from having the directory. One that has ended may be in the list
@@ -66,19 +70,22 @@ make() {
         "$bin/pg_basebackup" -D "$data" -h 127.0.0.1 -p "$primary" -U postgres -R -X stream -c fast --no-sync
     fi
 }
-make >"$dir/make.log" 2>&1 || {
-    cat "$dir/make.log" >&2
-    exit 1
+furnish() {
+    make >"$dir/make.log" 2>&1 || {
+        cat "$dir/make.log" >&2
+        exit 1
+    }
+    {
+        echo "port = $port"
+        echo "listen_addresses = '127.0.0.1'"
+        echo "unix_socket_directories = '$dir'"
+        for setting in "$@"; do
+            echo "${setting%%=*} = '${setting#*=}'"
+        done
+    } >>"$data/postgresql.conf"
+    up
 }
-{
-    echo "port = $port"
-    echo "listen_addresses = '127.0.0.1'"
-    echo "unix_socket_directories = '$dir'"
-    for setting in "$@"; do
-        echo "${setting%%=*} = '${setting#*=}'"
-    done
-} >>"$data/postgresql.conf"
-up
+furnish "$@"
 echo "$dir"
 
 while read -r word setting; do
@@ -88,6 +95,11 @@ while read -r word setting; do
         crash) crash ;;
         hold) hold ;;
         set) set_to "$setting" ;;
+        follow)
+            primary=$setting
+            rm -rf "$data"
+            furnish "$@"
+            ;;
         promote) "$bin/pg_ctl" -D "$data" -t 60 -w promote >/dev/null ;;
         *) echo "what is $word?" >&2; exit 1 ;;
     esac

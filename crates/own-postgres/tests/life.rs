@@ -52,6 +52,20 @@ fn a_replica_is_promoted_after_its_primary_was_lost() {
 }
 
 #[test]
+fn a_server_that_was_lost_comes_back_as_a_replica_of_its_successor() {
+    let first = Server::start_hasty().unwrap();
+    let second = first.replica(&[]).unwrap();
+    first.crash().unwrap();
+    second.promote().unwrap();
+    first.follow(&second).unwrap();
+    assert!(answers(&first));
+    assert!(first.directory().join("data/standby.signal").exists(), "it takes no writes");
+    second.crash().unwrap();
+    first.promote().unwrap();
+    assert!(answers(&first));
+}
+
+#[test]
 fn a_server_that_is_no_replica_is_not_promoted() {
     let server = Server::start_hasty().unwrap();
     assert!(server.promote().is_err());
