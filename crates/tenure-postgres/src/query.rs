@@ -20,7 +20,6 @@ pub(crate) struct Query {
 pub(crate) struct Answered {
     pub rows: Vec<Row>,
     /// How many rows it changed.
-    #[allow(dead_code, reason = "leases will ask")]
     pub changed: u64,
 }
 

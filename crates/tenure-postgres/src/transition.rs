@@ -68,8 +68,14 @@ impl Writing<'_> {
     }
 
     fn end(&mut self, stored: &Stored, end: End) -> Result<(), Fault> {
-        let (lane, seq) = (stored.lane, value::signed(stored.job.seq));
         self.free_key_at_end(&stored.job)?;
+        self.count_end(stored, end);
+        Ok(())
+    }
+
+    /// Counts a job among those that have ended, and notes when it is to be looked at and where people find it.
+    pub(crate) fn count_end(&mut self, stored: &Stored, end: End) {
+        let (lane, seq) = (stored.lane, value::signed(stored.job.seq));
         self.sheet.count(lane, end.name(), 1);
         if let Some(expires) = stored.job.expires {
             self.sheet.expires(expires.as_micros(), seq);
@@ -78,7 +84,6 @@ impl Writing<'_> {
             End::Succeeded => {}
             End::Failed | End::Cancelled => self.sheet.trouble(lane, code::of_end(end), seq),
         }
-        Ok(())
     }
 
     fn trouble_is_over(&mut self, stored: &Stored) {

@@ -64,7 +64,6 @@ impl<'c> Writing<'c> {
     }
 
     /// Runs statements, after what was written before. One round trip.
-    #[allow(dead_code, reason = "keys will ask how many rows were changed")]
     pub(crate) async fn run(&mut self, queries: Vec<Query>) -> Result<Vec<Answered>, Fault> {
         self.send_sheet()?;
         self.txn.run(queries).await

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tenure_core::{Block, End, Job, JobId, LogLine, QueueName, State};
+use tenure_core::{Block, Job, JobId, LogLine, QueueName, State};
 use tenure_store::{CopiedJob, Fault, Item};
 use tokio_postgres::Row;
 
@@ -111,7 +111,7 @@ impl Writing<'_> {
         match stored.job.state {
             State::Running { .. } => return Err(unreadable("a copied job that runs")),
             State::Finished { end, .. } => {
-                self.count_copied(&stored, end);
+                self.count_end(&stored, end);
                 self.sheet.standing(&stored);
                 return Ok(());
             }
@@ -130,18 +130,6 @@ impl Writing<'_> {
             self.sheet.standing(&stored);
         }
         self.pass_on(&stored.job.terms).await
-    }
-
-    fn count_copied(&mut self, stored: &Stored, end: End) {
-        let (lane, seq) = (stored.lane, value::signed(stored.job.seq));
-        self.sheet.count(lane, end.name(), 1);
-        if let Some(expires) = stored.job.expires {
-            self.sheet.expires(expires.as_micros(), seq);
-        }
-        match end {
-            End::Succeeded => {}
-            End::Failed | End::Cancelled => self.sheet.trouble(lane, code::of_end(end), seq),
-        }
     }
 
     async fn wait_as_copied(&mut self, seq: i64, others: &[JobId]) -> Result<(), Fault> {
