@@ -18,6 +18,7 @@ use own_postgres::Server;
 use tenure_core::{JobId, StateName};
 use tenure_postgres::{Options, PostgresStore};
 use tenure_store::{Fault, Hints, Jobs, Settled, Store, Views};
+use tokio::sync::broadcast::error::RecvError;
 
 /// Enqueues until it is told to stop; answers what was acknowledged.
 async fn produce(store: Arc<PostgresStore>, stop: Arc<AtomicBool>, chance: u64) -> BTreeSet<JobId> {
@@ -134,7 +135,9 @@ async fn one_program_hears_what_another_has_enqueued() {
     due.mark_unchanged();
     here.enqueue(jobs(1, 1)).await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), due.changed()).await.unwrap().unwrap();
-    tokio::time::timeout(Duration::from_secs(5), others.recv()).await.unwrap().unwrap();
+    // To have missed some of what was said is to have heard.
+    let heard = tokio::time::timeout(Duration::from_secs(5), others.recv()).await.unwrap();
+    assert!(matches!(heard, Ok(_) | Err(RecvError::Lagged(_))), "{heard:?}");
     assert_eq!(there.reserve(ask(2, 5)).await.unwrap().jobs.len(), 1);
     here.close().await.unwrap();
     there.close().await.unwrap();
