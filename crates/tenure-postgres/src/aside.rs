@@ -16,6 +16,7 @@ use crate::writing::Writing;
 /// How long such a row is left alone.
 const SET_ASIDE: Duration = Duration::from_secs(60);
 
+const STAND_ALONE: &str = "SELECT stand_alone($1)";
 const RUNNING: &str = "UPDATE standing SET lapse = $2 WHERE seq = $1 AND state = 1";
 /// Who looks for its place goes by the due that its rows tell.
 const DUE: &str =
@@ -32,7 +33,11 @@ const BLOCKED: &str = "WITH moved AS (UPDATE keyed SET at = 0, due = $3 WHERE se
      UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)";
 const ENDING: &str = "UPDATE ending SET again = $2 WHERE seq = $1";
 const LIMIT: &str = "UPDATE limit_key SET grows_at = $2 WHERE key = $1";
-const EXPIRED: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
+const EXPIRED: &str = "UPDATE standing SET expires = $2 WHERE seq = $1 AND expires IS NOT NULL";
+/// All that has ended with it is kept for longer.
+const EXPIRED_RECEIPT: &str = "UPDATE receipt SET expires = $2 WHERE ctid = ANY (ARRAY(
+     SELECT r.ctid FROM (SELECT lane FROM job WHERE id = $3 LIMIT 1) j CROSS JOIN LATERAL (SELECT ctid FROM receipt
+         WHERE lane = j.lane AND block = $1 >> 8 AND has_bit(seqs, $1) LIMIT 1) r)) AND expires IS NOT NULL";
 
 /// A job, as far as it can be told of a row that cannot be read.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +57,7 @@ impl Writing<'_> {
     /// Leaves a running job to its holder for longer.
     pub(crate) fn set_running_aside(&mut self, odd: Odd, fault: &Fault) -> Result<(), Fault> {
         let again = self.again(odd.seq, fault);
+        self.write(Query::new(STAND_ALONE).with(odd.id))?;
         self.write(Query::new(RUNNING).with(odd.seq).with(again))
     }
 
@@ -82,7 +88,8 @@ impl Writing<'_> {
     /// Keeps a finished job for longer.
     pub(crate) fn set_expired_aside(&mut self, odd: Odd, fault: &Fault) -> Result<(), Fault> {
         let again = self.again(odd.seq, fault);
-        self.write(Query::new(EXPIRED).with(again).with(vec![odd.seq]))
+        self.write(Query::new(EXPIRED).with(odd.seq).with(again))?;
+        self.write(Query::new(EXPIRED_RECEIPT).with(odd.seq).with(again).with(odd.id))
     }
 
     /// Complains of a row, and tells when it is looked at again.

@@ -193,7 +193,8 @@ impl Writing<'_> {
                 Ok((ChangeOutcome::Done, Some(self.enter(stored, *transition).await?)))
             }
             Cancel::Asks(request) => {
-                stored.job.cancel = Some(request);
+                self.sheet.leaves_others(&stored);
+                (stored.job.cancel, stored.begun, stored.kept) = (Some(request), true, Kept::Nowhere);
                 self.sheet.standing(&stored);
                 self.news.asked = true;
                 self.tell(&stored.job, || Happening::AskedToStop);

@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     pooled: Option<Pooled>,
     /// Whether a transaction is open.
     pub in_transaction: bool,
+    /// For how long jobs are granted at the most, as far as its server was told on this connection; in microseconds.
+    pub ttl_told: i64,
     /// Whether a statement was refused because of what somebody else did at the same time.
     pub met_somebody: bool,
     /// Whether a statement was refused because somebody else kept a lock for too long.
@@ -57,6 +59,7 @@ impl Connection {
             prepared: BTreeMap::new(),
             pooled,
             in_transaction: false,
+            ttl_told: 0,
             met_somebody: false,
             waited_in_vain: false,
             done: 0,

@@ -45,7 +45,7 @@ const RAISE: &str = "SELECT setval(pg_get_serial_sequence('granted', 'fence'),
 /// Nothing is granted before this instant.
 const BAR: &str = "UPDATE meta SET value = greatest(value, coalesce($1::bigint, micros())
          + greatest($2::bigint, (SELECT max(ttl) FROM lease WHERE NOT forgotten),
-             (SELECT max(until - started) FROM (SELECT * FROM granted ORDER BY fence DESC LIMIT 10000) g)))
+             (SELECT value FROM meta WHERE name = 'ttl')))
      WHERE name = 'bar'";
 
 /// An ownership that this server has never heard of is taken to last so long at the most, unless another one lasts longer.

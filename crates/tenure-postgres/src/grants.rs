@@ -21,6 +21,8 @@ pub(crate) struct Grant {
     pub lane: i32,
     /// Whether its end means nothing to any other job.
     pub plain: bool,
+    /// Whether it has a standing.
+    pub alone: bool,
 }
 
 impl Grants {
@@ -39,15 +41,17 @@ impl Grants {
             return None;
         }
         self.jobs -= 1;
-        of_fence.remove(&seq)
-    }
-
-    /// Whether none is left of what was granted under this fence; it is forgotten then.
-    pub(crate) fn is_spent(&mut self, fence: Fence) -> bool {
-        let spent = self.by_fence.get(&fence).is_some_and(BTreeMap::is_empty);
-        if spent {
+        let grant = of_fence.remove(&seq);
+        if of_fence.is_empty() {
             self.by_fence.remove(&fence);
         }
-        spent
+        grant
+    }
+
+    /// A job has a standing from now on.
+    pub(crate) fn stands_alone(&mut self, fence: Fence, seq: u64) {
+        if let Some(grant) = self.by_fence.get_mut(&fence).and_then(|of_fence| of_fence.get_mut(&seq)) {
+            grant.alone = true;
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::fault::unreadable;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
 use crate::value;
+use crate::work::Ask;
 use crate::writing::Writing;
 
 impl PostgresStore {
@@ -95,6 +96,11 @@ impl Joint for PostgresStore {
             "no_such_job" => Err(Refusal::NoSuchJob(other()?)),
             _ => return Err(unreadable("an answer of its function")),
         })
+    }
+
+    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
+        let held = *held;
+        Box::pin(self.send(&self.tasks.working, move |reply| Ask::StandAlone(held, reply)))
     }
 
     fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {

@@ -25,6 +25,7 @@ macro_rules! are_keys_asked {
 
 mod arrivals;
 mod aside;
+mod bits;
 mod change;
 mod check_in;
 mod code;

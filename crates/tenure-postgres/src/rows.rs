@@ -41,7 +41,7 @@ impl Stored {
     }
 }
 
-/// Where a waiting job is kept.
+/// Where a job is kept, besides where it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// A turn finds it.
@@ -50,30 +50,43 @@ pub(crate) enum Kept {
     InDiary,
     /// It is behind a gate, or in line without room.
     Behind,
-    /// It does not wait.
+    /// It runs, and has no standing: what was granted with it tells.
+    InGrant,
+    /// It has succeeded, and has no standing: what has ended with it tells.
+    InReceipt,
+    /// It does not wait, and has a standing.
     Nowhere,
 }
 
-/// Who had a job that was taken from its holder is told by the record of that attempt.
+/// One snapshot, so a job is told of by its standing, by its grant, by its receipt, or by none of them.
 const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, coalesce(j.due, j.created), j.created,
-         j.terms, j.args, s.state, s.fence, s.attempt, s.delivery, s.why, s.due, coalesce(s.until, g.until),
-         coalesce(g.started, a.started),
-         s.ended, s.expires, coalesce(g.holder, a.holder), s.failure, s.output, s.place, s.cancel, s.progress,
+         j.terms, j.args,
+         CASE WHEN g.fence IS NOT NULL THEN 1::smallint WHEN r.fence IS NOT NULL THEN 2::smallint ELSE s.state END,
+         coalesce(s.fence, g.fence, r.fence), coalesce(s.attempt, 1), coalesce(s.delivery, 1), s.why, s.due,
+         coalesce(s.until, g.until), coalesce(s.started, g.started, r.started), coalesce(s.ended, r.ended),
+         coalesce(s.expires, r.expires), coalesce(s.holder, g.holder, r.holder), s.failure, s.output, s.place, s.cancel,
+         s.progress,
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.round = 0 AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq),
          k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
-         coalesce(s.awaited, false)
+         coalesce(s.awaited, false), s.seq IS NOT NULL
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      CROSS JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
          LEFT JOIN LATERAL (SELECT fair, limit_to FROM queue WHERE name = n.queue LIMIT 1) q ON true
          WHERE n.id = j.lane LIMIT 1) l
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
      LEFT JOIN LATERAL (SELECT at, round, fair_queue FROM keyed WHERE seq = j.seq LIMIT 1) k ON true
-     LEFT JOIN LATERAL (SELECT * FROM granted WHERE fence = s.fence LIMIT 1) g ON true
-     LEFT JOIN LATERAL (SELECT holder, started FROM attempt
-         WHERE g.fence IS NULL AND seq = s.seq AND delivery = s.delivery LIMIT 1) a ON true";
+     LEFT JOIN LATERAL (SELECT * FROM granted
+         WHERE s.seq IS NULL AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) g ON true
+     LEFT JOIN LATERAL (SELECT * FROM receipt WHERE s.seq IS NULL AND g.fence IS NULL
+         AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) r ON true";
 
 /// Whoever has checked in under an attempt keeps nobody from renewing or settling it: this is not `FOR UPDATE`.
+const GRANTS: &str = "SELECT FROM granted WHERE fence = ANY (ARRAY(SELECT g.fence
+         FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq, lane FROM job WHERE id = u.id LIMIT 1) j
+         CROSS JOIN LATERAL (SELECT fence FROM granted
+             WHERE lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) g))
+     ORDER BY fence FOR NO KEY UPDATE";
 const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.seq
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
      ORDER BY seq FOR NO KEY UPDATE";
@@ -84,7 +97,7 @@ pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
 }
 
 /// Keeps others from changing these jobs until the end of the transaction. Whoever changes a job that waits has it
-/// locked first, then its place, then its standing; claims and settlements lock the last two in passing.
+/// locked first, then its place, then its grant, then its standing; claims and settlements lock the last three in passing.
 pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
     const JOBS: &str = "SELECT FROM job WHERE id = ANY ($1) ORDER BY id FOR UPDATE";
     const LATER: &str = "SELECT FROM later WHERE ctid = ANY (ARRAY(SELECT d.ctid
@@ -98,12 +111,14 @@ pub(crate) fn lock(ids: &[JobId]) -> Vec<Query> {
              CROSS JOIN LATERAL (SELECT ctid FROM ready WHERE lane = j.lane AND priority = j.priority
                  AND round = coalesce((SELECT round FROM keyed WHERE seq = j.seq), 0) AND due = coalesce(s.due, j.due, j.created) AND seq = j.seq LIMIT 1) r)) FOR UPDATE";
     let ids: Vec<_> = ids.iter().copied().map(value::of_job).collect();
-    [JOBS, LATER, READY, STANDINGS].into_iter().map(|sql| Query::new(sql).with(ids.clone())).collect()
+    [JOBS, LATER, READY, GRANTS, STANDINGS].into_iter().map(|sql| Query::new(sql).with(ids.clone())).collect()
 }
 
-/// Keeps others from changing the standings of these jobs until the end of the transaction.
-pub(crate) fn lock_standings(ids: &[JobId]) -> Query {
-    Query::new(STANDINGS).with(ids.iter().copied().map(value::of_job).collect::<Vec<_>>())
+/// Keeps others from changing how these jobs run until the end of the transaction. A job goes from its grant to a
+/// standing and never back, so who looks in this order misses none.
+pub(crate) fn lock_running(ids: &[JobId]) -> Vec<Query> {
+    let ids: Vec<_> = ids.iter().copied().map(value::of_job).collect();
+    [GRANTS, STANDINGS].into_iter().map(|sql| Query::new(sql).with(ids.clone())).collect()
 }
 
 /// Reads a row of a job.
@@ -113,8 +128,8 @@ pub(crate) fn stored(row: &Row) -> Result<Stored, Fault> {
 }
 
 fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
-    let state_code: Option<i16> = row.get(10);
-    let begun = state_code.is_some();
+    let (state_code, begun): (Option<i16>, bool) = (row.get(10), row.get(33));
+    let was_granted = state_code.is_some();
     let job = Job {
         seq: value::seq(row.get(0))?,
         id,
@@ -128,9 +143,9 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
             Some(code) => state(row, code)?,
             None => waiting(row, value::instant(row, 6)?, Why::Enqueued),
         },
-        fence: if begun { value::fence(row.get(11))? } else { Fence::NONE },
-        attempt: if begun { value::number(row.get(12))? } else { 0 },
-        delivery: if begun { value::number(row.get(13))? } else { 0 },
+        fence: if was_granted { value::fence(row.get(11))? } else { Fence::NONE },
+        attempt: if was_granted { value::number(row.get(12))? } else { 0 },
+        delivery: if was_granted { value::number(row.get(13))? } else { 0 },
         started: value::maybe_instant(row, 17)?,
         expires: value::maybe_instant(row, 19)?,
         holder: value::host_id(row, 20),
@@ -144,6 +159,8 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
         State::Blocked { .. } => Kept::Behind,
         State::Waiting { .. } if at == Some(code::AT_LINE) || (at.is_none() && row.get(26)) => Kept::InLine,
         State::Waiting { .. } => Kept::InDiary,
+        State::Running { .. } if !begun => Kept::InGrant,
+        State::Finished { .. } if !begun => Kept::InReceipt,
         State::Running { .. } | State::Finished { .. } => Kept::Nowhere,
     };
     let takes_round = kept == Kept::InLine || at == Some(code::AT_LIMIT);

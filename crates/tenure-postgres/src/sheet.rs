@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{State, StateName};
+use tenure_core::{HostId, State, StateName};
 use tenure_store::Fault;
 
+use crate::bits::{Bits, block_of};
 use crate::query::Query;
-use crate::rows::Stored;
+use crate::rows::{Kept, Stored};
 use crate::{code, value};
 
 /// A place in a line or in the diary.
@@ -34,6 +35,18 @@ pub(crate) struct Ended {
     pub by: i16,
 }
 
+/// A running job that gets a standing, as its grant tells of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Alone {
+    pub seq: i64,
+    pub lane: i32,
+    pub fence: i64,
+    pub started: i64,
+    pub until: i64,
+    pub lapse: i64,
+    pub holder: HostId,
+}
+
 /// What a transaction writes.
 #[derive(Debug, Default)]
 pub(crate) struct Sheet {
@@ -43,13 +56,36 @@ pub(crate) struct Sheet {
     out_of_line: Vec<Place>,
     out_of_diary: Vec<Place>,
     attempts: Vec<Ended>,
-    expiries: BTreeMap<i64, Vec<i64>>,
+    alone: BTreeMap<i64, Alone>,
+    /// By fence.
+    out_of_grants: BTreeMap<i64, Bits>,
+    /// By lane, block and fence.
+    out_of_receipts: BTreeMap<(i32, i64, i64), Bits>,
     troubles: BTreeSet<(i32, i16, i64)>,
     troubles_over: BTreeSet<(i32, i16, i64)>,
     tally: BTreeMap<i32, [i32; StateName::ALL.len()]>,
 }
 
 impl Sheet {
+    /// Gives a running job that has no standing one that tells the same of it.
+    pub(crate) fn stands_alone(&mut self, alone: Alone) {
+        self.out_of_grants.entry(alone.fence).or_default().add(alone.seq);
+        self.alone.insert(alone.seq, alone);
+    }
+
+    /// What was granted or has ended with a job tells of it no more: it is gone, or gets a standing.
+    pub(crate) fn leaves_others(&mut self, stored: &Stored) {
+        let (seq, fence) = (value::signed(stored.job.seq), value::signed(stored.job.fence.number()));
+        match stored.kept {
+            Kept::InGrant => self.out_of_grants.entry(fence).or_default().add(seq),
+            Kept::InReceipt => {
+                let receipt = (stored.lane, block_of(seq), fence);
+                self.out_of_receipts.entry(receipt).or_default().add(seq);
+            }
+            Kept::InLine | Kept::InDiary | Kept::Behind | Kept::Nowhere => {}
+        }
+    }
+
     /// The standing of a job, whatever it was before.
     pub(crate) fn standing(&mut self, stored: &Stored) {
         self.standings.insert(value::signed(stored.job.seq), stored.clone());
@@ -77,11 +113,6 @@ impl Sheet {
 
     pub(crate) fn attempt(&mut self, ended: Ended) {
         self.attempts.push(ended);
-    }
-
-    /// Has somebody look at a finished job then.
-    pub(crate) fn expires(&mut self, at: i64, seq: i64) {
-        self.expiries.entry(at).or_default().push(seq);
     }
 
     pub(crate) fn trouble(&mut self, lane: i32, state: i16, seq: i64) {
@@ -112,6 +143,9 @@ impl Sheet {
             leave(OUT_OF_LINE, &sheet.out_of_line).map(|query| query.with(round(&sheet.out_of_line))),
         );
         queries.extend(leave(OUT_OF_DIARY, &sheet.out_of_diary));
+        queries.extend(out_of_grants(&sheet.out_of_grants));
+        queries.extend(out_of_receipts(&sheet.out_of_receipts));
+        queries.extend(alone(&sheet.alone));
         queries.extend(standings(&sheet.standings)?);
         let into_line: Vec<Place> = sheet.into_line.into_values().collect();
         let limited = into_line.iter().map(|place| place.limited).collect::<Vec<_>>();
@@ -120,9 +154,6 @@ impl Sheet {
         let gated = into_diary.iter().map(|place| place.gated).collect::<Vec<_>>();
         queries.extend(join(INTO_DIARY, &into_diary).map(|query| query.with(gated)));
         queries.extend(attempts(&sheet.attempts)?);
-        for (at, seqs) in sheet.expiries {
-            queries.push(Query::new(EXPIRES).with(at).with(seqs));
-        }
         queries.extend(troubles(TROUBLE, &sheet.troubles));
         queries.extend(troubles(TROUBLE_IS_OVER, &sheet.troubles_over));
         queries.extend(tally(&sheet.tally));
@@ -148,16 +179,32 @@ const INTO_LINE: &str = "INSERT INTO ready (lane, priority, due, seq, begun, rou
          u (lane, priority, due, seq, begun, round, limited)";
 const INTO_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, gated)
      SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[])";
+/// Who has locked a job of a grant has locked all of that.
+const OUT_OF_GRANTS: &str = "WITH gone AS (UPDATE granted
+         SET seqs = seqs & ~($2::text[])[array_position($1, fence)]::bit(256)
+         WHERE fence = ANY ($1) AND seqs & ($2::text[])[array_position($1, fence)]::bit(256)
+             = ($2::text[])[array_position($1, fence)]::bit(256) RETURNING 1)
+     SELECT surely((SELECT count(*) FROM gone) = cardinality($1))";
+/// What was granted together may have ended in parts.
+const OUT_OF_RECEIPT: &str = "WITH gone AS (UPDATE receipt SET seqs = seqs & ~$4::text::bit(256)
+         WHERE lane = $1 AND block = $2 AND fence = $3 AND bit_count(seqs & $4::text::bit(256)) > 0 RETURNING 1)
+     SELECT surely(EXISTS (SELECT FROM gone))";
+const EMPTY_RECEIPT: &str =
+    "DELETE FROM receipt WHERE lane = $1 AND block = $2 AND fence = $3 AND bit_count(seqs) = 0";
+const ALONE: &str = "INSERT INTO standing (seq, lane, fence, started, until, lapse, holder, attempt, delivery, state)
+     SELECT u.*, 1, 1, 1 FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+         $7::uuid[]) u";
 const STANDINGS: &str = "INSERT INTO standing (seq, lane, state, fence, attempt, delivery, why, due, until, lapse, ended,
-         expires, failure, output, place, cancel, progress)
+         expires, failure, output, place, cancel, progress, started, holder)
      SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::int[], $6::int[], $7::smallint[],
          $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bytea[],
-         $15::text[], $16::text[], $17::text[])
+         $15::text[], $16::text[], $17::text[], $18::bigint[], $19::uuid[])
      ON CONFLICT (seq) DO UPDATE SET
          lane = excluded.lane, state = excluded.state, fence = excluded.fence, attempt = excluded.attempt,
          delivery = excluded.delivery, why = excluded.why, due = excluded.due, until = excluded.until,
          lapse = excluded.lapse, ended = excluded.ended, expires = excluded.expires, failure = excluded.failure,
-         output = excluded.output, place = excluded.place, cancel = excluded.cancel, progress = excluded.progress
+         output = excluded.output, place = excluded.place, cancel = excluded.cancel, progress = excluded.progress,
+         started = excluded.started, holder = excluded.holder
      WHERE standing.fence <= excluded.fence";
 const ATTEMPTS: &str = "INSERT INTO attempt (seq, delivery, attempt, fence, holder, started, ended, ended_by, failure)
      SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[],
@@ -165,7 +212,6 @@ const ATTEMPTS: &str = "INSERT INTO attempt (seq, delivery, attempt, fence, hold
      ON CONFLICT (seq, delivery) DO UPDATE SET
          attempt = excluded.attempt, fence = excluded.fence, holder = excluded.holder, started = excluded.started,
          ended = excluded.ended, ended_by = excluded.ended_by, failure = excluded.failure";
-const EXPIRES: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
 const TROUBLE: &str = "INSERT INTO trouble (lane, state, seq)
      SELECT * FROM unnest($1::int[], $2::smallint[], $3::bigint[]) ON CONFLICT DO NOTHING";
 const TROUBLE_IS_OVER: &str = "DELETE FROM trouble WHERE ctid = ANY (ARRAY(SELECT t.ctid
@@ -186,6 +232,34 @@ fn leave(sql: &'static str, places: &[Place]) -> Option<Query> {
 fn join(sql: &'static str, places: &[Place]) -> Option<Query> {
     let begun = places.iter().map(|place| place.begun).collect::<Vec<_>>();
     leave(sql, places).map(|query| query.with(begun))
+}
+
+fn out_of_grants(gone: &BTreeMap<i64, Bits>) -> Option<Query> {
+    let query = Query::new(OUT_OF_GRANTS)
+        .with(gone.keys().copied().collect::<Vec<_>>())
+        .with(gone.values().map(|bits| bits.text()).collect::<Vec<_>>());
+    (!gone.is_empty()).then_some(query)
+}
+
+fn out_of_receipts(gone: &BTreeMap<(i32, i64, i64), Bits>) -> Vec<Query> {
+    let of = |sql, (lane, block, fence): (i32, i64, i64)| Query::new(sql).with(lane).with(block).with(fence);
+    let out = gone.iter().map(|(receipt, bits)| of(OUT_OF_RECEIPT, *receipt).with(bits.text()));
+    out.chain(gone.keys().map(|receipt| of(EMPTY_RECEIPT, *receipt))).collect()
+}
+
+fn alone(rows: &BTreeMap<i64, Alone>) -> Option<Query> {
+    fn column<T>(rows: &BTreeMap<i64, Alone>, of: impl Fn(&Alone) -> T) -> Vec<T> {
+        rows.values().map(of).collect()
+    }
+    let query = Query::new(ALONE)
+        .with(column(rows, |alone| alone.seq))
+        .with(column(rows, |alone| alone.lane))
+        .with(column(rows, |alone| alone.fence))
+        .with(column(rows, |alone| alone.started))
+        .with(column(rows, |alone| alone.until))
+        .with(column(rows, |alone| alone.lapse))
+        .with(column(rows, |alone| value::of_host(alone.holder)));
+    (!rows.is_empty()).then_some(query)
 }
 
 fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
@@ -232,7 +306,9 @@ fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
         .with(column(rows, |stored| stored.job.output.as_ref().map(|output| output.value.clone())))
         .with(column(rows, |stored| stored.job.output.as_ref().and_then(|output| output.place.clone())))
         .with(texts(&|stored| value::maybe_to_json(stored.job.cancel.as_ref()))?)
-        .with(texts(&|stored| value::maybe_to_json(stored.job.progress.as_ref()))?);
+        .with(texts(&|stored| value::maybe_to_json(stored.job.progress.as_ref()))?)
+        .with(column(rows, |stored| stored.job.started.map(micros)))
+        .with(column(rows, |stored| stored.job.holder.map(value::of_host)));
     Ok(Some(query))
 }
 

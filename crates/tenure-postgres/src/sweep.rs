@@ -19,33 +19,33 @@ const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
          SELECT due, 0, seq, lane, priority, begun FROM moved),
      t AS (INSERT INTO tally (lane, scheduled, queued) SELECT lane, -count(*), count(*) FROM moved GROUP BY lane)
      SELECT count(*) FROM moved";
-/// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. A grant is
-/// looked at once: those of its jobs that are held for longer have a lapse of their own. What somebody else has locked
-/// is left to the next who looks.
+/// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. What somebody
+/// else has locked is left to the next who looks.
 /// Before the bar nothing is: a holder may have renewed with a server before this one.
-/// `FOR UPDATE`, so that one under which a transaction has checked in is left to its holder until that ends.
+/// `FOR UPDATE`, so that one under which a transaction has checked in is left to its holder until that ends: the
+/// transaction may have locked the grant of a job that has got a standing since, which stays as long.
 const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce($1::bigint, micros()) AS now) t
          WHERE NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > t.now)),
-     over AS MATERIALIZED (SELECT fence, until, seqs FROM granted WHERE is_open AND until <= (SELECT now FROM n)
+     over AS MATERIALIZED (SELECT fence, until, lane, block, seqs FROM granted WHERE until <= (SELECT now FROM n)
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
      found AS (
-         SELECT o.until AS at, s.seq, s.lane FROM over o CROSS JOIN LATERAL each_seq(o.seqs) u (seq)
-         CROSS JOIN LATERAL (SELECT seq, lane FROM standing WHERE seq = u.seq AND fence = o.fence
-             AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
+         SELECT o.until AS at, u.seq, o.lane, NULL::bigint AS fence
+         FROM over o CROSS JOIN LATERAL each_seq(o.block, o.seqs) u (seq)
          UNION ALL
-         SELECT * FROM (SELECT lapse, seq, lane FROM standing WHERE lapse <= (SELECT now FROM n)
+         SELECT * FROM (SELECT lapse, seq, lane, fence FROM standing WHERE lapse <= (SELECT now FROM n)
              ORDER BY lapse, seq LIMIT $2) l),
      first AS (SELECT * FROM found ORDER BY at, seq LIMIT $2)
      SELECT NULL::uuid, fence FROM over
      UNION ALL
      SELECT j.id, NULL FROM first f
-     CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = f.seq FOR UPDATE SKIP LOCKED) s
-     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j";
+     LEFT JOIN LATERAL (SELECT fence FROM standing WHERE seq = f.seq AND fence = f.fence FOR UPDATE SKIP LOCKED) s ON true
+     LEFT JOIN LATERAL (SELECT fence FROM granted WHERE fence = f.fence) g ON true
+     LEFT JOIN LATERAL (SELECT fence FROM granted WHERE fence = f.fence FOR UPDATE SKIP LOCKED) l ON true
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j
+     WHERE f.fence IS NULL OR s.fence IS NOT NULL AND (g.fence IS NULL OR l.fence IS NOT NULL)";
 /// What is taken from its holder is under a fence that nobody was granted.
 const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
-const CLOSE: &str = "UPDATE granted SET is_open = false WHERE fence = ANY ($1)
-     AND NOT EXISTS (SELECT FROM each_seq(granted.seqs) u (seq) CROSS JOIN LATERAL (SELECT FROM standing
-         WHERE seq = u.seq AND fence = granted.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s)";
+const CLOSE: &str = "DELETE FROM granted WHERE fence = ANY ($1) AND bit_count(seqs) = 0";
 
 /// The statement that gives jobs that came due their places in line; it answers how many.
 pub(crate) fn line_up(now: Option<i64>) -> Query {

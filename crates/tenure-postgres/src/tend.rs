@@ -24,21 +24,17 @@ const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELE
      INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
      SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
      FROM gone GROUP BY lane";
-/// With the instant by which they have: whether their jobs have, too, is asked by the same.
-const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now)
-     SELECT ctid::text, ARRAY(SELECT each_seq(seqs)), (SELECT now FROM n) FROM ended WHERE expires <= (SELECT now FROM n)
-     ORDER BY expires LIMIT 100 FOR UPDATE SKIP LOCKED";
-/// A job that was done again since has another end. One that somebody has locked has no id here: it is looked at later.
-/// Whoever changes jobs locks them before their standings; here it is the other way round, so nobody is waited for.
-const OF_EXPIRED: &str = "SELECT s.seq, j.id FROM unnest($1::bigint[]) u (seq)
-     CROSS JOIN LATERAL (SELECT seq, lane FROM standing WHERE seq = u.seq AND state >= 2 AND expires <= $2 LIMIT 1) s
-     LEFT JOIN LATERAL (SELECT j.id FROM (SELECT id FROM job WHERE lane = s.lane AND seq = s.seq LIMIT 1
-             FOR UPDATE SKIP LOCKED) j
-         CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = s.seq AND state >= 2 AND expires <= $2
-             FOR UPDATE SKIP LOCKED) l) j ON true";
-const LOOK_LATER: &str = "INSERT INTO ended (expires, seqs) VALUES ($1, gather_seqs($2))";
-const LOOKED_AT: &str = "DELETE FROM ended WHERE ctid = ANY ($1::text[]::tid[])";
-const LOOKED_AT_SOME: &str = "UPDATE ended SET seqs = gather_seqs($2) WHERE ctid = $1::text::tid";
+/// What somebody has locked is looked at later. Whoever changes jobs locks them before what tells of them; here it is the
+/// other way round, so nobody is waited for.
+const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     together AS MATERIALIZED (SELECT lane, block, seqs FROM receipt WHERE expires <= (SELECT now FROM n)
+         ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED),
+     alone AS MATERIALIZED (SELECT lane, seq FROM standing WHERE expires <= (SELECT now FROM n) AND state >= 2
+         ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED)
+     SELECT j.id FROM (
+         SELECT r.lane, u.seq FROM together r CROSS JOIN LATERAL each_seq(r.block, r.seqs) u (seq)
+         UNION ALL SELECT lane, seq FROM alone LIMIT $2) e
+     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = e.lane AND seq = e.seq LIMIT 1 FOR UPDATE SKIP LOCKED) j";
 
 /// Sweeps, and removes what nobody needs any more.
 pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
@@ -78,44 +74,14 @@ async fn prune(link: &mut Link) -> Result<(usize, bool), Fault> {
 }
 
 async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
-    let told = link.database.time.told();
-    let (mut writing, read) = Writing::begin(link, Gate::Open, vec![Query::new(EXPIRED).with(told)]).await?;
-    let (mut seqs, mut looked_at, mut rest, mut now) = (Vec::new(), Vec::new(), None, 0_i64);
-    for row in read.iter().flatten() {
-        let (at, mut of_row): (String, Vec<i64>) = (row.get(0), row.get(1));
-        now = row.get(2);
-        let room = limits::PRUNE_JOBS - seqs.len();
-        if room == 0 {
-            break;
-        }
-        of_row.sort_unstable();
-        if of_row.len() > room {
-            let left = of_row.split_off(room);
-            rest = Some((at, left));
-        } else {
-            looked_at.push(at);
-        }
-        seqs.extend(of_row);
-    }
-    if seqs.is_empty() {
+    let expired = Query::new(EXPIRED).with(link.database.time.told()).with(value::bound(limits::PRUNE_JOBS));
+    let (mut writing, read) = Writing::begin(link, Gate::Open, vec![expired]).await?;
+    let ids: Vec<JobId> = read.iter().flatten().map(|row| value::job_id(row, 0)).collect();
+    if ids.is_empty() {
         writing.roll_back().await?;
         return Ok((0, false));
     }
-    let is_full = seqs.len() >= limits::PRUNE_JOBS;
-    // A job that was done again and has ended again is named more than once.
-    seqs.sort_unstable();
-    seqs.dedup();
-    let of_expired = Query::new(OF_EXPIRED).with(seqs).with(now);
-    let (mut ids, mut later): (Vec<JobId>, Vec<i64>) = Default::default();
-    for row in writing.read(vec![of_expired]).await?.iter().flatten() {
-        match row.get::<_, Option<uuid::Uuid>>(1) {
-            Some(_) => ids.push(value::job_id(row, 1)),
-            None => later.push(row.get(0)),
-        }
-    }
-    if !later.is_empty() {
-        writing.write(Query::new(LOOK_LATER).with(now).with(later))?;
-    }
+    let is_full = ids.len() >= limits::PRUNE_JOBS;
     let read = writing.read(vec![rows::by_ids(ids)]).await?;
     let mut gone: Vec<Stored> = Vec::new();
     for row in read.iter().flatten() {
@@ -126,10 +92,6 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     }
     gone.iter().for_each(|stored| writing.uncount(stored));
     writing.remove(&gone)?;
-    writing.write(Query::new(LOOKED_AT).with(looked_at))?;
-    if let Some((at, left)) = rest {
-        writing.write(Query::new(LOOKED_AT_SOME).with(at).with(left))?;
-    }
     let pruned = gone.len();
     writing.commit().await?;
     Ok((pruned, is_full))

@@ -13,6 +13,7 @@ impl Writing<'_> {
     /// Writes what a job becomes; answers the job then.
     pub(crate) async fn enter(&mut self, stored: Stored, transition: Transition) -> Result<Stored, Fault> {
         let was_finished = stored.job.state.is_finished();
+        self.sheet.leaves_others(&stored);
         self.unindex(&stored).await?;
         match (transition.ended, stored.job.state) {
             (Some(AttemptEnd::Succeeded), _) => {}
@@ -77,9 +78,6 @@ impl Writing<'_> {
     pub(crate) fn count_end(&mut self, stored: &Stored, end: End) {
         let (lane, seq) = (stored.lane, value::signed(stored.job.seq));
         self.sheet.count(lane, end.name(), 1);
-        if let Some(expires) = stored.job.expires {
-            self.sheet.expires(expires.as_micros(), seq);
-        }
         match end {
             End::Succeeded => {}
             End::Failed | End::Cancelled => self.sheet.trouble(lane, code::of_end(end), seq),
@@ -112,7 +110,7 @@ impl Writing<'_> {
                 self.sheet.joins_diary(place);
                 self.sheet.count(stored.lane, StateName::Scheduled, 1);
             }
-            Kept::Behind | Kept::Nowhere => {}
+            Kept::Behind | Kept::InGrant | Kept::InReceipt | Kept::Nowhere => {}
         }
     }
 
@@ -135,7 +133,7 @@ impl Writing<'_> {
                 self.sheet.count(stored.lane, StateName::Scheduled, -1);
             }
             Kept::Behind => self.sheet.count(stored.lane, StateName::Blocked, -1),
-            Kept::Nowhere => {}
+            Kept::InGrant | Kept::InReceipt | Kept::Nowhere => {}
         }
     }
 
@@ -165,9 +163,11 @@ impl Writing<'_> {
 
     /// Removes jobs, which are counted nowhere any more, and all that is kept of them, but for unique keys.
     pub(crate) fn remove(&mut self, gone: &[Stored]) -> Result<(), Fault> {
-        gone.iter().for_each(|stored| self.trouble_is_over(stored));
+        gone.iter().for_each(|stored| {
+            self.trouble_is_over(stored);
+            self.sheet.leaves_others(stored);
+        });
         let seqs: Vec<i64> = gone.iter().map(|stored| value::signed(stored.job.seq)).collect();
-        self.write(Query::new(FORGET_GRANTS).with(seqs.clone()))?;
         for sql in [
             "DELETE FROM standing WHERE seq = ANY ($1)",
             "DELETE FROM attempt WHERE seq = ANY ($1)",
@@ -186,14 +186,6 @@ impl Writing<'_> {
         Ok(())
     }
 }
-
-/// Removes the grants of these jobs, which go, if no other job stands by them. Attempts tell of theirs themselves.
-const FORGET_GRANTS: &str = "WITH fences AS MATERIALIZED (
-         SELECT fence FROM standing WHERE seq = ANY ($1) UNION SELECT fence FROM attempt WHERE seq = ANY ($1))
-     DELETE FROM granted WHERE fence = ANY (ARRAY(SELECT fence FROM fences))
-         AND NOT EXISTS (SELECT FROM each_seq(granted.seqs) u (seq)
-             CROSS JOIN LATERAL (SELECT FROM standing WHERE seq = u.seq AND fence = granted.fence
-                 AND seq <> ALL ($1) LIMIT 1) s)";
 
 /// The place of a job in its lane's line, or in the diary.
 pub(crate) fn place_of(stored: &Stored, due: Timestamp) -> Place {

@@ -33,7 +33,7 @@ async fn what_was_granted_is_given_back_if_the_ends_cannot_be_written() {
     let (store, ends) = given(&s).await;
     let client = user(&server().url()).await;
     client
-        .batch_execute(&format!("BEGIN; SELECT FROM {s}.standing ORDER BY seq LIMIT 1 FOR UPDATE"))
+        .batch_execute(&format!("BEGIN; SELECT FROM {s}.granted ORDER BY fence LIMIT 1 FOR UPDATE"))
         .await
         .unwrap();
     let turn = store.settle(ends.clone(), Some(ask(host(1), MANY))).await;

@@ -34,6 +34,10 @@ pub trait Joint: Send + Sync {
     /// An answer of another version.
     fn enqueued(&self, id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault>;
 
+    /// Makes what the end of this running job touches its own, outside of the transaction: others of whom the same is told
+    /// need not wait for that. Whether it is held is said by [`complete`](Self::complete).
+    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()>;
+
     /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
     /// that is `None`.
     fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call;

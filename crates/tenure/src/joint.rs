@@ -159,7 +159,9 @@ impl<App> Run<App> {
             Keep::For(span) => Some(span),
             Keep::Forever => None,
         };
-        let call = joint(self.tenure())?.complete(&self.control().held(), kept_for, output.as_ref());
+        let (joint, held) = (joint(self.tenure())?, self.control().held());
+        joint.prepare_end(&held).await?;
+        let call = joint.complete(&held, kept_for, output.as_ref());
         self.say(transaction, &call).await?;
         self.control().was_completed();
         Ok(())

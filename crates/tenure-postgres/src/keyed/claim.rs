@@ -27,7 +27,7 @@ use crate::{code, lanes, value};
 pub(crate) const AROUND: &str = concat!(
     "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
      held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
-         (SELECT until FROM granted WHERE is_open ORDER BY until LIMIT 1)) AS until)
+         (SELECT until FROM granted ORDER BY until LIMIT 1)) AS until)
      SELECT n.now, greatest(held.until, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
          least((SELECT due FROM later ORDER BY due LIMIT 1),
              (SELECT min(again) FROM ending WHERE again > (SELECT now FROM n)),
@@ -56,13 +56,13 @@ const FIRST: &str =
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = r.lane AND seq = r.seq LIMIT 1) j
      LEFT JOIN LATERAL (SELECT * FROM keyed WHERE seq = r.seq LIMIT 1) k ON true
      ORDER BY r.priority, r.round, r.due, r.seq";
-const GRANT: &str = "WITH g AS (INSERT INTO granted (fence, started, until, is_open, holder, seqs)
-         OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, true, $4, gather_seqs($5))),
-     first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
-         SELECT u.seq, $1, u.lane, 1, 1, 1 FROM unnest($5::bigint[], $6::int[], $7::boolean[]) u (seq, lane, begun)
-         WHERE NOT u.begun)
+/// Jobs with keys have standings while they run.
+const GRANT: &str = "WITH first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state, started, until, lapse,
+             holder)
+         SELECT u.seq, $1, u.lane, 1, 1, 1, $2, $3, $3, $4
+         FROM unnest($5::bigint[], $6::int[], $7::boolean[]) u (seq, lane, begun) WHERE NOT u.begun)
      UPDATE standing s SET fence = $1, attempt = s.attempt + 1, delivery = s.delivery + 1, state = 1, why = NULL,
-         progress = NULL, until = NULL, lapse = NULL
+         progress = NULL, started = $2, until = $3, lapse = $3, holder = $4
      WHERE s.seq = ANY ($8)";
 
 /// How many jobs are looked at together.
@@ -351,7 +351,7 @@ impl Writing<'_> {
         let mut grants = memory.grants();
         for (_, lane, plain, job) in &jobs {
             let plain = *plain && job.terms.unique.is_none() && !job.terms.are_gated();
-            grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain });
+            grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain, alone: true });
         }
         let jobs = jobs.into_iter().map(|(want, _, _, job)| (want, Reserved::granted(job))).collect();
         Ok((jobs, around.due_in()))

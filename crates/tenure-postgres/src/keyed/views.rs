@@ -17,10 +17,9 @@ use crate::{code, value};
 
 const LIMITS: &str = "SELECT key, kept FROM limit_key WHERE key > $1 ORDER BY key LIMIT $2";
 const LIMIT: &str = "SELECT kept FROM limit_key WHERE key = $1";
-const RUNNING: &str = "SELECT j.id, coalesce(s.lapse, s.until, g.until) > $2 FROM keyed k
+const RUNNING: &str = "SELECT j.id, s.lapse > $2 FROM keyed k
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = k.lane AND seq = k.seq LIMIT 1) j
-     CROSS JOIN LATERAL (SELECT fence, lapse, until FROM standing WHERE seq = k.seq LIMIT 1) s
-     CROSS JOIN LATERAL (SELECT until FROM granted WHERE fence = s.fence LIMIT 1) g
+     CROSS JOIN LATERAL (SELECT lapse FROM standing WHERE seq = k.seq AND lapse IS NOT NULL LIMIT 1) s
      WHERE k.limit_key = $1 AND k.at = 5 ORDER BY k.seq";
 const TURN: &str =
     "SELECT (SELECT k.id FROM turn t CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = t.seq LIMIT 1) k

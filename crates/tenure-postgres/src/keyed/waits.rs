@@ -7,7 +7,7 @@ use tenure_store::Fault;
 
 use crate::aside::Odd;
 use crate::query::Query;
-use crate::rows::{self, Stored};
+use crate::rows::{self, Kept, Stored};
 use crate::writing::Writing;
 use crate::{code, value};
 
@@ -72,6 +72,10 @@ impl Writing<'_> {
     /// Notes that a job waits for this other one, and if that one has ended, that somebody has to look.
     pub(crate) fn wait_for(&mut self, waiter: i64, other: &Stored) -> Result<(), Fault> {
         let seq = value::signed(other.job.seq);
+        if matches!(other.kept, Kept::InGrant | Kept::InReceipt) {
+            self.sheet.leaves_others(other);
+            self.sheet.standing(other);
+        }
         let due = other.job.state.due().unwrap_or(other.job.created);
         let mark = Query::new(AWAIT)
             .with(seq)

@@ -1,9 +1,11 @@
 -- The first schema. Times are microseconds since 1970.
 --
 -- A job is written once (job). While it waits and is due it has a place in line (ready); while it waits for a
--- later instant it has a place in the diary (later). What changes has one row that appears with the first
--- claim and stays (standing). A job without one waits and has never been claimed. What the jobs of one claim
--- have in common stands in one row (granted).
+-- later instant it has a place in the diary (later). A job that goes the ordinary way has no other row of its own:
+-- that it runs is told by what was granted with it (granted), and that it has succeeded at its first attempt by what
+-- has ended with it (receipt). Both tell it of a block, which is 256 jobs whose seqs lie side by side: a bit each. A
+-- job that leaves the ordinary way gets a row (standing), and is told of by that alone from then on; that never
+-- goes back.
 --
 -- What is written for each job has no more indexes than it needs, and no row is changed by everybody.
 
@@ -19,12 +21,13 @@ BEGIN
     RAISE EXCEPTION 'somebody else was faster' USING ERRCODE = 'serialization_failure';
 END $$;
 
--- Many seqs as few stretches: jobs that are claimed together mostly lie side by side, and a long list is not worth
--- what it costs the server to compress it.
-CREATE FUNCTION gather_seqs(seqs bigint[]) RETURNS int8multirange LANGUAGE sql IMMUTABLE
-    AS $$ SELECT range_agg(int8range(seq, seq + 1)) FROM unnest(seqs) u (seq) $$;
-CREATE FUNCTION each_seq(seqs int8multirange) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE ROWS 500
-    AS $$ SELECT generate_series(lower(stretch), upper(stretch) - 1) FROM unnest(seqs) u (stretch) $$;
+-- The jobs of a block (seq >> 8), as bits: one of them, whether it is among them, and all that are.
+CREATE FUNCTION bit_of(seq bigint) RETURNS bit LANGUAGE sql IMMUTABLE
+    AS $$ SELECT set_bit('0'::bit(256), (seq & 255)::int, 1) $$;
+CREATE FUNCTION has_bit(seqs bit, seq bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT get_bit(seqs, (seq & 255)::int) = 1 $$;
+CREATE FUNCTION each_seq(block bigint, seqs bit) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE ROWS 100
+    AS $$ SELECT (block << 8) + n FROM generate_series(0, 255) n WHERE get_bit(seqs, n) = 1 $$;
 
 -- epoch: the upper part of every fence. system, timeline: of the server on which it began. since: when it began.
 CREATE TABLE meta (name text PRIMARY KEY, value bigint NOT NULL);
@@ -101,19 +104,48 @@ CREATE TABLE later (
 );
 CREATE INDEX later_due ON later (due, seq);
 
+-- What the jobs of a block that were claimed together share. `seqs`: those of them that run under this fence and have no
+-- standing. The row may go when there are none.
+CREATE TABLE granted (
+    fence   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    block   bigint NOT NULL,
+    started bigint NOT NULL,
+    until   bigint NOT NULL,
+    lane    int NOT NULL,
+    holder  uuid NOT NULL,
+    seqs    bit(256) NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX granted_until ON granted (until);
+CREATE INDEX granted_block ON granted (lane, block);
+
+-- What the jobs of a block that have succeeded together share. `seqs`: those of them that are kept and have no standing.
+CREATE TABLE receipt (
+    fence   bigint NOT NULL,
+    block   bigint NOT NULL,
+    started bigint NOT NULL,
+    ended   bigint NOT NULL,
+    expires bigint,
+    lane    int NOT NULL,
+    holder  uuid NOT NULL,
+    seqs    bit(256) NOT NULL
+);
+CREATE INDEX receipt_block ON receipt (lane, block);
+CREATE INDEX receipt_expires ON receipt (expires) WHERE expires IS NOT NULL;
+
 -- `state`: 0 waiting, 1 running, 2 succeeded, 3 failed, 4 cancelled.
 -- `why`:   0 enqueued, 1 retry, 2 snoozed, 3 released, 4 lost, 5 asked; only of a waiting job.
 -- `due`:   NULL if it is that of the job.
--- `lapse`: when a running job is taken from its holder, if it is not when the time of its grant is over.
--- `until`: how long it is held, if it was renewed.
+-- `until`: how long it is held, if it runs. `lapse`: when it is taken from its holder.
 -- `fence`: of its last grant; greater, and of none, if it was taken from its holder.
--- `awaited`: whether another job has waited for it. `failure`, `cancel` and `progress` are JSON. Nothing that an ordinary end changes is in an index.
+-- `started`, `holder`: of its last attempt.
+-- `awaited`: whether another job has waited for it. `failure`, `cancel` and `progress` are JSON.
 CREATE TABLE standing (
     seq      bigint PRIMARY KEY,
     fence    bigint NOT NULL,
     due      bigint,
-    lapse    bigint,
+    started  bigint,
     until    bigint,
+    lapse    bigint,
     ended    bigint,
     expires  bigint,
     lane     int NOT NULL,
@@ -121,41 +153,40 @@ CREATE TABLE standing (
     delivery int NOT NULL,
     why      smallint,
     state    smallint NOT NULL,
+    holder   uuid,
     failure  text,
     cancel   text,
     progress text,
     place    text,
     output   bytea,
     awaited  boolean
-) WITH (fillfactor = 45);
+) WITH (fillfactor = 70);
 CREATE INDEX standing_lapse ON standing (lapse) WHERE lapse IS NOT NULL;
+CREATE INDEX standing_expires ON standing (expires) WHERE expires IS NOT NULL;
 
--- What the jobs of one claim share. `fence` is its number; `is_open`: whether any of them may still run under it.
-CREATE TABLE granted (
-    fence   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    started bigint NOT NULL,
-    until   bigint NOT NULL,
-    is_open boolean NOT NULL,
-    holder  uuid NOT NULL,
-    seqs    int8multirange NOT NULL
-) WITH (fillfactor = 50);
-CREATE INDEX granted_until ON granted (until) WHERE is_open;
+-- Gives a job a standing, if it runs and has none; its fence stays.
+CREATE FUNCTION stand_alone(job_id uuid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+DECLARE
+    its_seq bigint;
+    its_lane int;
+    its granted;
+BEGIN
+    SELECT j.seq, j.lane INTO its_seq, its_lane FROM job j WHERE j.id = job_id;
+    UPDATE granted g SET seqs = g.seqs & ~bit_of(its_seq)
+        WHERE g.lane = its_lane AND g.block = its_seq >> 8 AND has_bit(g.seqs, its_seq) RETURNING g.* INTO its;
+    IF FOUND THEN
+        INSERT INTO standing (seq, fence, started, until, lapse, lane, attempt, delivery, state, holder)
+            VALUES (its_seq, its.fence, its.started, its.until, its.until, its_lane, 1, 1, 1, its.holder);
+    END IF;
+END $$;
 
--- Running jobs. One whose grant is closed has a lapse of its own.
+-- Running jobs.
 CREATE VIEW running AS
-    SELECT s.seq, s.lane, g.holder, coalesce(s.until, g.until) AS until, g.until AS lapse
-    FROM granted g CROSS JOIN LATERAL each_seq(g.seqs) u (seq) CROSS JOIN LATERAL (
-        SELECT seq, lane, until FROM standing
-        WHERE seq = u.seq AND fence = g.fence AND state > 0 AND state < 2 AND lapse IS NULL LIMIT 1) s
-    WHERE g.is_open
+    SELECT u.seq, g.lane, g.holder, g.until, g.until AS lapse
+    FROM granted g CROSS JOIN LATERAL each_seq(g.block, g.seqs) u (seq)
     UNION ALL
-    SELECT s.seq, s.lane, g.holder, coalesce(s.until, g.until), s.lapse
-    FROM standing s CROSS JOIN LATERAL (SELECT holder, until FROM granted WHERE fence = s.fence LIMIT 1) g
-    WHERE s.lapse IS NOT NULL;
-
--- When to look at what has ended: a row for each settlement.
-CREATE TABLE ended (expires bigint NOT NULL, seqs int8multirange NOT NULL);
-CREATE INDEX ended_expires ON ended (expires);
+    SELECT s.seq, s.lane, s.holder, s.until, s.lapse FROM standing s WHERE s.lapse IS NOT NULL;
 
 -- Failed and cancelled jobs, to be found by people.
 CREATE TABLE trouble (
@@ -165,7 +196,7 @@ CREATE TABLE trouble (
     PRIMARY KEY (lane, state, seq)
 );
 
--- Ended attempts, except one that succeeded: its job's standing tells all of it.
+-- Ended attempts, except one that succeeded: what tells of its job tells all of it.
 -- `ended_by`: 0 succeeded, 1 failed, 2 retried, 3 snoozed, 4 released, 5 lost, 6 cancelled.
 CREATE TABLE attempt (
     seq      bigint NOT NULL,

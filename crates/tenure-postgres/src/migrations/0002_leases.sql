@@ -1,7 +1,8 @@
 -- Leases, who waits for them, and the ledger.
 
 -- bar: the instant before which nothing is granted, because this server may have forgotten who holds what.
-INSERT INTO meta (name, value) VALUES ('bar', 0);
+-- ttl: for how long jobs are granted at the most.
+INSERT INTO meta (name, value) VALUES ('bar', 0), ('ttl', 0);
 
 -- A name that was ever held. A row is never deleted: its fence outlives every ownership and the name itself.
 -- `freed`: since when it has been free, if it was released or broken.
@@ -88,14 +89,23 @@ DO $do$ BEGIN
                     USING ERRCODE = 'TE001';
             END IF;
         END $body$ $create$, current_schema());
-    -- The same for a job that runs. A reservation that has lapsed counts as long as nobody has noticed.
+    -- The same for a job that runs. A reservation that has lapsed counts as long as nobody has noticed. While the job has
+    -- no standing, what was granted with it is locked: nothing of that is taken from its holder before the transaction ends.
     EXECUTE format($create$
         CREATE FUNCTION check_job(job_seq bigint, job_id uuid, job_fence bigint)
         RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
         BEGIN
+            PERFORM FROM %1$I.granted g
+                WHERE g.fence = job_fence AND g.block = job_seq >> 8
+                    AND get_bit(g.seqs, (job_seq & 255)::int) = 1
+                    AND EXISTS (SELECT FROM %1$I.job j WHERE j.lane = g.lane AND j.seq = job_seq AND j.id = job_id)
+                FOR KEY SHARE OF g;
+            IF FOUND THEN
+                RETURN;
+            END IF;
             PERFORM FROM %1$I.standing s
                 WHERE s.seq = job_seq AND s.fence = job_fence AND s.state = 1
-                    AND EXISTS (SELECT FROM %1$I.job j WHERE j.seq = job_seq AND j.id = job_id)
+                    AND EXISTS (SELECT FROM %1$I.job j WHERE j.lane = s.lane AND j.seq = job_seq AND j.id = job_id)
                 FOR KEY SHARE OF s;
             IF NOT FOUND THEN
                 RAISE EXCEPTION 'the job %% is not held any more by whoever names it', job_id

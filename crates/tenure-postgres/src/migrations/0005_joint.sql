@@ -157,7 +157,8 @@ BEGIN
 END $body$;
 
 -- Ends a job that runs under this fence in the transaction of whoever calls it: it has succeeded. Raises TE001 if the
--- job is not held any more by whoever names it. `kept_for`: how long it is kept, in microseconds; for good if NULL.
+-- job is not held any more by whoever names it. Whoever has not given it a standing before, in a transaction of its
+-- own, keeps all that was granted with it from ending until this one has. `kept_for`: how long it is kept, in microseconds; for good if NULL.
 CREATE FUNCTION complete_job(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
     job_place text, at bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
@@ -166,6 +167,7 @@ DECLARE
     done record;
     is_keyed boolean;
 BEGIN
+    PERFORM stand_alone(job_id);
     UPDATE standing s SET state = 2, lapse = NULL, until = NULL, cancel = NULL, ended = present,
             expires = present + kept_for, output = job_output, place = job_place
         WHERE s.seq = job_seq AND s.fence = job_fence AND s.state = 1
@@ -173,9 +175,6 @@ BEGIN
         RETURNING s.lane, s.awaited INTO done;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the job % is not held any more by whoever names it', job_id USING ERRCODE = 'TE001';
-    END IF;
-    IF kept_for IS NOT NULL THEN
-        INSERT INTO ended (expires, seqs) VALUES (present + kept_for, gather_seqs(ARRAY[job_seq]));
     END IF;
     -- A key that is held for a time stays.
     DELETE FROM unique_key k WHERE k.seq = job_seq AND k.until IS NULL AND k.key = (

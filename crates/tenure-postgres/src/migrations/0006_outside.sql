@@ -95,7 +95,8 @@ DECLARE
     job_seq bigint;
 BEGIN
     SELECT j.seq INTO job_seq FROM job j LEFT JOIN standing s ON s.seq = j.seq
-        WHERE j.id = cancel.id AND coalesce(s.state, 0) < 2;
+        WHERE j.id = cancel.id AND coalesce(s.state, 0) < 2 AND NOT EXISTS (
+            SELECT FROM receipt r WHERE r.lane = j.lane AND r.block = j.seq >> 8 AND has_bit(r.seqs, j.seq));
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -302,20 +303,26 @@ END $body$;
 -- Jobs as people see them.
 CREATE VIEW jobs AS
     SELECT j.id, l.kind, l.queue, j.priority,
-        CASE coalesce(s.state, 0)
-            WHEN 1 THEN 'running' WHEN 2 THEN 'succeeded' WHEN 3 THEN 'failed' WHEN 4 THEN 'cancelled'
-            ELSE CASE WHEN k.at BETWEEN 2 AND 4 THEN 'blocked'
-                WHEN coalesce(s.due, j.due, j.created) > micros() THEN 'scheduled' ELSE 'queued' END
+        CASE WHEN g.fence IS NOT NULL THEN 'running' WHEN r.fence IS NOT NULL THEN 'succeeded'
+            ELSE CASE coalesce(s.state, 0)
+                WHEN 1 THEN 'running' WHEN 2 THEN 'succeeded' WHEN 3 THEN 'failed' WHEN 4 THEN 'cancelled'
+                ELSE CASE WHEN k.at BETWEEN 2 AND 4 THEN 'blocked'
+                    WHEN coalesce(s.due, j.due, j.created) > micros() THEN 'scheduled' ELSE 'queued' END
+            END
         END AS state,
-        coalesce(s.attempt, 0) AS attempt,
+        CASE WHEN g.fence IS NOT NULL OR r.fence IS NOT NULL THEN 1 ELSE coalesce(s.attempt, 0) END AS attempt,
         to_timestamp(j.created / 1000000.0) AS created,
         to_timestamp(coalesce(s.due, j.due, j.created) / 1000000.0) AS due,
-        to_timestamp(s.ended / 1000000.0) AS ended,
+        to_timestamp(coalesce(s.ended, r.ended) / 1000000.0) AS ended,
         convert_from(j.args, 'UTF8') AS args,
         convert_from(s.output, 'UTF8') AS output,
         s.failure
     FROM job j JOIN lane l ON l.id = j.lane
-        LEFT JOIN standing s ON s.seq = j.seq LEFT JOIN keyed k ON k.seq = j.seq;
+        LEFT JOIN standing s ON s.seq = j.seq LEFT JOIN keyed k ON k.seq = j.seq
+        LEFT JOIN LATERAL (SELECT fence FROM granted
+            WHERE s.seq IS NULL AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) g ON true
+        LEFT JOIN LATERAL (SELECT fence, ended FROM receipt
+            WHERE s.seq IS NULL AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) r ON true;
 
 REVOKE ALL ON FUNCTION enqueue(text, json, text, int, timestamptz, text, text, text[], uuid), cancel(uuid, text),
     lease_of(text), add_lease_note(), acquire_lease(text, text, interval, uuid),

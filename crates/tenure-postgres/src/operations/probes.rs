@@ -10,7 +10,7 @@ pub(super) struct Probe {
 
 /// How many jobs of each lane stand somewhere: what the tallies shall say. Each answers lane, place in the tally, count;
 /// the place 7 is what all of them together shall be.
-pub(super) const COUNTS: [(&str, &str); 5] = [
+pub(super) const COUNTS: [(&str, &str); 7] = [
     (
         "later",
         "SELECT lane, 0, count(*) FROM later WHERE ctid >= $1::text::tid AND ctid < $2::text::tid GROUP BY lane",
@@ -31,6 +31,16 @@ pub(super) const COUNTS: [(&str, &str); 5] = [
                  ELSE s.state + 2 END AS place
              FROM standing s WHERE s.ctid >= $1::text::tid AND s.ctid < $2::text::tid AND s.state > 0) p
          GROUP BY p.lane, p.place",
+    ),
+    (
+        "granted",
+        "SELECT lane, 3, sum(bit_count(seqs))::bigint FROM granted WHERE ctid >= $1::text::tid AND ctid < $2::text::tid
+         GROUP BY lane",
+    ),
+    (
+        "receipt",
+        "SELECT lane, 4, sum(bit_count(seqs))::bigint FROM receipt WHERE ctid >= $1::text::tid AND ctid < $2::text::tid
+         GROUP BY lane",
     ),
     (
         "job",
@@ -58,7 +68,11 @@ pub(super) const PROBES: &[Probe] = &[
         table: "ready",
         sql: "SELECT 'job ' || r.seq || ' is in line and does not wait' FROM ready r
              WHERE r.ctid >= $1::text::tid AND r.ctid < $2::text::tid
-                 AND EXISTS (SELECT FROM standing s WHERE s.seq = r.seq AND s.state > 0) LIMIT $3",
+                 AND (EXISTS (SELECT FROM standing s WHERE s.seq = r.seq AND s.state > 0)
+                     OR EXISTS (SELECT FROM granted g
+                         WHERE g.lane = r.lane AND g.block = r.seq >> 8 AND has_bit(g.seqs, r.seq))
+                     OR EXISTS (SELECT FROM receipt c
+                         WHERE c.lane = r.lane AND c.block = r.seq >> 8 AND has_bit(c.seqs, r.seq))) LIMIT $3",
     },
     Probe {
         about: "diary",
@@ -72,7 +86,11 @@ pub(super) const PROBES: &[Probe] = &[
         table: "later",
         sql: "SELECT 'job ' || r.seq || ' is in the diary and does not wait' FROM later r
              WHERE r.ctid >= $1::text::tid AND r.ctid < $2::text::tid
-                 AND EXISTS (SELECT FROM standing s WHERE s.seq = r.seq AND s.state > 0) LIMIT $3",
+                 AND (EXISTS (SELECT FROM standing s WHERE s.seq = r.seq AND s.state > 0)
+                     OR EXISTS (SELECT FROM granted g
+                         WHERE g.lane = r.lane AND g.block = r.seq >> 8 AND has_bit(g.seqs, r.seq))
+                     OR EXISTS (SELECT FROM receipt c
+                         WHERE c.lane = r.lane AND c.block = r.seq >> 8 AND has_bit(c.seqs, r.seq))) LIMIT $3",
     },
     Probe {
         about: "standing",
@@ -85,9 +103,45 @@ pub(super) const PROBES: &[Probe] = &[
         about: "reservation",
         table: "standing",
         sql: "SELECT 'job ' || s.seq || ' runs, and nobody will ever take it from its holder' FROM standing s
-             WHERE s.ctid >= $1::text::tid AND s.ctid < $2::text::tid AND s.state = 1 AND s.lapse IS NULL
-                 AND NOT EXISTS (SELECT FROM granted g
-                     WHERE g.fence = s.fence AND g.is_open AND s.seq <@ g.seqs) LIMIT $3",
+             WHERE s.ctid >= $1::text::tid AND s.ctid < $2::text::tid AND s.state = 1 AND s.lapse IS NULL LIMIT $3",
+    },
+    Probe {
+        about: "reservation",
+        table: "granted",
+        sql: "SELECT 'job ' || u.seq || ' runs, and does not exist' FROM granted g
+             CROSS JOIN LATERAL each_seq(g.block, g.seqs) u (seq)
+             WHERE g.ctid >= $1::text::tid AND g.ctid < $2::text::tid
+                 AND NOT EXISTS (SELECT FROM job j WHERE j.lane = g.lane AND j.seq = u.seq) LIMIT $3",
+    },
+    Probe {
+        about: "reservation",
+        table: "granted",
+        sql: "SELECT 'job ' || u.seq || ' is told of by a grant and by something else' FROM granted g
+             CROSS JOIN LATERAL each_seq(g.block, g.seqs) u (seq)
+             WHERE g.ctid >= $1::text::tid AND g.ctid < $2::text::tid
+                 AND (EXISTS (SELECT FROM standing s WHERE s.seq = u.seq)
+                     OR EXISTS (SELECT FROM granted o WHERE o.lane = g.lane AND o.block = g.block AND o.fence <> g.fence
+                         AND has_bit(o.seqs, u.seq))
+                     OR EXISTS (SELECT FROM receipt r
+                         WHERE r.lane = g.lane AND r.block = g.block AND has_bit(r.seqs, u.seq))) LIMIT $3",
+    },
+    Probe {
+        about: "receipt",
+        table: "receipt",
+        sql: "SELECT 'job ' || u.seq || ' has a receipt and does not exist' FROM receipt r
+             CROSS JOIN LATERAL each_seq(r.block, r.seqs) u (seq)
+             WHERE r.ctid >= $1::text::tid AND r.ctid < $2::text::tid
+                 AND NOT EXISTS (SELECT FROM job j WHERE j.lane = r.lane AND j.seq = u.seq) LIMIT $3",
+    },
+    Probe {
+        about: "receipt",
+        table: "receipt",
+        sql: "SELECT 'job ' || u.seq || ' is told of by a receipt and by something else' FROM receipt r
+             CROSS JOIN LATERAL each_seq(r.block, r.seqs) u (seq)
+             WHERE r.ctid >= $1::text::tid AND r.ctid < $2::text::tid
+                 AND (EXISTS (SELECT FROM standing s WHERE s.seq = u.seq)
+                     OR EXISTS (SELECT FROM receipt o WHERE o.lane = r.lane AND o.block = r.block AND o.ctid <> r.ctid
+                         AND has_bit(o.seqs, u.seq))) LIMIT $3",
     },
     Probe {
         about: "keys",
@@ -116,9 +170,11 @@ pub(super) const PROBES: &[Probe] = &[
         table: "unique_key",
         sql: "SELECT 'a unique key is held by job ' || u.id || ', which '
                  || CASE WHEN j.seq IS NULL THEN 'does not exist' ELSE 'has ended' END
-             FROM unique_key u LEFT JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j ON true
+             FROM unique_key u LEFT JOIN LATERAL (SELECT seq, lane FROM job WHERE id = u.id LIMIT 1) j ON true
              WHERE u.ctid >= $1::text::tid AND u.ctid < $2::text::tid AND u.until IS NULL
-                 AND (j.seq IS NULL OR EXISTS (SELECT FROM standing s WHERE s.seq = j.seq AND s.state > 1)) LIMIT $3",
+                 AND (j.seq IS NULL OR EXISTS (SELECT FROM standing s WHERE s.seq = j.seq AND s.state > 1)
+                     OR EXISTS (SELECT FROM receipt r
+                         WHERE r.lane = j.lane AND r.block = j.seq >> 8 AND has_bit(r.seqs, j.seq))) LIMIT $3",
     },
     Probe {
         about: "tags",

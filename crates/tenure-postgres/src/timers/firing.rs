@@ -12,9 +12,12 @@ use crate::query::Query;
 use crate::writing::Writing;
 use crate::{code, value};
 
-const OPEN_JOBS: &str = "SELECT j.id, s.state, s.ended FROM unnest($1::uuid[]) u (id)
-     CROSS JOIN LATERAL (SELECT id, seq FROM job WHERE id = u.id LIMIT 1) j
-     LEFT JOIN LATERAL (SELECT state, ended FROM standing WHERE seq = j.seq LIMIT 1) s ON true";
+const OPEN_JOBS: &str = "SELECT j.id, CASE WHEN r.ended IS NOT NULL THEN 2::smallint ELSE s.state END,
+         coalesce(s.ended, r.ended)
+     FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT id, seq, lane FROM job WHERE id = u.id LIMIT 1) j
+     LEFT JOIN LATERAL (SELECT seq, state, ended FROM standing WHERE seq = j.seq LIMIT 1) s ON true
+     LEFT JOIN LATERAL (SELECT ended FROM receipt
+         WHERE s.seq IS NULL AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) r ON true";
 
 /// What was found of the jobs that timers have open: only whether they have ended, so that a newer version may write
 /// whatever it likes about them.

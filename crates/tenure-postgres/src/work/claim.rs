@@ -1,5 +1,6 @@
 //! Claiming the first due jobs of lanes: each want is one statement.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use tenure_core::{Args, HostId, Job, Reserved, State, Timestamp};
 use tenure_store::{Fault, Happening, Reserve, Want};
 use tokio_postgres::Row;
 
+use crate::bits::block_of;
+use crate::fault::unreadable;
 use crate::grants::Grant;
 use crate::marks::{Place, START};
 use crate::memory::Memory;
@@ -20,7 +23,8 @@ use crate::value;
 // something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
 // claimed before is read as it was before this claim. `took` is how long the look for the first of them took, in
-// microseconds: it is asked once, when that is found.
+// microseconds: it is asked once, when that is found. What is answered first are the grants, each of a lane and a block;
+// the fence of a job that was never claimed before is that of its grant.
 macro_rules! claim {
     ($first:literal) => {
         concat!(
@@ -31,31 +35,36 @@ macro_rules! claim {
             "
                  AND NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
-                     OR EXISTS (SELECT FROM granted WHERE is_open AND until <= (SELECT now FROM n))))
+                     OR EXISTS (SELECT FROM granted WHERE until <= (SELECT now FROM n))))
                  THEN $2::bigint ELSE 0 END AS most),
              taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
             $first,
             ")) RETURNING lane, priority, round, due, seq, begun,
                  (SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int) AS took),
-             g AS (INSERT INTO granted (started, until, is_open, holder, seqs)
-                 SELECT (SELECT now FROM n), (SELECT now FROM n) + $4, true, $5, range_agg(int8range(seq, seq + 1)) FROM taken
-                 HAVING count(*) > 0 RETURNING fence),
-             first AS (INSERT INTO standing (seq, fence, lane, attempt, delivery, state)
-                 SELECT t.seq, g.fence, t.lane, 1, 1, 1 FROM taken t CROSS JOIN g WHERE NOT t.begun),
-             again AS (UPDATE standing s SET fence = (SELECT fence FROM g), attempt = s.attempt + 1,
-                 delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL, until = NULL, lapse = NULL
+             g AS (INSERT INTO granted (lane, block, started, until, holder, seqs)
+                 SELECT lane, seq >> 8, (SELECT now FROM n), (SELECT now FROM n) + $4, $5, bit_or(bit_of(seq))
+                 FROM taken WHERE NOT begun GROUP BY lane, seq >> 8 RETURNING fence, lane, block),
+             f AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('granted', 'fence')) AS fence
+                 WHERE EXISTS (SELECT FROM taken WHERE begun)),
+             again AS (UPDATE standing s SET fence = (SELECT fence FROM f), attempt = s.attempt + 1,
+                 delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL, started = (SELECT now FROM n),
+                 until = (SELECT now FROM n) + $4, lapse = (SELECT now FROM n) + $4, holder = $5
                  WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))),
              t AS (INSERT INTO tally (lane, queued, running)
                  SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
-             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
-                 NULL::int, NULL::int, NULL::text
-             FROM taken t CROSS JOIN g CROSS JOIN n
+             SELECT block, NULL::uuid, fence, NULL::bytea, NULL::bigint, lane, NULL::smallint, NULL::bigint, NULL::bigint,
+                 NULL::text, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::text
+             FROM g
+             UNION ALL
+             SELECT t.seq, j.id, NULL, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
+                 NULL, NULL, NULL
+             FROM taken t CROSS JOIN n
              CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
              WHERE NOT t.begun
              UNION ALL
-             SELECT t.seq, j.id, g.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
+             SELECT t.seq, j.id, f.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
                  b.attempt, b.delivery, b.failure
-             FROM taken t CROSS JOIN g CROSS JOIN n
+             FROM taken t CROSS JOIN f CROSS JOIN n
              CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
              CROSS JOIN LATERAL (SELECT attempt, delivery, failure FROM standing s WHERE s.seq = t.seq LIMIT 1) b
              WHERE t.begun"
@@ -143,9 +152,13 @@ pub(super) struct Granted {
 
 /// The jobs of a claim.
 pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[Row]) -> Granted {
+    let is_grant = |row: &&Row| row.get::<_, Option<uuid::Uuid>>(1).is_none();
+    let fences: BTreeMap<(i32, i64), i64> =
+        rows.iter().filter(is_grant).map(|row| ((row.get(5), row.get(0)), row.get(2))).collect();
+    let rows = &rows[fences.len()..];
     let mut placed = Vec::with_capacity(rows.len());
     for row in rows {
-        match read(memory, ask, row) {
+        match read(memory, ask, row, &fences) {
             Ok(placed_job) => placed.push(placed_job),
             // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
             Err(fault) => {
@@ -155,16 +168,16 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
     }
     placed.sort_unstable_by_key(|(place, _)| *place);
     let mut grants = memory.grants();
-    for (_, (lane, job)) in &placed {
+    for (_, (lane, alone, job)) in &placed {
         let plain = job.terms.unique.is_none() && !job.terms.are_gated();
-        grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain });
+        grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain, alone: *alone });
         if let Some(started) = job.started {
             let attempt = job.attempt;
             news.note(started, job.id, (&job.queue, &job.kind), || Happening::Started { attempt });
         }
     }
     let places = placed.iter().map(|(place, _)| *place).collect();
-    let jobs = placed.into_iter().map(|(_, (_, job))| Reserved::granted(job)).collect();
+    let jobs = placed.into_iter().map(|(_, (_, _, job))| Reserved::granted(job)).collect();
     Granted { jobs, places, took: took(rows) }
 }
 
@@ -173,7 +186,15 @@ fn took(rows: &[Row]) -> Duration {
     Duration::from_micros(u64::try_from(took).unwrap_or(0))
 }
 
-fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job)), Fault> {
+/// A job, its lane, and whether it has a standing.
+type OfLane = (i32, bool, Job);
+
+fn read(
+    memory: &Memory,
+    ask: &Reserve,
+    row: &Row,
+    fences: &BTreeMap<(i32, i64), i64>,
+) -> Result<(Place, OfLane), Fault> {
     let (seq, due, lane): (i64, i64, i32) = (row.get(0), row.get(4), row.get(5));
     let (queue, kind) = {
         let lanes = memory.lanes();
@@ -181,6 +202,9 @@ fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job))
         (lane.queue.clone(), lane.kind.clone())
     };
     let now = value::instant(row, 10)?;
+    let of_its_own: Option<i64> = row.get(2);
+    let fence = of_its_own.or_else(|| fences.get(&(lane, block_of(seq))).copied());
+    let fence = fence.ok_or_else(|| unreadable("a job that was granted under no fence"))?;
     let count = |column: usize| value::number(row.get::<_, Option<i32>>(column).unwrap_or(0));
     let job = Job {
         id: value::job_id(row, 1),
@@ -194,7 +218,7 @@ fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job))
         state: running(ask.holder, now.after(ask.ttl), value::timestamp(due)?),
         attempt: count(12)?.saturating_add(1),
         delivery: count(13)?.saturating_add(1),
-        fence: value::fence(row.get(2))?,
+        fence: value::fence(fence)?,
         holder: Some(ask.holder),
         started: Some(now),
         cancel: None,
@@ -203,7 +227,7 @@ fn read(memory: &Memory, ask: &Reserve, row: &Row) -> Result<(Place, (i32, Job))
         output: None,
         expires: None,
     };
-    Ok(((row.get(6), row.get(7), due, seq), (lane, job)))
+    Ok(((row.get(6), row.get(7), due, seq), (lane, of_its_own.is_some(), job)))
 }
 
 fn running(holder: HostId, until: Timestamp, due: Timestamp) -> State {

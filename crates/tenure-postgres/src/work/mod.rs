@@ -8,7 +8,7 @@ mod succeed;
 mod turn;
 
 use tenure_core::{Settlement, limits};
-use tenure_store::{Renew, Renewal, Report, Reported, Reservation, Reserve, Turn};
+use tenure_store::{Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Turn};
 
 use crate::command::Reply;
 use crate::inbox::Inbox;
@@ -20,6 +20,8 @@ pub(crate) enum Ask {
     Reserve(Reserve, Reply<Reservation>),
     Renew(Renew, Reply<Vec<Renewal>>),
     Report(Vec<Report>, Reply<Vec<Reported>>),
+    /// Let a running job have a standing.
+    StandAlone(Held, Reply<()>),
 }
 
 /// About how many rows are written together, if so many wait.
@@ -34,6 +36,7 @@ impl Ask {
             Self::Reserve(ask, _) => 1 + granted_at_most(ask),
             Self::Renew(ask, _) => 1 + ask.held.len(),
             Self::Report(reports, _) => 1 + reports.len(),
+            Self::StandAlone(..) => 1,
         }
     }
 }
@@ -46,9 +49,10 @@ fn granted_at_most(ask: &Reserve) -> usize {
 /// it is much.
 pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>) {
     while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
-        let mut turns = Vec::new();
+        let (mut turns, mut alone) = (Vec::new(), Vec::new());
         for ask in asks {
             match ask {
+                Ask::StandAlone(held, reply) => alone.push((held, reply)),
                 Ask::Renew(ask, reply) => reply.send(renew::renew(&mut link, &ask).await),
                 Ask::Report(reports, reply) => reply.send(report::report(&mut link, &reports).await),
                 Ask::Turn(settlements, then, reply) => {
@@ -60,6 +64,16 @@ pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>
                 }
             }
         }
+        stand_alone(&mut link, alone).await;
         turn::take(&mut link, &mut beside, turns).await;
     }
+}
+
+async fn stand_alone(link: &mut Link, asked: Vec<(Held, Reply<()>)>) {
+    if asked.is_empty() {
+        return;
+    }
+    let held: Vec<Held> = asked.iter().map(|(held, _)| *held).collect();
+    let answer = renew::stand_alone(link, &held).await;
+    asked.into_iter().for_each(|(_, reply)| reply.send(answer.clone()));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenure_core::{LogLine, limits};
 use tenure_store::{Fault, Happening, Held, Report, Reported};
 
-use super::renew;
+use super::renew::{self, Current};
 use crate::link::Link;
 use crate::query::Query;
 use crate::transaction::Gate;
@@ -46,30 +46,34 @@ pub(super) async fn report(link: &mut Link, reports: &[Report]) -> Result<Vec<Re
         .with(deliveries)
         .with(more.into_values().collect::<Vec<_>>())
         .with(value::small(limits::LOG_LINES));
-    let reads = vec![renew::held(&held), last_lines];
-    let (mut writing, read) = Writing::begin(link, Gate::Open, reads).await?;
-    let [held, logs] = read.as_slice() else {
-        return Err(Fault::Broken("the server has left out an answer".to_owned()));
-    };
-    let mut lanes = BTreeMap::new();
-    for row in held {
-        lanes.insert(row.get::<_, i64>(0), row.get::<_, i32>(1));
-    }
+    let reads = renew::current(&held).into_iter().chain([last_lines]).collect();
+    let (mut writing, mut read) = Writing::begin(link, Gate::Open, reads).await?;
+    let logs = read.pop().unwrap_or_default();
+    let current = Current::read(&held, &read)?;
     let mut known: BTreeMap<(i64, u32), Log> = BTreeMap::new();
-    for row in logs {
+    for row in &logs {
         let log = Log { last: value::number(row.get(2))?, kept: value::number(row.get(3))? };
         known.insert((row.get(0), value::number(row.get(1))?), log);
     }
     let mut reported = Vec::with_capacity(reports.len());
-    for (nth, report) in (1_i64..).zip(reports) {
-        let Some(lane) = lanes.get(&nth) else {
+    let mut alone: Vec<Held> = Vec::new();
+    for (nth, report) in reports.iter().enumerate() {
+        let Some(current) = current.get(&nth) else {
             reported.push(Reported::Fenced);
             continue;
         };
-        writing.keep(*lane, report, &mut known)?;
+        // Progress has its place in a standing.
+        if report.progress.is_some()
+            && !alone.iter().any(|held| *held == report.held)
+            && writing.stands_alone(current, current.until)
+        {
+            alone.push(report.held);
+        }
+        writing.keep(current.lane, report, &mut known)?;
         reported.push(Reported::Kept);
     }
     writing.commit().await?;
+    renew::note_alone(link, &alone);
     Ok(reported)
 }
 

@@ -19,6 +19,7 @@ use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
 use crate::sweep;
+use crate::value;
 
 /// So many ordinary ends are worth a transaction of their own.
 const MANY: usize = 100;
@@ -98,20 +99,16 @@ async fn settle_and_reserve(
     }
     let mut settled = vec![Settled::Gone; settlements.len()];
     let told = link.database.time.told();
-    let ends = || {
-        let mut ends = successes.statements(told);
-        ends.extend(successes.close());
-        ends
-    };
+    let ends = || successes.statements(told);
     if let (true, Some(ask), true) = (others.is_empty(), ask, successes.len() >= MANY) {
         let (reservation, rows) = end_beside(link, beside, ask, ends).await?;
-        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
-        return Ok((settled, Some(reservation)));
+        let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
+        return unless_lost(link, noted.map(|()| settled), Some(reservation)).await;
     }
     if others.is_empty() {
         let (reservation, rows) = end_and_reserve(link, ask, ends).await?;
-        note_ends(link, &successes, settlements, &rows, &mut settled).await?;
-        return Ok((settled, reservation));
+        let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
+        return unless_lost(link, noted.map(|()| settled), reservation).await;
     }
     let careful: Vec<&Settlement> = others.iter().map(|index| settlements[*index]).collect();
     let (answers, rows) = settle(link, &careful, ends).await?;
@@ -146,8 +143,26 @@ async fn end_beside(
     }
 }
 
+/// What was settled and granted; what was granted is given back if nobody can be told what was settled.
+async fn unless_lost(
+    link: &mut Link,
+    settled: Result<Vec<Settled>, Fault>,
+    reservation: Option<Reservation>,
+) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
+    match settled {
+        Ok(settled) => Ok((settled, reservation)),
+        Err(fault) => {
+            give_back(link, reservation.unwrap_or_default()).await;
+            Err(fault)
+        }
+    }
+}
+
 /// Gives back what was granted to somebody who will not hear of it.
 async fn give_back(link: &mut Link, reservation: Reservation) {
+    if reservation.jobs.is_empty() {
+        return;
+    }
     let policy = RetryPolicy::default();
     let release = |reserved: Reserved| reserved.settle(Verdict::Released, &policy, 0.0);
     let released: Vec<Settlement> = reservation.jobs.into_iter().map(release).collect();
@@ -203,7 +218,7 @@ async fn note_ends(
         let done: Option<Vec<i64>> =
             if row.get(0) { None } else { Some(row.get::<_, Option<_>>(1).unwrap_or_default()) };
         for success in group {
-            if done.as_ref().is_none_or(|done| done.contains(&success.seq)) {
+            if done.as_ref().is_none_or(|done| done.contains(&success.named)) {
                 settled[success.index] = Settled::Done(StateName::Succeeded);
                 tell(link, &mut news, now, success);
             } else {
@@ -281,6 +296,9 @@ async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
 /// What was granted, what was around, what was sent along did, and how many were granted for each want.
 type Claimed = (Reservation, Around, Vec<Vec<Row>>, Vec<usize>);
 
+/// Whoever begins an epoch waits for as long as anything may be held of which it has not heard.
+const TELL_TTL: &str = "UPDATE meta SET value = $1 WHERE name = 'ttl' AND value < $1";
+
 /// Claims, in one transaction with what is sent along; answers also what that did.
 async fn claim_all(
     link: &mut Link,
@@ -300,6 +318,10 @@ async fn claim_all(
     let mut queries = vec![Query::new("BEGIN")];
     let of_others = before.len();
     queries.extend(before);
+    let ttl = value::micros(ask.ttl);
+    if link.connection().await?.ttl_told < ttl {
+        queries.push(Query::new(TELL_TTL).with(ttl));
+    }
     if lapses_first {
         queries.push(sweep::line_up(told));
     }
@@ -347,6 +369,9 @@ async fn claim_all(
             had[index] = granted.jobs.len();
             left = left.saturating_sub(granted.jobs.len());
             jobs.extend(granted.jobs);
+        }
+        if is_last && let Ok(connection) = link.connection().await {
+            connection.ttl_told = connection.ttl_told.max(ttl);
         }
         let around = if is_last { Some(keyed::around(rows[look].first(), whole_in)?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());

@@ -25,45 +25,46 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
              FROM tally GROUP BY lane) t ON t.lane = l.id
          WHERE coalesce(t.queued, 0) <> (SELECT count(*) FROM ready WHERE lane = l.id)
              OR coalesce(t.scheduled, 0) <> (SELECT count(*) FROM later WHERE lane = l.id)
-             OR coalesce(t.running, 0) <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 1)
-             OR coalesce(t.succeeded, 0) <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 2)
-             OR coalesce(t.failed, 0) <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 3)
-             OR coalesce(t.cancelled, 0) <> (SELECT count(*) FROM standing WHERE lane = l.id AND state = 4)",
+             OR coalesce(t.running, 0) <> (SELECT count(*) FROM seen WHERE lane = l.id AND state = 1)
+             OR coalesce(t.succeeded, 0) <> (SELECT count(*) FROM seen WHERE lane = l.id AND state = 2)
+             OR coalesce(t.failed, 0) <> (SELECT count(*) FROM seen WHERE lane = l.id AND state = 3)
+             OR coalesce(t.cancelled, 0) <> (SELECT count(*) FROM seen WHERE lane = l.id AND state = 4)",
+    ),
+    (
+        "a job that is told of twice",
+        "SELECT seq FROM (SELECT seq FROM standing UNION ALL SELECT seq FROM in_grant UNION ALL SELECT seq FROM in_receipt) t
+         GROUP BY seq HAVING count(*) > 1",
     ),
     (
         "something kept of a job that is gone",
-        "SELECT seq FROM (SELECT seq FROM standing UNION SELECT seq FROM attempt UNION SELECT seq FROM log
+        "SELECT seq FROM (SELECT seq FROM standing UNION SELECT seq FROM in_grant UNION SELECT seq FROM in_receipt
+             UNION SELECT seq FROM attempt UNION SELECT seq FROM log
              UNION SELECT seq FROM tag UNION SELECT seq FROM trouble
              UNION SELECT seq FROM unique_key WHERE until IS NULL) k
          WHERE seq NOT IN (SELECT seq FROM job)",
     ),
-    ("a running job that nothing will take back", "SELECT seq FROM standing WHERE state = 1 AND seq NOT IN (SELECT seq FROM running)"),
+    (
+        "a running job that nothing will take back",
+        "SELECT seq FROM standing WHERE state = 1 AND (lapse IS NULL OR until IS NULL OR holder IS NULL)",
+    ),
     ("a job that runs twice", "SELECT seq FROM running GROUP BY seq HAVING count(*) > 1"),
     ("a lapse of a job that does not run", "SELECT seq FROM standing WHERE state <> 1 AND lapse IS NOT NULL"),
-    (
-        "a job whose grant is not known",
-        "SELECT seq FROM standing WHERE state = 1 AND fence NOT IN (SELECT fence FROM granted)",
-    ),
-    (
-        "a grant of nobody",
-        "SELECT fence FROM granted g WHERE NOT is_open
-             AND NOT EXISTS (SELECT FROM job WHERE seq <@ g.seqs)",
-    ),
     (
         "trouble that is not told, or is over",
         "SELECT seq FROM standing s FULL JOIN trouble t USING (seq, lane, state)
          WHERE (s.state IN (3, 4)) IS DISTINCT FROM (t.state IS NOT NULL) AND coalesce(s.state, 3) IN (3, 4)",
     ),
-    (
-        "an end that nobody will look at",
-        "SELECT seq FROM standing s WHERE state >= 2 AND expires IS NOT NULL
-             AND NOT EXISTS (SELECT FROM ended e WHERE e.expires >= s.expires AND s.seq <@ e.seqs)",
-    ),
 ];
 
 const BESIDE: &str = "
+    CREATE TEMP VIEW in_grant AS SELECT u.seq, g.lane FROM granted g CROSS JOIN LATERAL each_seq(g.block, g.seqs) u (seq);
+    CREATE TEMP VIEW in_receipt AS
+        SELECT u.seq, r.lane FROM receipt r CROSS JOIN LATERAL each_seq(r.block, r.seqs) u (seq);
     CREATE TEMP VIEW seen AS SELECT j.seq, j.lane, j.priority, coalesce(s.due, j.due, j.created) AS due,
-        s.seq IS NOT NULL AS begun, coalesce(s.state, 0) AS state FROM job j LEFT JOIN standing s USING (seq);
+        s.seq IS NOT NULL AS begun,
+        CASE WHEN s.seq IS NOT NULL THEN s.state WHEN g.seq IS NOT NULL THEN 1 WHEN r.seq IS NOT NULL THEN 2 ELSE 0 END AS state
+        FROM job j LEFT JOIN standing s USING (seq) LEFT JOIN in_grant g ON g.seq = j.seq AND g.lane = j.lane
+        LEFT JOIN in_receipt r ON r.seq = j.seq AND r.lane = j.lane;
     CREATE TEMP VIEW placed AS SELECT lane, priority, due, seq, begun FROM ready
         UNION ALL SELECT lane, priority, due, seq, begun FROM later;";
 
