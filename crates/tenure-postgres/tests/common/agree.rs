@@ -70,9 +70,14 @@ const BESIDE: &str = "
 
 /// Whether the default schema of this database agrees with itself.
 pub async fn assert_agrees(url: &str) {
+    assert_schema_agrees(url, "tenure").await;
+}
+
+/// Whether this schema agrees with itself.
+pub async fn assert_schema_agrees(url: &str, schema: &str) {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
-    client.batch_execute("SET search_path = tenure, pg_temp").await.unwrap();
+    client.batch_execute(&format!("SET search_path = {schema}, pg_temp")).await.unwrap();
     let row = client
         .query_one(
             "SELECT deadlocks, xact_rollback FROM pg_stat_database WHERE datname = current_database()",
