@@ -190,6 +190,30 @@ async fn what_is_asked_twice_of_a_job_together_is_done_once() {
     assert_schema_agrees(&server().url(), &s).await;
 }
 
+/// A job may name another twice.
+#[tokio::test]
+async fn a_job_waits_for_one_that_runs_and_one_that_has_succeeded_however_often_it_names_them() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, mut jobs) = granted(&s, &clock, 4).await;
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.job().id).collect();
+    assert_eq!(succeed(&store, vec![jobs.remove(0)]).await, [DONE]);
+    let waiter = |number, after: Vec<JobId>| {
+        let after = Some(AfterJobs { jobs: after, if_failed: IfFailed::default() });
+        let mut new = new_job(number);
+        new.terms = Arc::new(Terms { after, ..Terms::default() });
+        new
+    };
+    let both = vec![ids[1], ids[0], ids[1], ids[0]];
+    let new = vec![waiter(20, both.clone()), waiter(21, both)];
+    assert!(matches!(store.enqueue(new.clone()).await.unwrap(), Enqueued::Stored(_)));
+    assert_eq!(state(&store, &clock, new[0].id).await, StateName::Blocked);
+    // They were granted together, and so they end.
+    assert_eq!(succeed(&store, jobs).await, [DONE; 3]);
+    let next = store.reserve(ask(host(1), 9)).await.unwrap().jobs;
+    assert_eq!(next.iter().map(|job| job.job().id).collect::<Vec<_>>(), [new[0].id, new[1].id]);
+    assert_schema_agrees(&server().url(), &s).await;
+}
+
 #[tokio::test]
 async fn a_job_with_a_receipt_is_done_again_or_deleted_or_pruned_and_its_neighbours_stay() {
     let (s, clock) = (schema(), ManualClock::new());

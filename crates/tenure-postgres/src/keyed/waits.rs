@@ -52,7 +52,8 @@ impl Writing<'_> {
         let Some(after) = stored.job.terms.after.clone() else { return Ok(()) };
         let waiter = value::signed(stored.job.seq);
         let mut reads = rows::lock(&after.jobs);
-        reads.push(rows::by_ids(after.jobs.iter().copied()));
+        // Each once, however often it is named: it is moved to a standing once.
+        reads.push(rows::by_ids(after.jobs.iter().copied().collect::<BTreeSet<_>>()));
         let read = self.read(reads).await?;
         for row in read.last().into_iter().flatten() {
             let other = rows::stored(row)?;
