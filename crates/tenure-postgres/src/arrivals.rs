@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use crate::enqueue::end_replaced;
 use crate::fault::unreadable;
 use crate::query::Query;
-use crate::rows::Stored;
+use crate::rows::{self, Stored};
 use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
@@ -65,6 +65,10 @@ impl Writing<'_> {
     async fn let_one_in(&mut self, row: &Row) -> Result<(), Fault> {
         let (seq, what): (i64, i16) = (row.get(0), row.get(1));
         let id = value::job_id(row, 2);
+        if what == ASKED_TO_CANCEL {
+            // It may run, and its holder may be ending it.
+            self.read(rows::lock(&[id])).await?;
+        }
         let stored = match self.find(id).await {
             Ok(stored) => stored.filter(|stored| value::signed(stored.job.seq) == seq),
             // A version that can read it will let it in by another way: it waits where it is.

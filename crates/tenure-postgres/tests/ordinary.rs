@@ -274,6 +274,34 @@ async fn what_another_program_was_granted_is_settled_all_the_same() {
     assert_schema_agrees(&server().url(), &s).await;
 }
 
+/// The end commits while somebody who has read that it runs is about to ask it to stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_was_completed_does_not_run_again_because_somebody_wanted_it_cancelled() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 1).await;
+    let (client, sql) = (user(&server().url()).await, user(&server().url()).await);
+    let joint = store.joint().unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    joint.prepare_end(&held(&jobs[0])).await.unwrap();
+    say(&client, &joint.complete(&held(&jobs[0]), None, None)).await.unwrap();
+    let id = jobs[0].job().id;
+    sql.batch_execute(&format!("SELECT {s}.cancel('{}')", uuid::Uuid::from_bytes(*id.as_bytes())))
+        .await
+        .unwrap();
+    let turn = store.reserve(ask(host(1), 1));
+    let end = async {
+        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        while number(&sql, waits).await == 0 {
+            tokio::task::yield_now().await;
+        }
+        client.batch_execute("COMMIT").await.unwrap();
+    };
+    let (turn, ()) = tokio::join!(turn, end);
+    assert!(turn.unwrap().jobs.is_empty());
+    assert_eq!(state(&store, &clock, id).await, StateName::Succeeded);
+    assert_schema_agrees(&server().url(), &s).await;
+}
+
 /// A transaction whose snapshot is taken.
 const OLD: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1";
 
