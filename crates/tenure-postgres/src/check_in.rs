@@ -25,6 +25,10 @@
 //! and its holder goes on renewing. A transaction that hangs keeps what it has checked until it ends, so a server
 //! should be told to end those that idle. One that names an old fence finds no such row, at every level of isolation:
 //! a row whose fence was raised since its snapshot makes it fail.
+//!
+//! A job shares a row with those that were granted with it. A transaction that keeps to one snapshot (`REPEATABLE READ`,
+//! `SERIALIZABLE`) is told that somebody was in the way if one of them has ended since that snapshot: such a one checks in
+//! before anything else.
 
 use std::sync::Arc;
 

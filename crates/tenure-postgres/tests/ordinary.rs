@@ -305,6 +305,55 @@ async fn a_job_that_was_completed_does_not_run_again_because_somebody_wanted_it_
 /// A transaction whose snapshot is taken.
 const OLD: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1";
 
+/// It sees what was so before.
+#[tokio::test]
+async fn a_transaction_with_an_old_snapshot_does_not_check_in_for_a_job_that_was_taken() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 2).await;
+    let client = user(&server().url()).await;
+    let (joint, mine) = (store.joint().unwrap(), held(&jobs[0]));
+    client.batch_execute(OLD).await.unwrap();
+    let at_once = Change::Cancel { grace: Duration::ZERO, reason: String::new() };
+    assert_eq!(change(&store, at_once, vec![mine.id]).await, [ChangeOutcome::Asked]);
+    assert_eq!(store.tend().await.unwrap().lapsed, 1, "its neighbour runs on");
+    let refused = say(&client, &joint.check_job(&mine)).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "40001");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let refused = say(&client, &joint.check_job(&mine)).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
+}
+
+/// It is told so if a neighbour has ended since, and finds things as they are when it begins anew.
+#[tokio::test]
+async fn a_transaction_with_an_old_snapshot_begins_again_once() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, mut jobs) = granted(&s, &clock, 3).await;
+    let client = user(&server().url()).await;
+    let joint = store.joint().unwrap();
+    client.batch_execute(OLD).await.unwrap();
+    assert_eq!(succeed(&store, vec![jobs.remove(0)]).await, [DONE]);
+    let refused = say(&client, &joint.check_job(&held(&jobs[0]))).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "40001");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    client.batch_execute(OLD).await.unwrap();
+    say(&client, &joint.check_job(&held(&jobs[0]))).await.unwrap();
+    assert_eq!(succeed(&store, vec![jobs.remove(1)]).await, [DONE], "nobody waits for it");
+    client.batch_execute("COMMIT").await.unwrap();
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        client.batch_execute(OLD).await.unwrap();
+        joint.prepare_end(&held(&jobs[0])).await.unwrap();
+        match say(&client, &joint.complete(&held(&jobs[0]), None, None)).await {
+            Ok(()) => break,
+            Err(error) => assert_eq!((error.code().unwrap().code(), tries), ("40001", 1)),
+        }
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(state(&store, &clock, jobs[0].job().id).await, StateName::Succeeded);
+}
+
 /// A job that was taken, and was completed by whoever had it: only one of them counts.
 #[tokio::test]
 async fn who_has_lost_a_job_neither_checks_in_nor_completes_it() {

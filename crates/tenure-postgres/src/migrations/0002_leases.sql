@@ -101,6 +101,16 @@ DO $do$ BEGIN
                     AND EXISTS (SELECT FROM %1$I.job j WHERE j.lane = g.lane AND j.seq = job_seq AND j.id = job_id)
                 FOR KEY SHARE OF g;
             IF FOUND THEN
+                -- From now on nobody takes it. A snapshot of before may show what was taken since: then this row was changed
+                -- since, and whoever asks for a stronger lock is told so. That lock is given back at once.
+                IF current_setting('transaction_isolation') NOT LIKE 'read%%' THEN
+                    BEGIN
+                        PERFORM FROM %1$I.granted g WHERE g.fence = job_fence FOR SHARE;
+                        RAISE EXCEPTION USING ERRCODE = 'TE000';
+                    EXCEPTION WHEN SQLSTATE 'TE000' THEN
+                        NULL;
+                    END;
+                END IF;
                 RETURN;
             END IF;
             PERFORM FROM %1$I.standing s
