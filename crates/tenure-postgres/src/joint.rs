@@ -12,7 +12,6 @@ use crate::fault::unreadable;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
 use crate::value;
-use crate::work::Ask;
 use crate::writing::Writing;
 
 impl PostgresStore {
@@ -100,7 +99,7 @@ impl Joint for PostgresStore {
 
     fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
         let held = *held;
-        Box::pin(self.send(&self.tasks.working, move |reply| Ask::StandAlone(held, reply)))
+        Box::pin(self.send(&self.tasks.standing, move |reply| (held, reply)))
     }
 
     fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {

@@ -29,6 +29,8 @@ pub(crate) struct Tasks {
     pub enqueueing: mpsc::Sender<Batch>,
     /// Reserving, renewing, settling, reporting.
     pub working: mpsc::Sender<Ask>,
+    /// Giving running jobs standings.
+    pub standing: mpsc::Sender<work::Alone>,
     /// Whatever has no task of its own.
     pub others: mpsc::Sender<Errand>,
     /// Leases, which wait for nothing else.
@@ -97,6 +99,8 @@ fn spawn(
     running.spawn(enqueue::work([new_link(), new_link()], Inbox::new(inbox, closing.clone())));
     let (working, inbox) = mpsc::channel(WAITING);
     running.spawn(work::work(new_link(), new_link(), Inbox::new(inbox, closing.clone())));
+    let (standing, inbox) = mpsc::channel(WAITING);
+    running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
@@ -107,7 +111,7 @@ fn spawn(
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    (Tasks { enqueueing, working, others, leases, timers, reads }, running)
+    (Tasks { enqueueing, working, standing, others, leases, timers, reads }, running)
 }
 
 /// Does one thing after the other.

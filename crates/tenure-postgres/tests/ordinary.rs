@@ -116,6 +116,31 @@ async fn neighbours_are_completed_by_two_transactions_neither_of_which_waits() {
     assert_eq!(succeed(&store, vec![jobs.remove(1)]).await, [DONE], "which was undone goes on as it was");
 }
 
+/// Who prepares has a transaction open, and a turn may wait for that.
+#[tokio::test]
+async fn an_end_is_prepared_while_a_turn_waits_for_the_transaction_that_wants_it() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 1).await;
+    let client = user(&server().url()).await;
+    let mut keyed = new_job(9);
+    keyed.terms =
+        Arc::new(Terms { share: Some(tenure_core::Key::new("share", "a").unwrap()), ..Terms::default() });
+    assert!(matches!(store.enqueue(vec![keyed]).await.unwrap(), Enqueued::Stored(_)));
+    let gate = format!("BEGIN; SELECT pg_advisory_xact_lock(1413827148, hashtext('{s}'))");
+    client.batch_execute(&gate).await.unwrap();
+    let turn = store.reserve(ask(host(1), 1));
+    let end = async {
+        let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+        while number(&client, waits).await == 0 {
+            tokio::task::yield_now().await;
+        }
+        store.joint().unwrap().prepare_end(&held(&jobs[0])).await.unwrap();
+        client.batch_execute("COMMIT").await.unwrap();
+    };
+    let (turn, ()) = tokio::join!(turn, end);
+    assert_eq!(turn.unwrap().jobs.len(), 1);
+}
+
 /// At each of the moments at which what tells of it may move.
 #[tokio::test]
 async fn nobody_is_given_a_job_that_has_checked_in_and_was_renewed_since() {

@@ -160,7 +160,8 @@ impl<App> Run<App> {
             Keep::Forever => None,
         };
         let (joint, held) = (joint(self.tenure())?, self.control().held());
-        joint.prepare_end(&held).await?;
+        // If it cannot be prepared now, others wait for this transaction.
+        let _ = joint.prepare_end(&held).await;
         let call = joint.complete(&held, kept_for, output.as_ref());
         self.say(transaction, &call).await?;
         self.control().was_completed();

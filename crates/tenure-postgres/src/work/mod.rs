@@ -20,9 +20,10 @@ pub(crate) enum Ask {
     Reserve(Reserve, Reply<Reservation>),
     Renew(Renew, Reply<Vec<Renewal>>),
     Report(Vec<Report>, Reply<Vec<Reported>>),
-    /// Let a running job have a standing.
-    StandAlone(Held, Reply<()>),
 }
+
+/// Who wants a running job to have a standing.
+pub(crate) type Alone = (Held, Reply<()>);
 
 /// About how many rows are written together, if so many wait.
 const TOGETHER: usize = 2_000;
@@ -36,7 +37,6 @@ impl Ask {
             Self::Reserve(ask, _) => 1 + granted_at_most(ask),
             Self::Renew(ask, _) => 1 + ask.held.len(),
             Self::Report(reports, _) => 1 + reports.len(),
-            Self::StandAlone(..) => 1,
         }
     }
 }
@@ -49,10 +49,9 @@ fn granted_at_most(ask: &Reserve) -> usize {
 /// it is much.
 pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>) {
     while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
-        let (mut turns, mut alone) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
         for ask in asks {
             match ask {
-                Ask::StandAlone(held, reply) => alone.push((held, reply)),
                 Ask::Renew(ask, reply) => reply.send(renew::renew(&mut link, &ask).await),
                 Ask::Report(reports, reply) => reply.send(report::report(&mut link, &reports).await),
                 Ask::Turn(settlements, then, reply) => {
@@ -64,16 +63,16 @@ pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>
                 }
             }
         }
-        stand_alone(&mut link, alone).await;
         turn::take(&mut link, &mut beside, turns).await;
     }
 }
 
-async fn stand_alone(link: &mut Link, asked: Vec<(Held, Reply<()>)>) {
-    if asked.is_empty() {
-        return;
+/// Lets running jobs have standings, as many at once as wait. Whoever asks has a transaction of its own open, for which a
+/// turn may be waiting: so nobody who asks waits for a turn.
+pub(crate) async fn stand_alone(mut link: Link, mut inbox: Inbox<Alone>) {
+    while let Some(asked) = inbox.gather(TOGETHER, |_| 1).await {
+        let held: Vec<Held> = asked.iter().map(|(held, _)| *held).collect();
+        let answer = renew::stand_alone(&mut link, &held).await;
+        asked.into_iter().for_each(|(_, reply)| reply.send(answer.clone()));
     }
-    let held: Vec<Held> = asked.iter().map(|(held, _)| *held).collect();
-    let answer = renew::stand_alone(link, &held).await;
-    asked.into_iter().for_each(|(_, reply)| reply.send(answer.clone()));
 }
