@@ -27,7 +27,7 @@ const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
 const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce($1::bigint, micros()) AS now) t
          WHERE NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > t.now)),
      over AS MATERIALIZED (SELECT fence, until, lane, block, seqs FROM granted WHERE until <= (SELECT now FROM n)
-         ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
+             AND bit_count(seqs) > 0 ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED),
      found AS (
          SELECT o.until AS at, u.seq, o.lane, NULL::bigint AS fence
          FROM over o CROSS JOIN LATERAL each_seq(o.block, o.seqs) u (seq)
@@ -45,6 +45,7 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce
      WHERE f.fence IS NULL OR s.fence IS NOT NULL AND (g.fence IS NULL OR l.fence IS NOT NULL)";
 /// What is taken from its holder is under a fence that nobody was granted.
 const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fence'))";
+/// A grant of which nothing is left stays while a transaction has checked in under it.
 const CLOSE: &str = "DELETE FROM granted WHERE fence = ANY ($1) AND bit_count(seqs) = 0";
 
 /// The statement that gives jobs that came due their places in line; it answers how many.

@@ -17,6 +17,11 @@ use crate::writing::Writing;
 
 const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until <= (SELECT coalesce($1::bigint, micros()))";
 const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= (SELECT coalesce($1::bigint, micros()))";
+/// Grants of which nothing is left. One under which a transaction has checked in keeps what has got a standing since from
+/// being taken, and stays for as long.
+const SPENT: &str = "DELETE FROM granted WHERE ctid = ANY (ARRAY(SELECT ctid FROM granted
+         WHERE until <= (SELECT coalesce($1::bigint, micros())) AND bit_count(seqs) = 0
+         ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
 /// When there are many rows, they become one for each lane.
 const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELECT ctid FROM tally
          WHERE (SELECT count(*) FROM (SELECT FROM tally LIMIT 1000) t) > 100 + 2 * (SELECT count(*) FROM lane)
@@ -49,16 +54,19 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
         Query::new(FREE_KEYS).with(told),
         Query::new(GONE_HOSTS).with(told),
         Query::new(FOLD),
+        Query::new(SPENT).with(told).with(value::bound(limits::SWEEP_ROWS)),
     ];
     let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
     let due =
         answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
     let due = usize::try_from(due).unwrap_or(0) + swept.due;
+    let spent = answered.last().map_or(0, |answered| answered.changed);
+    let spends_on = spent >= limits::SWEEP_ROWS as u64;
     let (pruned, prunes_on) = prune(link).await?;
     if lapsed + due > 0 {
         link.memory.publish(News::of_due());
     }
-    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || goes_on;
+    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || goes_on || spends_on;
     Ok(Tended { lapsed, due, pruned, more })
 }
 

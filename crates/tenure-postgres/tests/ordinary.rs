@@ -164,6 +164,45 @@ async fn nobody_is_given_a_job_that_has_checked_in_and_was_renewed_since() {
     assert_schema_agrees(&server().url(), &s).await;
 }
 
+/// A transaction may last for longer than what was granted, and its holder goes on renewing.
+#[tokio::test]
+async fn a_long_transaction_of_a_job_that_is_renewed_is_in_nobodys_way() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 1).await;
+    let mut client = user(&server().url()).await;
+    let looker = user(&server().url()).await;
+    let transaction = client.transaction().await.unwrap();
+    store.check_in().job(&transaction, &held(&jobs[0])).await.unwrap();
+    clock.advance(TTL - Duration::from_secs(10));
+    assert!(matches!(renew(&store, vec![held(&jobs[0])]).await[..], [Renewal::Held(_)]));
+    clock.advance(Duration::from_secs(20));
+    store.tend().await.unwrap();
+    let idle = store.reserve(ask(host(2), 1)).await.unwrap();
+    assert!(idle.due_in.unwrap() > Duration::from_secs(30), "nobody looks all the time: {:?}", idle.due_in);
+    store.enqueue(new_jobs(5, 2)).await.unwrap();
+    assert_eq!(store.reserve(ask(host(2), 2)).await.unwrap().jobs.len(), 2);
+    assert_eq!(rows(&looker, &s, "standing").await, 1, "others go the ordinary way");
+    transaction.commit().await.unwrap();
+    store.tend().await.unwrap();
+    assert_eq!(rows(&looker, &s, "granted").await, 1, "what was granted with it is not kept for ever");
+    assert_schema_agrees(&server().url(), &s).await;
+}
+
+/// What has lapsed, and nobody may have, is looked at ever more slowly.
+#[tokio::test]
+async fn what_somebody_has_locked_is_left_for_later() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 1).await;
+    let mut client = user(&server().url()).await;
+    let transaction = client.transaction().await.unwrap();
+    store.check_in().job(&transaction, &held(&jobs[0])).await.unwrap();
+    clock.advance(TTL * 2);
+    let idle = store.reserve(ask(host(2), 1)).await.unwrap();
+    assert_eq!((idle.jobs.len(), idle.due_in), (0, Some(Duration::ZERO)));
+    transaction.commit().await.unwrap();
+    assert_eq!(store.reserve(ask(host(2), 1)).await.unwrap().jobs.len(), 1);
+}
+
 #[tokio::test]
 async fn neighbours_of_a_job_that_was_asked_to_stop_end_as_they_would_have() {
     let (s, clock) = (schema(), ManualClock::new());

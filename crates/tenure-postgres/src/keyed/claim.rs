@@ -27,7 +27,7 @@ use crate::{code, lanes, value};
 pub(crate) const AROUND: &str = concat!(
     "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
      held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
-         (SELECT until FROM granted ORDER BY until LIMIT 1)) AS until)
+         (SELECT until FROM granted WHERE bit_count(seqs) > 0 ORDER BY until LIMIT 1)) AS until)
      SELECT n.now, greatest(held.until, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
          least((SELECT due FROM later ORDER BY due LIMIT 1),
              (SELECT min(again) FROM ending WHERE again > (SELECT now FROM n)),
@@ -111,9 +111,10 @@ fn next_room(queues: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, 
 }
 
 impl Around {
-    /// In how long somebody should look again.
+    /// In how long somebody should look again. What has lapsed and is still there is left to those who have locked it, or
+    /// to the next step.
     pub(crate) fn due_in(&self) -> Option<Duration> {
-        if self.has_news {
+        if self.has_news || self.held_until.is_some_and(|until| until <= self.now) {
             return Some(Duration::ZERO);
         }
         let next = self.held_until.into_iter().chain(self.next).min();

@@ -35,7 +35,7 @@ macro_rules! claim {
             "
                  AND NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
-                     OR EXISTS (SELECT FROM granted WHERE until <= (SELECT now FROM n))))
+                     OR EXISTS (SELECT FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) > 0)))
                  THEN $2::bigint ELSE 0 END AS most),
              taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
             $first,
