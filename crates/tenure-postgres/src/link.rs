@@ -50,6 +50,13 @@ impl Link {
         Ok(self.connection.insert(connection))
     }
 
+    /// Notes that the server was told, on the connection that there is, for how long jobs are granted.
+    pub(crate) fn told_ttl(&mut self, ttl: i64) {
+        if let Some(connection) = &mut self.connection {
+            connection.ttl_told = connection.ttl_told.max(ttl);
+        }
+    }
+
     /// The connection on which a transaction is open.
     pub(crate) fn in_transaction(&mut self) -> Result<&mut Connection, Fault> {
         let open = self.connection.as_mut().filter(|connection| connection.in_transaction);

@@ -418,6 +418,19 @@ async fn a_transaction_with_an_old_snapshot_begins_again_once() {
     assert_eq!(state(&store, &clock, jobs[0].job().id).await, StateName::Succeeded);
 }
 
+/// Whoever begins an epoch waits for what it may not know of.
+#[tokio::test]
+async fn how_long_a_job_may_be_held_is_told_by_claims_and_by_renewals() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (store, jobs) = granted(&s, &clock, 1).await;
+    let client = user(&server().url()).await;
+    let told = format!("SELECT value FROM {s}.meta WHERE name = 'ttl'");
+    assert_eq!(number(&client, &told).await, TTL.as_micros() as i64);
+    let ask = Renew { ttl: TTL * 10, held: vec![held(&jobs[0])] };
+    assert!(matches!(store.renew(ask).await.unwrap()[..], [Renewal::Held(_)]));
+    assert_eq!(number(&client, &told).await, 10 * TTL.as_micros() as i64);
+}
+
 /// A job that was taken, and was completed by whoever had it: only one of them counts.
 #[tokio::test]
 async fn who_has_lost_a_job_neither_checks_in_nor_completes_it() {

@@ -6,6 +6,7 @@ use tenure_core::{CancelRequest, HostId, Timestamp};
 use tenure_store::{Fault, Held, Holds, Renew, Renewal};
 use tokio_postgres::Row;
 
+use super::turn::TELL_TTL;
 use crate::fault::unreadable;
 use crate::link::Link;
 use crate::query::Query;
@@ -73,6 +74,18 @@ impl Current {
 
 /// Extends each ownership that is still held.
 pub(super) async fn renew(link: &mut Link, ask: &Renew) -> Result<Vec<Renewal>, Fault> {
+    let mut tries = 0;
+    loop {
+        let tried = try_renew(link, ask).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
+        }
+    }
+}
+
+async fn try_renew(link: &mut Link, ask: &Renew) -> Result<Vec<Renewal>, Fault> {
+    let ttl = value::micros(ask.ttl);
+    let tells = link.connection().await?.ttl_told < ttl;
     let (mut writing, read) = Writing::begin(link, Gate::Open, current(&ask.held).into()).await?;
     let (now, until) = (writing.now, writing.now.after(ask.ttl));
     let mut renewals = vec![Renewal::Lost; ask.held.len()];
@@ -96,10 +109,14 @@ pub(super) async fn renew(link: &mut Link, ask: &Renew) -> Result<Vec<Renewal>, 
         writing.roll_back().await?;
         return Ok(renewals);
     }
+    if tells {
+        writing.write(Query::new(TELL_TTL).with(ttl))?;
+    }
     for (lapse, seqs) in extended {
         writing.write(Query::new(EXTEND).with(seqs).with(until.as_micros()).with(lapse))?;
     }
     writing.commit().await?;
+    link.told_ttl(ttl);
     note_alone(link, &alone);
     Ok(renewals)
 }

@@ -33,6 +33,16 @@ struct Log {
 
 /// Keeps each report whose fence is the running one.
 pub(super) async fn report(link: &mut Link, reports: &[Report]) -> Result<Vec<Reported>, Fault> {
+    let mut tries = 0;
+    loop {
+        let tried = try_report(link, reports).await;
+        if tried.is_ok() || !link.may_try_again(&mut tries).await {
+            return tried;
+        }
+    }
+}
+
+async fn try_report(link: &mut Link, reports: &[Report]) -> Result<Vec<Reported>, Fault> {
     let held: Vec<Held> = reports.iter().map(|report| report.held).collect();
     let mut more: BTreeMap<(i64, i32), i32> = BTreeMap::new();
     for report in reports {

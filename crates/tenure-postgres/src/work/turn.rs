@@ -297,7 +297,7 @@ async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
 type Claimed = (Reservation, Around, Vec<Vec<Row>>, Vec<usize>);
 
 /// Whoever begins an epoch waits for as long as anything may be held of which it has not heard.
-const TELL_TTL: &str = "UPDATE meta SET value = $1 WHERE name = 'ttl' AND value < $1";
+pub(super) const TELL_TTL: &str = "UPDATE meta SET value = $1 WHERE name = 'ttl' AND value < $1";
 
 /// Claims, in one transaction with what is sent along; answers also what that did.
 async fn claim_all(
@@ -370,8 +370,8 @@ async fn claim_all(
             left = left.saturating_sub(granted.jobs.len());
             jobs.extend(granted.jobs);
         }
-        if is_last && let Ok(connection) = link.connection().await {
-            connection.ttl_told = connection.ttl_told.max(ttl);
+        if is_last {
+            link.told_ttl(ttl);
         }
         let around = if is_last { Some(keyed::around(rows[look].first(), whole_in)?) } else { None };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
