@@ -202,3 +202,6 @@ fn output(row: &Row) -> Option<Output> {
     let value: Option<Vec<u8>> = row.get(22);
     value.map(|value| Output { value, place: row.get(23) })
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 3] = [BY_IDS, GRANTS, STANDINGS];

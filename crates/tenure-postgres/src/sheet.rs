@@ -350,3 +350,6 @@ fn tally(counts: &BTreeMap<i32, [i32; StateName::ALL.len()]>) -> Option<Query> {
     };
     Some((0..StateName::ALL.len()).fold(query, column))
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 4] = [OUT_OF_GRANTS, OUT_OF_RECEIPT, EMPTY_RECEIPT, TROUBLE_IS_OVER];

@@ -159,3 +159,6 @@ impl Writing<'_> {
         number.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))
     }
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 2] = [LAPSED, CLOSE];

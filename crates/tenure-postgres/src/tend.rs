@@ -104,3 +104,6 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     writing.commit().await?;
     Ok((pruned, is_full))
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 2] = [SPENT, EXPIRED];

@@ -52,8 +52,8 @@ impl Writing<'_> {
 
     /// Whether anything is in line in the queue of a job.
     async fn has_line(&mut self, stored: &Stored) -> Result<bool, Fault> {
-        let look = "SELECT EXISTS (SELECT FROM lane l WHERE l.queue = $1
-             AND EXISTS (SELECT FROM ready WHERE lane = l.id))";
+        let look = "SELECT EXISTS (SELECT FROM lane l
+             CROSS JOIN LATERAL (SELECT FROM ready WHERE lane = l.id LIMIT 1) r WHERE l.queue = $1)";
         let read = self.read(vec![Query::new(look).with(stored.job.queue.as_str().to_owned())]).await?;
         Ok(read.iter().flatten().next().is_some_and(|row| row.get(0)))
     }

@@ -38,8 +38,8 @@ pub(crate) const AROUND: &str = concat!(
     ",
          (SELECT json_agg(json_build_array(q.limit_to, q.bucket, (SELECT coalesce(sum(running), 0) FROM tally
                  WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name)))))::text
-             FROM queue q WHERE q.limit_to IS NOT NULL AND EXISTS (SELECT FROM lane l WHERE l.queue = q.name
-                 AND EXISTS (SELECT FROM ready WHERE lane = l.id)))
+             FROM queue q WHERE q.limit_to IS NOT NULL AND (SELECT true FROM lane l
+                 CROSS JOIN LATERAL (SELECT FROM ready WHERE lane = l.id LIMIT 1) r WHERE l.queue = q.name LIMIT 1))
      FROM n CROSS JOIN held"
 );
 /// Whether somebody may still believe in what a server before this one has granted.

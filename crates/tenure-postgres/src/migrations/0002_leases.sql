@@ -93,7 +93,8 @@ DO $do$ BEGIN
     -- no standing, what was granted with it is locked: nothing of that is taken from its holder before the transaction ends.
     EXECUTE format($create$
         CREATE FUNCTION check_job(job_seq bigint, job_id uuid, job_fence bigint)
-        RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+        RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+            SET enable_seqscan = off AS $body$
         BEGIN
             PERFORM FROM %1$I.granted g
                 WHERE g.fence = job_fence AND g.block = job_seq >> 8

@@ -233,3 +233,6 @@ fn read(
 fn running(holder: HostId, until: Timestamp, due: Timestamp) -> State {
     State::Running { holder, until, due }
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 2] = [OF_ONE, OF_SEVERAL];

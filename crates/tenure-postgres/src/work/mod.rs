@@ -1,6 +1,8 @@
 //! What workers ask: reserving, renewing, settling and reporting.
 
 mod claim;
+#[cfg(test)]
+mod plans;
 mod renew;
 mod report;
 mod settle;

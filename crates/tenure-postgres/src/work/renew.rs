@@ -167,3 +167,6 @@ impl Writing<'_> {
         true
     }
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 3] = [IN_GRANTS, STANDING, EXTEND];

@@ -161,3 +161,6 @@ fn statement(way: Way, kept_for: Option<i64>, group: &[Success], now: Option<i64
     let fences = group.iter().map(|success| success.fence).collect::<Vec<_>>();
     query.with(fences).with(seqs()).with(values()).with(places())
 }
+
+#[cfg(test)]
+pub(super) const STATEMENTS: [&str; 3] = [TOGETHER, WITH_OUTPUT, ALONE];

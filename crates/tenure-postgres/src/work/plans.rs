@@ -1,0 +1,47 @@
+//! What a worker waits for finds its rows by an index, also by a plan that was made while the tables were empty.
+
+use own_postgres::Server;
+
+use super::{claim, renew, succeed};
+use crate::plans::{fresh, plan_of};
+use crate::{keyed, rows, sheet, sweep, tend};
+
+/// Tables that grow with the jobs that are kept or run.
+const GROWING: [&str; 6] = ["granted", "receipt", "standing", "job", "ready", "later"];
+
+/// The table that a line of a plan is about, if that grows.
+fn growing(line: &str) -> Option<&'static str> {
+    let table = line.split_once(" on ").and_then(|(_, about)| about.split_whitespace().next())?;
+    GROWING.into_iter().find(|growing| *growing == table)
+}
+
+#[tokio::test]
+async fn no_statement_of_a_worker_reads_all_jobs_or_all_that_is_told_of_them() {
+    let server = Server::start_hasty().unwrap();
+    let mut link = fresh(&server).await;
+    let statements = claim::STATEMENTS.into_iter().chain(succeed::STATEMENTS).chain(renew::STATEMENTS);
+    let statements = statements.chain(rows::STATEMENTS).chain(sheet::STATEMENTS);
+    let statements = statements.chain(sweep::STATEMENTS).chain(tend::STATEMENTS).chain([keyed::AROUND]);
+    let mut looked_at = 0;
+    for (number, sql) in statements.enumerate() {
+        let plan = plan_of(&mut link, number, sql).await;
+        let whole = || format!("{sql}\n{}", plan.join("\n"));
+        for (at, line) in plan.iter().enumerate() {
+            let writes = ["Insert on", "Update on", "Delete on"].iter().any(|write| line.contains(write));
+            if writes || growing(line).is_none() {
+                continue;
+            }
+            looked_at += 1;
+            assert!(line.contains("Index") || line.contains("Tid Scan"), "{line}\n{}", whole());
+            // Or it reads the first of an index, and no more.
+            let is_bounded = at > 0 && plan[at - 1].contains("Limit");
+            let next = plan.get(at + 1).map_or("", String::as_str);
+            assert!(
+                is_bounded || next.contains("Index Cond") || next.contains("TID Cond"),
+                "{line}\n{}",
+                whole()
+            );
+        }
+    }
+    assert!(looked_at > 30, "{looked_at}");
+}
