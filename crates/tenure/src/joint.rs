@@ -132,6 +132,9 @@ impl<App> Run<App> {
     /// is seen by the worker when the handler returns: if it has not, whatever the reason, the job is tried again by its
     /// policy. So a commit whose answer was lost is neither repeated nor forgotten.
     ///
+    /// A transaction that keeps to one snapshot (`REPEATABLE READ`, `SERIALIZABLE`) is told the first time that somebody was
+    /// in the way, for what tells of the job was moved since its snapshot: roll back, begin again, and it is done.
+    ///
     /// # Errors
     /// Says why nothing may be written. Roll back, whatever it is.
     pub async fn complete_in(&self, transaction: impl InTransaction) -> Result<(), Error> {
