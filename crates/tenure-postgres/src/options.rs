@@ -12,7 +12,7 @@ pub struct Options {
     pub patience: Duration,
     /// For how long connecting may take.
     pub connecting: Duration,
-    /// Connections that only read, beside six others. Zero counts as one.
+    /// Connections that only read, beside those that a program needs for its work. Zero counts as one.
     pub readers: usize,
     /// As what this program is seen on the server, unless its URL says it.
     pub application_name: String,
