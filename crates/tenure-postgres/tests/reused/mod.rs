@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use own_postgres::Server;
 use tenure_postgres::{Options, PostgresStore};
@@ -19,6 +20,8 @@ const EMPTY: &str = "DO $$ DECLARE t record; BEGIN
     INSERT INTO SCHEMA.meta (name, value) VALUES ('epoch', 0), ('bar', 0), ('looked', 0), ('ttl', 0);
 END $$";
 const IN_USE: &str = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'store!_%' ESCAPE '!'";
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes each store in a schema in which nothing is left of an earlier one.
 pub struct Schemas {
@@ -50,6 +53,8 @@ impl Schemas {
         options.schema.clone_from(&schema);
         options.application_name.clone_from(&schema);
         options.readers = 1;
+        // What is slow is not wrong: a machine with much else to do may stand still for longer than a program would wait.
+        (options.patience, options.connecting) = (PATIENCE, PATIENCE);
         let store = PostgresStore::open(&self.server.url(), options, Some(clock)).await.unwrap();
         let made = Made { schema, store: Arc::downgrade(&store) };
         self.made.lock().unwrap().push(made);
