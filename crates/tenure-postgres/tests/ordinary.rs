@@ -13,11 +13,11 @@ use common::agree::assert_schema_agrees;
 use given::jobs::{ask, held, new_job, new_jobs, settle};
 use given::{host, number, open, schema, server, user};
 use tenure_core::{
-    AfterJobs, Cause, Failure, IfFailed, JobId, Progress, Reserved, StateName, Terms, Verdict,
+    AfterJobs, Cause, Failure, IfFailed, JobId, Key, Progress, Reserved, StateName, Terms, Verdict,
 };
 use tenure_postgres::{CheckInError, PostgresStore};
 use tenure_store::{
-    Call, Change, ChangeOutcome, Enqueued, Held, Jobs, ManualClock, Renew, Renewal, Report, Reported,
+    Call, Change, ChangeOutcome, Clock, Enqueued, Held, Jobs, ManualClock, Renew, Renewal, Report, Reported,
     Selection, Settled, Store, Views,
 };
 use tokio_postgres::{Client, Error};
@@ -41,7 +41,6 @@ async fn succeed(store: &PostgresStore, jobs: Vec<Reserved>) -> Vec<Settled> {
 }
 
 async fn state(store: &PostgresStore, clock: &ManualClock, id: JobId) -> StateName {
-    use tenure_store::Clock;
     store.job(id).await.unwrap().unwrap().state.name(clock.now())
 }
 
@@ -123,8 +122,7 @@ async fn an_end_is_prepared_while_a_turn_waits_for_the_transaction_that_wants_it
     let (store, jobs) = granted(&s, &clock, 1).await;
     let client = user(&server().url()).await;
     let mut keyed = new_job(9);
-    keyed.terms =
-        Arc::new(Terms { share: Some(tenure_core::Key::new("share", "a").unwrap()), ..Terms::default() });
+    keyed.terms = Arc::new(Terms { share: Some(Key::new("share", "a").unwrap()), ..Terms::default() });
     assert!(matches!(store.enqueue(vec![keyed]).await.unwrap(), Enqueued::Stored(_)));
     let gate = format!("BEGIN; SELECT pg_advisory_xact_lock(1413827148, hashtext('{s}'))");
     client.batch_execute(&gate).await.unwrap();
@@ -225,8 +223,8 @@ async fn neighbours_of_a_job_that_was_asked_to_stop_end_as_they_would_have() {
     for id in ids {
         states.push(state(&store, &clock, id).await);
     }
-    use StateName::{Cancelled, Failed, Succeeded};
-    assert_eq!(states, [Succeeded, Cancelled, Failed, Succeeded]);
+    let succeeded = StateName::Succeeded;
+    assert_eq!(states, [succeeded, StateName::Cancelled, StateName::Failed, succeeded]);
     assert_schema_agrees(&server().url(), &s).await;
 }
 
@@ -297,7 +295,6 @@ async fn a_job_with_a_receipt_is_done_again_or_deleted_or_pruned_and_its_neighbo
     assert_eq!(succeed(&store, again).await, [DONE, DONE]);
     assert_eq!(store.attempts(ids[0]).await.unwrap().len(), 2, "the first attempt is not forgotten");
     let expires = store.job(ids[3]).await.unwrap().unwrap().expires.unwrap();
-    use tenure_store::Clock;
     clock.advance(expires.since(clock.now()));
     assert_eq!(store.tend().await.unwrap().pruned, 2);
     assert!(store.job(ids[3]).await.unwrap().is_none() && store.job(ids[4]).await.unwrap().is_none());
