@@ -36,10 +36,8 @@ type Heard = mpsc::UnboundedReceiver<(i32, String)>;
 /// Tells others what happens here, and hears what happens there, until the store is closed.
 pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut closed: watch::Receiver<bool>) {
     let listening = async {
-        let mut is_first = true;
         loop {
-            let lost = listen(&database, &memory, is_first).await;
-            is_first = false;
+            let lost = listen(&database, &memory).await;
             tracing::warn!(%lost, "nothing is heard from other programs for now");
             pause(LOOK).await;
             Told::ALL.publish(&memory.bulletin);
@@ -53,7 +51,7 @@ pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut close
 }
 
 /// Listens until that does not work any more.
-async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
+async fn listen(database: &Database, memory: &Memory) -> Fault {
     let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
         Ok(connection) => connection,
@@ -66,9 +64,8 @@ async fn listen(database: &Database, memory: &Memory, is_first: bool) -> Fault {
         Ok(me) => me,
         Err(fault) => return fault,
     };
-    if !is_first {
-        Told::ALL.publish(&memory.bulletin);
-    }
+    // What was said since the store was opened has not been heard, either.
+    Told::ALL.publish(&memory.bulletin);
     let fault = tell_and_hear(&mut connection, memory, &mut heard, me).await;
     memory.let_speak(0);
     fault

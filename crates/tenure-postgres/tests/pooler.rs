@@ -153,7 +153,12 @@ async fn programs_before_and_behind_a_pooler_share_a_store() {
     let mut due = before.due();
     // What one behind a pooler does is heard by others.
     behind.enqueue(jobs(10, 1)).await.unwrap();
-    due.changed().await.unwrap();
+    let is_heard = tokio::select! {
+        biased;
+        changed = due.changed() => changed.is_ok(),
+        () = SystemClock.sleep(Duration::from_secs(20)) => false,
+    };
+    assert!(is_heard, "what was told while it began to listen is heard");
     let reserved = before.reserve(ask(1, 10)).await.unwrap().jobs;
     assert_eq!(reserved.len(), 10);
     before.settle(succeeded(reserved), None).await.unwrap();
