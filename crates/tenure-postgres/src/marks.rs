@@ -77,6 +77,11 @@ impl Marks {
         mark.usual = (mark.usual * 7 + took) / 8;
     }
 
+    /// Whether every look is one at a whole line.
+    pub(crate) fn are_none(&self) -> bool {
+        self.of.is_empty()
+    }
+
     /// Notes a job that came into line: one that stands before the mark makes the next look one at the whole line.
     pub(crate) fn joined(&mut self, lane: i32, priority: i16, due: Option<i64>) {
         let Some(mark) = self.of.get(&lane) else { return };

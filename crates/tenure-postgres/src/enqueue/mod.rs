@@ -27,26 +27,46 @@ pub(crate) struct Batch {
     pub reply: Reply<Enqueued>,
 }
 
+/// So many jobs are worth a transaction of their own, whatever is under way.
+const MANY: usize = 100;
+
 /// Stores what comes in, as many batches at once as wait. While some are being stored, others are on a connection of
-/// their own: it is made when that happens for the first time.
+/// their own, if they are many or not fewer than those: it is made when that happens for the first time. Fewer wait for
+/// the end of those, or for more, so that few commits do for many who come one by one.
 pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>) {
     let (mut free, mut busy) = (Vec::from(links), FuturesUnordered::new());
-    loop {
-        let gathered = tokio::select! {
+    let (mut waiting, mut under_way, mut is_open) = (Vec::new(), 0, true);
+    while is_open || !waiting.is_empty() || !busy.is_empty() {
+        let waits = waiting.iter().map(weight).sum::<usize>();
+        let goes = !is_open || waits >= under_way || waits >= MANY || under_way >= MANY;
+        if waits > 0
+            && goes
+            && let Some(mut link) = free.pop()
+        {
+            let batches = std::mem::take(&mut waiting);
+            under_way += waits;
+            busy.push(Box::pin(async move {
+                store(&mut link, batches).await;
+                (link, waits)
+            }));
+            continue;
+        }
+        tokio::select! {
             biased;
-            Some(link) = busy.next() => {
+            Some((link, stored)) = busy.next() => {
                 free.push(link);
-                continue;
+                under_way -= stored;
             }
-            gathered = inbox.gather(TOGETHER, |batch| batch.jobs.len().max(1)), if !free.is_empty() => gathered,
-        };
-        let (Some(batches), Some(mut link)) = (gathered, free.pop()) else { break };
-        busy.push(Box::pin(async move {
-            store(&mut link, batches).await;
-            link
-        }));
+            gathered = inbox.gather(TOGETHER, weight), if is_open && waits < TOGETHER => match gathered {
+                Some(more) => waiting.extend(more),
+                None => is_open = false,
+            },
+        }
     }
-    while busy.next().await.is_some() {}
+}
+
+fn weight(batch: &Batch) -> usize {
+    batch.jobs.len().max(1)
 }
 
 async fn store(link: &mut Link, batches: Vec<Batch>) {

@@ -9,6 +9,14 @@ use crate::memory::Memory;
 use crate::query::Query;
 use crate::value;
 
+/// For jobs of one lane and one priority that are due at once and have default terms.
+const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
+         WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND fair) OR surely(false)),
+     t AS (INSERT INTO tally (lane, queued) VALUES ($4, cardinality($1::uuid[]))),
+     j AS (INSERT INTO job (id, lane, priority, created, args)
+         SELECT u.id, $4, $5, n.now, u.args FROM n CROSS JOIN unnest($1::uuid[], $2::bytea[]) u (id, args)
+         RETURNING seq, created)
+     INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j";
 /// For jobs with default terms that are due at once.
 const PUT_NOW: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
          WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[]) AND fair))),
@@ -42,23 +50,44 @@ const PUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros())
 
 /// Whether these jobs ask nothing of those that are there, as far as is known, and wait in lanes that are known.
 pub(super) fn is_plain(memory: &Memory, jobs: &[NewJob]) -> bool {
+    let is_plain =
+        |job: &NewJob| job.terms.unique.is_none() && job.terms.tags.is_empty() && !job.terms.are_gated();
     let lanes = memory.lanes();
+    let may_wait = |job: &NewJob| lanes.find(&job.queue, &job.kind).is_some() && !lanes.is_fair(&job.queue);
+    let mut last: Option<&NewJob> = None;
     jobs.iter().all(|job| {
-        job.terms.unique.is_none()
-            && job.terms.tags.is_empty()
-            && !job.terms.are_gated()
-            && lanes.find(&job.queue, &job.kind).is_some()
-            && !lanes.is_fair(&job.queue)
+        let is_known = last.replace(job).is_some_and(|last| are_of_one_lane(last, job));
+        is_plain(job) && (is_known || may_wait(job))
     })
+}
+
+fn are_of_one_lane(one: &NewJob, other: &NewJob) -> bool {
+    one.kind == other.kind && one.queue == other.queue
+}
+
+/// The lanes of these jobs, if all are known. Most are of the same lane as the one before.
+fn lanes_of(memory: &Memory, jobs: &[&NewJob]) -> Option<Vec<i32>> {
+    let known = memory.lanes();
+    let mut lanes = Vec::with_capacity(jobs.len());
+    let mut last: Option<&NewJob> = None;
+    for job in jobs {
+        let lane = match (last.replace(job), lanes.last()) {
+            (Some(last), Some(lane)) if are_of_one_lane(last, job) => *lane,
+            _ => known.find(&job.queue, &job.kind)?,
+        };
+        lanes.push(lane);
+    }
+    Some(lanes)
 }
 
 /// The statement that stores these jobs, in lanes that are known.
 pub(super) fn statement(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> Result<Query, Fault> {
-    let lanes = memory.lanes();
-    let of = |job: &&NewJob| lanes.find(&job.queue, &job.kind);
-    let lanes = jobs.iter().map(of).collect::<Option<Vec<i32>>>();
+    let lanes = lanes_of(memory, jobs);
     let lanes = lanes.ok_or_else(|| Fault::Unavailable("a lane was forgotten; try again".to_owned()))?;
     if jobs.iter().all(|job| job.due == Due::Now && job.terms.are_default()) {
+        if let Some(query) = alike(jobs, &lanes, now) {
+            return Ok(query);
+        }
         let mut counts: BTreeMap<i32, i32> = BTreeMap::new();
         lanes.iter().for_each(|lane| *counts.entry(*lane).or_default() += 1);
         let query = columns(PUT_NOW, jobs, lanes, now);
@@ -68,6 +97,23 @@ pub(super) fn statement(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> 
             .with(queues_of(jobs)));
     }
     put(jobs, lanes, now)
+}
+
+/// The statement for jobs of one lane and one priority; `None` if they are not.
+fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<Query> {
+    let (first, lane) = (jobs.first()?, *lanes.first()?);
+    let is_alike = |(job, of): (&&NewJob, &i32)| *of == lane && job.priority == first.priority;
+    if !jobs.iter().zip(lanes).all(is_alike) {
+        return None;
+    }
+    let query = Query::new(PUT_ALIKE)
+        .with(jobs.iter().map(|job| value::of_job(job.id)).collect::<Vec<_>>())
+        .with(jobs.iter().map(|job| job.args.as_bytes().to_vec()).collect::<Vec<_>>())
+        .with(now)
+        .with(lane)
+        .with(value::of_priority(first.priority))
+        .with(first.queue.as_str().to_owned());
+    Some(query)
 }
 
 /// The statement that stores these jobs in these lanes, and answers the id and the seq of each.
@@ -110,6 +156,9 @@ fn columns_of_all(
 /// Notes where these jobs stand among those that are claimed.
 pub(super) fn join(memory: &Memory, jobs: &[&NewJob]) {
     let (lanes, mut marks) = (memory.lanes(), memory.marks());
+    if marks.are_none() {
+        return;
+    }
     for job in jobs {
         let due = match job.due {
             Due::Now | Due::In(_) => None,
