@@ -1,6 +1,6 @@
 //! What the tasks of a store have in common.
 
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::Bulletin;
@@ -31,7 +31,12 @@ pub(crate) struct Memory {
     pub spoke: Notify,
     /// Who this program is when it speaks; 0 while nobody may.
     voice: AtomicI32,
+    /// How many claims have been made since one came back with less than was asked for.
+    claims: AtomicU32,
 }
+
+/// Of so many claims one looks closely.
+const CLOSELY: u32 = 8;
 
 /// What one program tells the others: letters that stand for hints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +123,16 @@ impl Memory {
     /// Lets somebody speak up, or nobody if it is 0.
     pub(crate) fn let_speak(&self, me: i32) {
         self.voice.store(me, Ordering::Release);
+    }
+
+    /// Whether the next claim shall look also at what others have touched.
+    pub(crate) fn looks_closely(&self) -> bool {
+        self.claims.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLOSELY)
+    }
+
+    /// A claim has not found all that it was to find: the next looks closely.
+    pub(crate) fn look_closely(&self) {
+        self.claims.store(0, Ordering::Relaxed);
     }
 
     /// Rings again if something is untold: whoever was called may have heard something else first.

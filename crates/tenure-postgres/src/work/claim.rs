@@ -24,7 +24,9 @@ use crate::value;
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
 // claimed before is read as it was before this claim. `took` is how long the look for the first of them took, in
 // microseconds: it is asked once, when that is found. What is answered first are the grants, each of a lane and a block;
-// the fence of a job that was never claimed before is that of its grant.
+// the fence of a job that was never claimed before is that of its grant. A row with an xmax has been locked or deleted by
+// somebody, and to be refused its lock costs more than to find it; who has not come to an end with that, or has given it
+// up, is seen by a claim that looks closely (`$14`).
 macro_rules! claim {
     ($first:literal) => {
         concat!(
@@ -74,7 +76,7 @@ macro_rules! claim {
 
 const OF_ONE: &str = claim!(
     "SELECT ctid FROM ready WHERE lane = ($1::int[])[1] AND due <= (SELECT now FROM n) AND limit_id IS NULL
-         AND (priority, round, due, seq) > ($8, $9, $10, $11)
+         AND (priority, round, due, seq) > ($8, $9, $10, $11) AND (xmax = 0 OR $14)
      ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go) FOR UPDATE SKIP LOCKED"
 );
 /// The first of several lanes are chosen before any is locked: what others have locked meanwhile is left to them.
@@ -83,7 +85,7 @@ const OF_SEVERAL: &str = claim!(
          SELECT p.ctid FROM unnest($1::int[]) l (lane) CROSS JOIN LATERAL (
              SELECT ctid, priority, round, due, seq FROM ready
              WHERE lane = l.lane AND due <= (SELECT now FROM n) AND limit_id IS NULL
-                 AND (priority, round, due, seq) > ($8, $9, $10, $11)
+                 AND (priority, round, due, seq) > ($8, $9, $10, $11) AND (xmax = 0 OR $14)
              ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go)) p
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
@@ -136,7 +138,8 @@ pub(super) fn claim(
         .with(due)
         .with(seq)
         .with(queues.clone())
-        .with(all_lanes.clone());
+        .with(all_lanes.clone())
+        .with(time.told().is_some() || memory.looks_closely());
     (at_most > 0).then_some(Claim { query, of })
 }
 

@@ -74,7 +74,7 @@ async fn try_report(link: &mut Link, reports: &[Report]) -> Result<Vec<Reported>
         };
         // Progress has its place in a standing.
         if report.progress.is_some()
-            && !alone.iter().any(|held| *held == report.held)
+            && !alone.contains(&report.held)
             && writing.stands_alone(current, current.until)
         {
             alone.push(report.held);

@@ -366,6 +366,9 @@ async fn claim_all(
                 whole_in = whole_in.into_iter().chain(marks.whole_in(lane, now)).min();
                 marks.looked(lane, from, granted.took, &granted.places, now);
             }
+            if granted.jobs.len() < ask.wants[index].at_most {
+                memory.look_closely();
+            }
             had[index] = granted.jobs.len();
             left = left.saturating_sub(granted.jobs.len());
             jobs.extend(granted.jobs);
