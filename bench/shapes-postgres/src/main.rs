@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod begun;
+mod blocks;
 mod cluster;
 mod driver;
 mod floor;

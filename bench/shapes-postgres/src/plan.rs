@@ -1,6 +1,7 @@
 //! Who takes part in which comparison.
 
 use crate::begun::{Address, Begun, PLAIN};
+use crate::blocks::blocks;
 use crate::floor::floor;
 use crate::granted::{granted, receipts};
 use crate::shape::Shape;
@@ -20,6 +21,8 @@ pub fn contestants(plan: &str) -> Vec<Shape> {
             copy.shape("F+grants, copy"),
             granted("G: standing at the end", Address::Seq, false),
             receipts("H: receipts", Address::Seq, false),
+            blocks("I: blocks", false),
+            blocks("I: blocks, copy", true),
         ],
         "choices" => vec![
             floor(),
@@ -38,9 +41,10 @@ pub fn contestants(plan: &str) -> Vec<Shape> {
         "processes" => vec![
             floor(),
             PLAIN.shape("F+grants"),
+            blocks("I: blocks", false),
             Begun { locks: false, ..PLAIN }.shape("one claimer a lane"),
         ],
-        "hard" => vec![floor(), PLAIN.shape("F+grants")],
+        "hard" => vec![floor(), PLAIN.shape("F+grants"), blocks("I: blocks", false)],
         _ => Vec::new(),
     }
 }
