@@ -41,10 +41,13 @@ pub fn usual() -> Vec<Search> {
     of_all(lease::Setting::usual(), job::Setting::usual(), keys::Setting::usual(), timer::Setting::usual())
 }
 
-/// Larger searches, for those who have an hour.
+/// Larger searches, for those who have an hour: first those that take minutes.
 #[must_use]
 pub fn deep() -> Vec<Search> {
-    of_all(lease::Setting::deep(), job::Setting::deep(), keys::Setting::deep(), timer::Setting::deep())
+    let large = of_all(lease::Setting::large(), job::Setting::large(), keys::Setting::large(), Vec::new());
+    let deep =
+        of_all(lease::Setting::deep(), job::Setting::deep(), keys::Setting::deep(), timer::Setting::deep());
+    large.into_iter().chain(deep).collect()
 }
 
 /// Models with a bug in each, which has to be found.

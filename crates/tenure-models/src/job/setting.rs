@@ -51,12 +51,24 @@ impl Setting {
         }
     }
 
-    /// The searches of every test run.
+    /// The searches of every test run: each is about one of the [`Self::large`], with fewer hosts or grants.
     #[must_use]
     pub fn usual() -> Vec<(&'static str, Self)> {
         let small = Self::small();
         vec![
             ("all together, two grants", Self { deliveries: 2, ..small }),
+            ("late requests", Self { hosts: 2, effects: 0, ..small }),
+            ("effects", Self { hosts: 2, late: 0, ..small }),
+            ("all verdicts", Self { sayings: &Saying::OF_RUNS, late: 0, effects: 0, ..small }),
+            ("done again", Self { hosts: 2, redos: 1, late: 0, effects: 0, ..small }),
+        ]
+    }
+
+    /// Searches that take minutes.
+    #[must_use]
+    pub fn large() -> Vec<(&'static str, Self)> {
+        let small = Self::small();
+        vec![
             ("late requests", Self { effects: 0, ..small }),
             ("effects", Self { late: 0, ..small }),
             ("all verdicts", Self { sayings: &Saying::OF_RUNS, late: 0, effects: 0, deliveries: 4, ..small }),
@@ -64,7 +76,7 @@ impl Setting {
         ]
     }
 
-    /// Larger searches.
+    /// Searches that take an hour.
     #[must_use]
     pub fn deep() -> Vec<(&'static str, Self)> {
         let small = Self::small();

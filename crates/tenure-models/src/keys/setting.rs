@@ -62,18 +62,26 @@ impl Setting {
         Self { key: Shared::Order { heads }, each, ..limit }
     }
 
-    /// The searches of every test run.
+    /// The searches of every test run. Cancelling is in the one of both kinds.
     #[must_use]
     pub fn usual() -> Vec<(&'static str, Self)> {
         let mixed = [Head::StepAside, Head::Block, Head::StepAside, Head::Block];
+        let blocks = Self::order([Head::Block; MOST_JOBS]);
+        let undisturbed = job::Setting { grace: None, ..blocks.each };
         vec![
             ("a limit", Self::limit()),
-            ("an ordering key that blocks", Self::order([Head::Block; MOST_JOBS])),
+            ("an ordering key that blocks", Self { each: undisturbed, ..blocks }),
             ("an ordering key of both kinds", Self::order(mixed)),
         ]
     }
 
-    /// Larger searches.
+    /// Searches that take minutes.
+    #[must_use]
+    pub fn large() -> Vec<(&'static str, Self)> {
+        vec![("an ordering key that blocks", Self::order([Head::Block; MOST_JOBS]))]
+    }
+
+    /// Searches that take an hour.
     #[must_use]
     pub fn deep() -> Vec<(&'static str, Self)> {
         let mixed = [Head::StepAside, Head::Block, Head::StepAside, Head::Block];
@@ -112,7 +120,9 @@ impl Setting {
             Shared::Order { heads } => {
                 let heads = &heads[..self.jobs];
                 probes.push(Probe::WaitedForItsTurn);
-                probes.push(Probe::TurnPassedByCancelling);
+                if self.each.grace.is_some() {
+                    probes.push(Probe::TurnPassedByCancelling);
+                }
                 if heads.contains(&Head::Block) {
                     probes.push(Probe::HeadBlocked);
                 }

@@ -76,10 +76,31 @@ impl Setting {
         }
     }
 
-    /// The searches of every test run.
+    /// The searches of every test run: each is about one of the [`Self::large`], with less time or fewer grants or parties.
     #[must_use]
     pub fn usual() -> Vec<(&'static str, Self)> {
         let small = Self::small();
+        let calm = Self { late: 0, effects: 2, drift: 0, kept_back: 0, grants: 2, lease: 2, ..small };
+        vec![
+            ("all together", Self { lease: 2, ..small }),
+            ("long leases", Self { lease: 5, effects: 0, grants: 2, ..small }),
+            (
+                "many late requests",
+                Self { parties: 2, late: 2, in_flight: 3, drift: 0, kept_back: 0, effects: 0, ..small },
+            ),
+            ("many effects", Self { lease: 2, late: 0, effects: 2, ..small }),
+            ("broken leases", Self { breaks: true, ..calm }),
+            ("broken leases and drift", Self { lease: 2, late: 0, effects: 0, breaks: true, ..small }),
+            ("the store's clock steps", Self { clock_steps: 2, ..calm }),
+            ("watched takeovers", Self { lease: 3, ..Self::watched() }),
+        ]
+    }
+
+    /// Searches that take minutes.
+    #[must_use]
+    pub fn large() -> Vec<(&'static str, Self)> {
+        let small = Self::small();
+        let calm = Self { late: 0, effects: 2, drift: 0, kept_back: 0, grants: 2, ..small };
         vec![
             ("all together", small),
             ("long leases", Self { lease: 5, effects: 0, ..small }),
@@ -88,20 +109,14 @@ impl Setting {
                 Self { late: 2, in_flight: 3, drift: 0, kept_back: 0, effects: 0, ..small },
             ),
             ("many effects", Self { late: 0, effects: 2, ..small }),
-            (
-                "broken leases",
-                Self { late: 0, effects: 2, drift: 0, kept_back: 0, grants: 2, breaks: true, ..small },
-            ),
+            ("broken leases", Self { breaks: true, ..calm }),
             ("broken leases and drift", Self { late: 0, effects: 0, breaks: true, ..small }),
-            (
-                "the store's clock steps",
-                Self { late: 0, effects: 2, drift: 0, kept_back: 0, grants: 2, clock_steps: 2, ..small },
-            ),
+            ("the store's clock steps", Self { clock_steps: 2, ..calm }),
             ("watched takeovers", Self::watched()),
         ]
     }
 
-    /// Larger searches.
+    /// Searches that take an hour.
     #[must_use]
     pub fn deep() -> Vec<(&'static str, Self)> {
         let small = Self::small();
@@ -110,8 +125,8 @@ impl Setting {
             ("all together, long leases", Self { lease: 5, ..small }),
             ("many late requests and drift", Self { late: 2, in_flight: 3, ..small }),
             ("many effects and drift", Self { effects: 2, ..small }),
-            ("broken leases", Self { breaks: true, ..small }),
-            ("the store's clock steps", Self { clock_steps: 2, late: 0, effects: 2, ..small }),
+            ("broken leases and late requests", Self { breaks: true, ..small }),
+            ("the store's clock steps, and drift", Self { clock_steps: 2, late: 0, effects: 2, ..small }),
             ("watched takeovers and effects", Self { effects: 1, ..Self::watched() }),
         ]
     }
