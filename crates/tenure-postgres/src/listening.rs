@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_store::Fault;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::connection::Connection;
 use crate::connector::Ear;
@@ -34,10 +34,18 @@ const WHO: &str = "SELECT pg_backend_pid()";
 type Heard = mpsc::UnboundedReceiver<(i32, String)>;
 
 /// Tells others what happens here, and hears what happens there, until the store is closed.
-pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut closed: watch::Receiver<bool>) {
+/// Whoever opens the store is told when that has begun, or cannot be had.
+pub(crate) async fn work(
+    database: Arc<Database>,
+    memory: Arc<Memory>,
+    mut closed: watch::Receiver<bool>,
+    begun: oneshot::Sender<()>,
+) {
     let listening = async {
+        let mut begun = Some(begun);
         loop {
-            let lost = listen(&database, &memory).await;
+            let lost = listen(&database, &memory, &mut begun).await;
+            begun = None;
             tracing::warn!(%lost, "nothing is heard from other programs for now");
             pause(LOOK).await;
             Told::ALL.publish(&memory.bulletin);
@@ -51,21 +59,23 @@ pub(crate) async fn work(database: Arc<Database>, memory: Arc<Memory>, mut close
 }
 
 /// Listens until that does not work any more.
-async fn listen(database: &Database, memory: &Memory) -> Fault {
+async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot::Sender<()>>) -> Fault {
     let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
         Ok(connection) => connection,
         Err(fault) => return fault,
     };
     if connection.is_pooled() {
+        *first = None;
         return only_tell(&mut connection, memory).await;
     }
     let me = match begin(&mut connection, &mut heard, &database.options.schema).await {
         Ok(me) => me,
         Err(fault) => return fault,
     };
-    // What was said since the store was opened has not been heard, either.
-    Told::ALL.publish(&memory.bulletin);
+    if first.take().is_none() {
+        Told::ALL.publish(&memory.bulletin);
+    }
     let fault = tell_and_hear(&mut connection, memory, &mut heard, me).await;
     memory.let_speak(0);
     fault

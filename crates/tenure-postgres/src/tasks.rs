@@ -71,7 +71,10 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
                 let _ = opened.send(Err(fault));
                 return;
             }
-            let (tasks, mut running) = spawn(&database, &memory, link, &closing);
+            let (hears, begun) = oneshot::channel();
+            let (tasks, mut running) = spawn(&database, &memory, link, &closing, hears);
+            // A hint that comes while nobody listens yet would be lost. It is dropped when that cannot be had.
+            let _ = begun.await;
             if opened.send(Ok(tasks)).is_ok() {
                 while running.join_next().await.is_some() {}
             }
@@ -90,6 +93,7 @@ fn spawn(
     memory: &Arc<Memory>,
     link: Link,
     closing: &watch::Receiver<bool>,
+    hears: oneshot::Sender<()>,
 ) -> (Tasks, JoinSet<()>) {
     let mut running = JoinSet::new();
     let (others, inbox) = mpsc::channel(WAITING);
@@ -101,7 +105,7 @@ fn spawn(
     running.spawn(work::work(new_link(), new_link(), Inbox::new(inbox, closing.clone())));
     let (standing, inbox) = mpsc::channel(WAITING);
     running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
-    running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone()));
+    running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone(), hears));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (timers, inbox) = mpsc::channel(WAITING);

@@ -285,7 +285,7 @@ async fn a_job_with_a_receipt_is_done_again_or_deleted_or_pruned_and_its_neighbo
     assert_eq!(succeed(&store, jobs).await, [DONE; 5]);
     let done = ChangeOutcome::Done;
     let redone = change(&store, Change::Redo, vec![ids[0], ids[0], ids[1]]).await;
-    assert_eq!(redone, [done.clone(), ChangeOutcome::RefusedUnfinished, done.clone()]);
+    assert_eq!(redone, [done, ChangeOutcome::RefusedUnfinished, done]);
     let deleted = change(&store, Change::Delete, vec![ids[2], ids[2]]).await;
     assert_eq!(deleted, [done, ChangeOutcome::NotFound]);
     assert_schema_agrees(&server().url(), &s).await;
