@@ -31,8 +31,7 @@ impl Link {
 
     /// The same for a task that waits no longer than this for the server, and a fraction of it for a lock.
     pub(crate) fn hurried(self, patience: Duration) -> Self {
-        let patience = Some(patience.min(self.database.options.patience));
-        Self { patience, ..self }
+        Self { patience: Some(patience), ..self }
     }
 
     /// A connection on which nothing is going on.

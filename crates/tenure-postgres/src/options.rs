@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct Options {
     /// The schema that its tables are in. It is created if it is not there.
     pub schema: String,
-    /// For how long a call waits for the server. After that its connection is given up and the call faults.
+    /// For how long a call waits for the server. After that its connection is given up and the call faults. A call about
+    /// leases waits for three tenths of it, so that a holder learns early enough that it is to try again.
     pub patience: Duration,
     /// For how long connecting may take.
     pub connecting: Duration,

@@ -31,9 +31,6 @@ const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM m
 /// beside this machine's can only be told by a prompt answer.
 const PROMPT: Duration = Duration::from_millis(25);
 
-/// For how long a call waits for the server: a holder has to learn early enough that it is to try again.
-const PATIENCE: Duration = Duration::from_secs(3);
-
 /// What the task is asked to do.
 pub(crate) enum Command {
     /// Take these wishes.
@@ -62,7 +59,9 @@ pub(crate) struct LeaseTask {
 
 impl LeaseTask {
     pub(crate) fn new(link: Link) -> Self {
-        Self { link: link.hurried(PATIENCE), steps: Steps::default() }
+        // A holder has to learn early enough that it is to try again.
+        let patience = link.database.options.patience * 3 / 10;
+        Self { link: link.hurried(patience), steps: Steps::default() }
     }
 
     /// Does what it is asked until nobody can ask any more.
