@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use own_postgres::Server;
-use tenure_store::conformance::{self, Maker, Making};
+use tenure_conformance::{Maker, Making};
 use tenure_store::{Clock, Store};
 
 use crate::reused::Schemas;
@@ -35,7 +35,7 @@ impl Maker for OnPostgres {
 fn main() -> ExitCode {
     // The suite asks what is kept, not what a loss of power leaves: it need not wait for the disk.
     let schemas = Arc::new(Schemas::new(Server::start_hasty().unwrap()));
-    let ended = conformance::run(OnPostgres(Arc::clone(&schemas)));
+    let ended = tenure_conformance::run(OnPostgres(Arc::clone(&schemas)));
     if ended == ExitCode::SUCCESS && !schemas.nothing_is_wrong() {
         return ExitCode::FAILURE;
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
+use tenure_conformance::{Maker, Making};
 use tenure_sqlite::{Durability, Options, SqliteStore};
-use tenure_store::conformance::{self, Maker, Making};
 use tenure_store::{Clock, Store};
 
 /// Makes each store on a file of its own; the directory goes with the process.
@@ -35,5 +35,5 @@ impl Maker for Files {
 
 fn main() -> std::process::ExitCode {
     let directory = tempfile::tempdir().unwrap();
-    conformance::run(Files { directory, made: AtomicUsize::new(0) })
+    tenure_conformance::run(Files { directory, made: AtomicUsize::new(0) })
 }

@@ -6,14 +6,12 @@
 //! matches.
 //!
 //! Beside the contract stand its reference, the [`MemoryStore`], and the [`FaultyStore`], which wraps
-//! any store and misbehaves by seed. The conformance suite (feature `conformance`) has one named test
-//! for each sentence of the contract.
+//! any store and misbehaves by seed. The crate `tenure-conformance` has one named test for each sentence of
+//! the contract.
 
 mod bulletin;
 mod chance;
 mod clock;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod copying;
 mod fault;
 mod faulty;

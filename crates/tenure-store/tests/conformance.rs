@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_store::conformance::{self, Maker, Making};
+use tenure_conformance::{Maker, Making};
 use tenure_store::{Clock, MemoryStore, Store};
 
 struct Memory;
@@ -14,5 +14,5 @@ impl Maker for Memory {
 }
 
 fn main() -> std::process::ExitCode {
-    conformance::run(Memory)
+    tenure_conformance::run(Memory)
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 const EDGES: &[(&str, &[&str])] = &[
     ("tenure-core", &[]),
     ("tenure-store", &["tenure-core"]),
+    ("tenure-conformance", &["tenure-store", "tenure-core"]),
     ("tenure-sqlite", &["tenure-store", "tenure-core"]),
     ("tenure-postgres", &["tenure-store", "tenure-core"]),
     ("tenure", &["tenure-postgres", "tenure-sqlite", "tenure-store", "tenure-core"]),
@@ -19,7 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// What every crate may use in its tests: the conformance suite and the memory store, and a server of its own.
-const IN_TESTS: &[&str] = &["tenure-store", "own-postgres"];
+const IN_TESTS: &[&str] = &["tenure-conformance", "tenure-store", "own-postgres"];
 
 /// Database drivers, and the crates that may use them. The program measures the bare driver as a floor.
 const DRIVERS: &[(&str, &[&str])] =

@@ -1,0 +1,114 @@
+//! What the list of hosts promises.
+
+use tenure_core::Serves;
+
+use super::given::{Given, TTL, host, kind, minutes, queue, seconds};
+use super::{Test, test};
+use tenure_store::Host;
+
+pub(super) fn tests() -> Vec<Test> {
+    vec![
+        test(an_announced_host_is_listed_as_it_announced_itself),
+        test(a_host_counts_as_alive_until_its_time_is_over),
+        test(a_host_that_announces_itself_again_keeps_its_start),
+        test(a_host_announces_what_it_serves_now),
+        test(hosts_are_listed_by_id),
+        test(a_retired_host_is_not_listed),
+        test(retiring_leaves_reservations_alone),
+        test(retiring_what_is_not_there_is_harmless),
+        test(tending_forgets_hosts_that_fell_silent),
+    ]
+}
+
+fn serves() -> Vec<Serves> {
+    vec![
+        Serves { queue: queue("mail"), kinds: None, slots: 8 },
+        Serves { queue: queue("post"), kinds: Some(vec![kind("send"), kind("print")]), slots: 1 },
+        Serves { queue: queue("fax"), kinds: Some(vec![]), slots: 0 },
+    ]
+}
+
+async fn announce(given: &Given, number: u8) {
+    given.store.announce(host(number), "web-3 (pid 4711)", 6, &serves(), TTL).await.unwrap();
+}
+
+async fn listed(given: &Given) -> Vec<Host> {
+    given.store.hosts().await.unwrap()
+}
+
+async fn an_announced_host_is_listed_as_it_announced_itself(given: Given) {
+    assert_eq!(listed(&given).await, []);
+    announce(&given, 1).await;
+    let (started, until) = (given.now(), given.now().after(TTL));
+    let expected =
+        Host { id: host(1), name: "web-3 (pid 4711)".to_owned(), started, until, slots: 6, serves: serves() };
+    assert_eq!(listed(&given).await, [expected]);
+}
+
+async fn a_host_counts_as_alive_until_its_time_is_over(given: Given) {
+    announce(&given, 1).await;
+    given.pass(TTL - seconds(1));
+    assert_eq!(listed(&given).await.len(), 1);
+    given.pass(seconds(1));
+    assert_eq!(listed(&given).await, []);
+}
+
+async fn a_host_that_announces_itself_again_keeps_its_start(given: Given) {
+    announce(&given, 1).await;
+    let started = given.now();
+    given.pass(seconds(20));
+    announce(&given, 1).await;
+    let hosts = listed(&given).await;
+    assert_eq!((hosts.len(), hosts[0].started, hosts[0].until), (1, started, given.now().after(TTL)));
+}
+
+async fn a_host_announces_what_it_serves_now(given: Given) {
+    announce(&given, 1).await;
+    let now_serves = vec![Serves { queue: queue("mail"), kinds: None, slots: 2 }];
+    given.store.announce(host(1), "renamed", 1, &now_serves, minutes(5)).await.unwrap();
+    let hosts = listed(&given).await;
+    assert_eq!((hosts[0].name.as_str(), hosts[0].slots, &hosts[0].serves), ("renamed", 1, &now_serves));
+    assert_eq!(hosts[0].until, given.now().after(minutes(5)));
+}
+
+async fn hosts_are_listed_by_id(given: Given) {
+    for number in [7, 1, 200, 3] {
+        announce(&given, number).await;
+    }
+    let ids: Vec<_> = listed(&given).await.into_iter().map(|host| host.id).collect();
+    assert_eq!(ids, [host(1), host(3), host(7), host(200)]);
+}
+
+async fn a_retired_host_is_not_listed(given: Given) {
+    announce(&given, 1).await;
+    announce(&given, 2).await;
+    given.store.retire(host(1)).await.unwrap();
+    let ids: Vec<_> = listed(&given).await.into_iter().map(|host| host.id).collect();
+    assert_eq!(ids, [host(2)]);
+    announce(&given, 1).await;
+    assert_eq!(listed(&given).await.len(), 2, "it may come back");
+}
+
+async fn retiring_leaves_reservations_alone(given: Given) {
+    given.store.announce(given.holder, "web-1", 6, &serves(), TTL).await.unwrap();
+    let reserved = given.running().await;
+    given.store.retire(given.holder).await.unwrap();
+    assert_eq!(given.job(reserved.job().id).await, *reserved.job());
+    given.succeed(reserved).await;
+}
+
+async fn retiring_what_is_not_there_is_harmless(given: Given) {
+    announce(&given, 1).await;
+    given.store.retire(host(2)).await.unwrap();
+    given.store.retire(host(1)).await.unwrap();
+    given.store.retire(host(1)).await.unwrap();
+    assert_eq!(listed(&given).await, []);
+}
+
+async fn tending_forgets_hosts_that_fell_silent(given: Given) {
+    announce(&given, 1).await;
+    given.pass(TTL);
+    given.tend().await;
+    announce(&given, 1).await;
+    assert_eq!(listed(&given).await[0].started, given.now(), "a forgotten host starts anew");
+}
