@@ -38,6 +38,7 @@ mod enqueue;
 mod epoch;
 mod fault;
 mod grants;
+mod heads;
 mod hosts;
 mod in_transaction;
 mod inbox;
@@ -54,6 +55,7 @@ mod memory;
 mod news;
 mod operations;
 mod options;
+mod pace;
 mod patience;
 #[cfg(test)]
 mod plans;

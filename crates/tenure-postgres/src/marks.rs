@@ -9,18 +9,14 @@ use std::time::Duration;
 
 use tenure_store::Moment;
 
+use crate::pace::Pace;
+
 /// A place in line: priority, round, due, seq.
 pub(crate) type Place = (i16, i64, i64, i64);
 
 /// Behind this lies the whole line.
 pub(crate) const START: Place = (i16::MIN, 0, i64::MIN, 0);
 
-/// How much longer a look may take than usual and count as usual.
-const SLACK: Duration = Duration::from_millis(2);
-/// What a slow look costs is paid back by so many times as long without another.
-const APART: u32 = 200;
-/// But what came into line before the mark waits no longer than that.
-const LONGEST: Duration = Duration::from_secs(5);
 /// Marks are set so much before the last place: transactions commit in another order than they began.
 const BEFORE_MICROS: i64 = 100_000;
 /// Lanes that have marks at most.
@@ -35,23 +31,19 @@ pub(crate) struct Marks {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     place: Place,
-    /// How long looks behind the mark, or whole ones that were as fast, usually take.
-    usual: Duration,
-    /// The next look is at the whole line from then on.
-    whole_from: Moment,
+    pace: Pace,
 }
 
 impl Marks {
     /// Behind which place a claim of a lane begins now.
     pub(crate) fn begin(&self, lane: i32, now: Moment) -> Place {
-        let mark = self.of.get(&lane).filter(|mark| mark.whole_from > now);
+        let mark = self.of.get(&lane).filter(|mark| mark.pace.whole_in(now).is_some());
         mark.map_or(START, |mark| mark.place)
     }
 
     /// When a lane is looked at as a whole again; `None` if it always is.
     pub(crate) fn whole_in(&self, lane: i32, now: Moment) -> Option<Duration> {
-        let mark = self.of.get(&lane).filter(|mark| mark.whole_from > now);
-        mark.map(|mark| mark.whole_from.since(now))
+        self.of.get(&lane).and_then(|mark| mark.pace.whole_in(now))
     }
 
     /// Notes a look that began there, took so long, and claimed these places, in order.
@@ -66,15 +58,9 @@ impl Marks {
             return;
         }
         let place = (last.0, 0, last.2.saturating_sub(BEFORE_MICROS), 0);
-        let mark = self.of.entry(lane).or_insert(Mark { place, usual: took, whole_from: now });
+        let mark = self.of.entry(lane).or_insert(Mark { place, pace: Pace::new(took, now) });
         mark.place = place;
-        let is_usual = took <= mark.usual * 2 + SLACK;
-        if from == START && !is_usual {
-            let more = took.saturating_sub(mark.usual);
-            mark.whole_from = now.after((more * APART).min(LONGEST));
-            return;
-        }
-        mark.usual = (mark.usual * 7 + took) / 8;
+        mark.pace.looked(from == START, took, now);
     }
 
     /// Whether every look is one at a whole line.

@@ -7,6 +7,7 @@ use tenure_store::Bulletin;
 use tokio::sync::Notify;
 
 use crate::grants::Grants;
+use crate::heads::Heads;
 use crate::lanes::Lanes;
 use crate::listening;
 use crate::marks::Marks;
@@ -20,6 +21,7 @@ pub(crate) struct Memory {
     lanes: Mutex<Lanes>,
     grants: Mutex<Grants>,
     marks: Mutex<Marks>,
+    heads: Mutex<Heads>,
     pub timers_aside: Aside,
     pub bulletin: Bulletin,
     /// What other programs have not been told yet: see [`Told`].
@@ -93,6 +95,10 @@ impl Memory {
 
     pub(crate) fn marks(&self) -> MutexGuard<'_, Marks> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn heads(&self) -> MutexGuard<'_, Heads> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells what there is to tell, here at once and elsewhere soon.

@@ -5,6 +5,7 @@ use tenure_store::Fault;
 use tokio_postgres::Row;
 
 use crate::aside::Odd;
+use crate::heads::Head;
 use crate::link::Link;
 use crate::query::Query;
 use crate::rows;
@@ -13,7 +14,8 @@ use crate::value;
 use crate::writing::Writing;
 
 const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
-         SELECT ctid FROM later WHERE due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
+         SELECT ctid FROM later
+         WHERE due > $3 AND due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
          ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING due, seq, lane, priority, begun),
      joined AS (INSERT INTO ready (due, round, seq, lane, priority, begun)
          SELECT due, 0, seq, lane, priority, begun FROM moved),
@@ -48,9 +50,9 @@ const NEXT_FENCE: &str = "SELECT nextval(pg_get_serial_sequence('granted', 'fenc
 /// A grant of which nothing is left stays while a transaction has checked in under it.
 const CLOSE: &str = "DELETE FROM granted WHERE fence = ANY ($1) AND bit_count(seqs) = 0";
 
-/// The statement that gives jobs that came due their places in line; it answers how many.
-pub(crate) fn line_up(now: Option<i64>) -> Query {
-    Query::new(LINE_UP).with(now).with(value::bound(limits::SWEEP_ROWS))
+/// The statement that gives jobs that came due, behind where it is to begin, their places in line; it answers how many.
+pub(crate) fn line_up(now: Option<i64>, from: Head) -> Query {
+    Query::new(LINE_UP).with(now).with(value::bound(limits::SWEEP_ROWS)).with(from.later)
 }
 
 /// The statement that finds what is to be taken from its holder.
@@ -161,4 +163,4 @@ impl Writing<'_> {
 }
 
 #[cfg(test)]
-pub(crate) const STATEMENTS: [&str; 2] = [LAPSED, CLOSE];
+pub(crate) const STATEMENTS: [&str; 3] = [LINE_UP, LAPSED, CLOSE];

@@ -5,6 +5,7 @@ use tenure_store::{Fault, Tended};
 
 use crate::aside::Odd;
 use crate::fault::Effect;
+use crate::heads;
 use crate::keyed;
 use crate::link::Link;
 use crate::news::News;
@@ -50,7 +51,7 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     // What ended by that may concern others.
     let goes_on = swept.goes_on || (taken > 0 && keyed::is_due(link).await?);
     let queries = [
-        sweep::line_up(told),
+        sweep::line_up(told, heads::START),
         Query::new(FREE_KEYS).with(told),
         Query::new(GONE_HOSTS).with(told),
         Query::new(FOLD),

@@ -29,6 +29,11 @@ pub(crate) fn micros(span: std::time::Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
+/// How long something took, which a statement has told in microseconds.
+pub(crate) fn took(row: &Row, column: usize) -> std::time::Duration {
+    std::time::Duration::from_micros(u64::try_from(row.get::<_, i32>(column)).unwrap_or(0))
+}
+
 pub(crate) fn of_priority(priority: Priority) -> i16 {
     i16::try_from(priority.number()).unwrap_or(i16::MAX)
 }

@@ -14,6 +14,7 @@ use super::row::KeyedRow;
 use super::shares::Served;
 use crate::fault::{is_unreadable, unreadable};
 use crate::grants::Grant;
+use crate::heads::{self, Head};
 use crate::link::Link;
 use crate::query::Query;
 use crate::rows;
@@ -22,14 +23,16 @@ use crate::transaction::Gate;
 use crate::writing::Writing;
 use crate::{code, lanes, value};
 
-/// What is around a claim: the instant of what comes next, the last lane, and whether keys have to be asked. Nobody has
-/// to look before the bar.
+/// What is around a claim: the instant of what comes next behind `$4` and `$5`, the last lane, and whether keys have to be
+/// asked. Nobody has to look before the bar. `took` is how long it took to find what comes next.
 pub(crate) const AROUND: &str = concat!(
     "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
-     held AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse IS NOT NULL ORDER BY lapse LIMIT 1),
-         (SELECT until FROM granted WHERE bit_count(seqs) > 0 ORDER BY until LIMIT 1)) AS until)
-     SELECT n.now, greatest(held.until, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
-         least((SELECT due FROM later ORDER BY due LIMIT 1),
+     first AS MATERIALIZED (SELECT least((SELECT lapse FROM standing WHERE lapse > $4 ORDER BY lapse LIMIT 1),
+             (SELECT until FROM granted WHERE until > $4 AND bit_count(seqs) > 0 ORDER BY until LIMIT 1)) AS held,
+         (SELECT due FROM later WHERE due > $5 ORDER BY due LIMIT 1) AS later,
+         (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int AS took)
+     SELECT n.now, greatest(first.held, (SELECT value FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))),
+         least(first.later,
              (SELECT min(again) FROM ending WHERE again > (SELECT now FROM n)),
              (SELECT grows_at FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at LIMIT 1)),
          (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n))
@@ -39,8 +42,9 @@ pub(crate) const AROUND: &str = concat!(
          (SELECT json_agg(json_build_array(q.limit_to, q.bucket, (SELECT coalesce(sum(running), 0) FROM tally
                  WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name)))))::text
              FROM queue q WHERE q.limit_to IS NOT NULL AND (SELECT true FROM lane l
-                 CROSS JOIN LATERAL (SELECT FROM ready WHERE lane = l.id LIMIT 1) r WHERE l.queue = q.name LIMIT 1))
-     FROM n CROSS JOIN held"
+                 CROSS JOIN LATERAL (SELECT FROM ready WHERE lane = l.id LIMIT 1) r WHERE l.queue = q.name LIMIT 1)),
+         first.held, first.later, first.took
+     FROM n CROSS JOIN first"
 );
 /// Whether somebody may still believe in what a server before this one has granted.
 const BARRED: &str = "SELECT value FROM meta WHERE name = 'bar' AND value > $1";
@@ -78,6 +82,9 @@ pub(crate) struct Around {
     has_news: bool,
     /// Whether keys have to be asked about what is wanted.
     pub keyed: bool,
+    /// What comes next, and how long it took to find that.
+    pub head: Head,
+    pub took: Duration,
 }
 
 /// Reads what is around a claim that looks at whole lines again in a while.
@@ -86,6 +93,9 @@ pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Ar
     let now = value::instant(row, 0)?;
     let room = next_room(row.get(6), now)?;
     let whole_at = whole_in.map(|span| now.after(span));
+    let first = |column: usize| row.get::<_, Option<i64>>(column).unwrap_or(now.as_micros());
+    // What may come into `later` any time is due after now.
+    let head = Head { held: first(7), later: first(8).min(now.as_micros()) };
     Ok(Around {
         now,
         held_until: value::maybe_instant(row, 1)?,
@@ -93,6 +103,8 @@ pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Ar
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
         has_news: row.get(4),
         keyed: row.get(5),
+        head,
+        took: value::took(row, 9),
     })
 }
 
@@ -325,6 +337,7 @@ impl Writing<'_> {
         self.flush_limits()?;
         let names: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
         let look = Query::new(AROUND).with(Some(self.now.as_micros())).with(names).with(Vec::<i32>::new());
+        let look = look.with(heads::START.held).with(heads::START.later);
         let read = self.read(vec![rows::by_ids(granted.ids.iter().copied()), look]).await?;
         let around = around(read.last().and_then(|rows| rows.first()), None)?;
         let mut found: BTreeMap<JobId, (i32, bool, Job)> = BTreeMap::new();

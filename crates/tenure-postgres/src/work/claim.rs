@@ -11,6 +11,7 @@ use tokio_postgres::Row;
 use crate::bits::block_of;
 use crate::fault::unreadable;
 use crate::grants::Grant;
+use crate::heads::Head;
 use crate::marks::{Place, START};
 use crate::memory::Memory;
 use crate::news::News;
@@ -20,7 +21,7 @@ use crate::value;
 
 // `go` says how many may be taken: none of a queue that hands out none, while keys have to be asked, or while somebody
 // may believe in what a server before this one has granted, see `epoch`; and none while
-// something has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
+// something that was held until later than `$15` has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
 // jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
 // claimed before is read as it was before this claim. `took` is how long the look for the first of them took, in
 // microseconds: it is asked once, when that is found. What is answered first are the grants, each of a lane and a block;
@@ -36,8 +37,9 @@ macro_rules! claim {
             are_keys_asked!("$12", "$13"),
             "
                  AND NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
-                 AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse <= (SELECT now FROM n))
-                     OR EXISTS (SELECT FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) > 0)))
+                 AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse > $15 AND lapse <= (SELECT now FROM n))
+                     OR EXISTS (SELECT FROM granted
+                         WHERE until > $15 AND until <= (SELECT now FROM n) AND bit_count(seqs) > 0)))
                  THEN $2::bigint ELSE 0 END AS most),
              taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
             $first,
@@ -113,6 +115,7 @@ pub(super) fn claim(
     at_most: usize,
     time: &Time,
     lapses_first: bool,
+    head: Head,
     (queues, all_lanes): &(Vec<String>, Vec<i32>),
 ) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
@@ -139,7 +142,8 @@ pub(super) fn claim(
         .with(seq)
         .with(queues.clone())
         .with(all_lanes.clone())
-        .with(time.told().is_some() || memory.looks_closely());
+        .with(time.told().is_some() || memory.looks_closely())
+        .with(head.held);
     (at_most > 0).then_some(Claim { query, of })
 }
 
@@ -181,12 +185,7 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
     }
     let places = placed.iter().map(|(place, _)| *place).collect();
     let jobs = placed.into_iter().map(|(_, (_, _, job))| Reserved::granted(job)).collect();
-    Granted { jobs, places, took: took(rows) }
-}
-
-fn took(rows: &[Row]) -> Duration {
-    let took = rows.first().map_or(0, |row| row.get::<_, i32>(11));
-    Duration::from_micros(u64::try_from(took).unwrap_or(0))
+    Granted { jobs, places, took: rows.first().map_or(Duration::ZERO, |row| value::took(row, 11)) }
 }
 
 /// A job, its lane, and whether it has a standing.

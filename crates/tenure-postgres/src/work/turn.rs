@@ -13,6 +13,7 @@ use super::settle::settle;
 use super::succeed::{Success, Successes};
 use crate::command::Reply;
 use crate::fault::Effect;
+use crate::heads::{self, Head};
 use crate::keyed::{self, Around};
 use crate::lanes;
 use crate::link::Link;
@@ -308,6 +309,8 @@ async fn claim_all(
 ) -> Result<Claimed, Fault> {
     let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
     let told = time.told();
+    // A given clock is for those who want to know beforehand what comes.
+    let head = if told.is_some() { heads::START } else { memory.heads().begin(time.clock().moment()) };
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
     let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
     // If each want may have all that it wants, none has to wait for another.
@@ -323,7 +326,7 @@ async fn claim_all(
         queries.push(Query::new(TELL_TTL).with(ttl));
     }
     if lapses_first {
-        queries.push(sweep::line_up(told));
+        queries.push(sweep::line_up(told, head));
     }
     if !ask.wants.is_empty() {
         queries.push(Query::new(keyed::CLAIM).with(all.0.clone()));
@@ -347,7 +350,7 @@ async fn claim_all(
                 all.clone()
             };
             let most = want.at_most.min(left);
-            if let Some(claim) = claim::claim(&memory, ask, want, most, &time, lapses_first, &meant) {
+            if let Some(claim) = claim::claim(&memory, ask, want, most, &time, lapses_first, head, &meant) {
                 queries.push(claim.query);
                 claiming.push((index, claim.of));
             }
@@ -355,7 +358,7 @@ async fn claim_all(
         done += chunk.len();
         let look = queries.len();
         if is_last {
-            queries.extend([look_around(told, &all), Query::new("COMMIT")]);
+            queries.extend([look_around(told, &all, head), Query::new("COMMIT")]);
         }
         let effect = if is_last { Effect::Commits } else { Effect::None };
         let mut rows = run(link, &queries, effect).await?;
@@ -376,7 +379,19 @@ async fn claim_all(
         if is_last {
             link.told_ttl(ttl);
         }
-        let around = if is_last { Some(keyed::around(rows[look].first(), whole_in)?) } else { None };
+        let around = if is_last {
+            let heads_whole_in = memory.heads().whole_in(time.clock().moment()).filter(|_| told.is_none());
+            let whole_in = whole_in.into_iter().chain(heads_whole_in).min();
+            let around = keyed::around(rows[look].first(), whole_in)?;
+            if told.is_none() {
+                let mut heads = memory.heads();
+                heads.looked(head, around.took, around.head, time.clock().moment());
+                heads.holds(around.now.as_micros().saturating_add(ttl));
+            }
+            Some(around)
+        } else {
+            None
+        };
         rows_of_others.get_or_insert_with(|| rows.drain(1..=of_others).collect::<Vec<_>>());
         if let Some(around) = around {
             // Whoever asked in vain has nothing to tell.
@@ -390,8 +405,9 @@ async fn claim_all(
     }
 }
 
-fn look_around(now: Option<i64>, (queues, lanes): &(Vec<String>, Vec<i32>)) -> Query {
-    Query::new(keyed::AROUND).with(now).with(queues.clone()).with(lanes.clone())
+fn look_around(now: Option<i64>, (queues, lanes): &(Vec<String>, Vec<i32>), from: Head) -> Query {
+    let look = Query::new(keyed::AROUND).with(now).with(queues.clone()).with(lanes.clone());
+    look.with(from.held).with(from.later)
 }
 
 /// Runs a transaction, or a part of one; the part that commits is the last.
