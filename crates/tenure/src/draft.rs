@@ -46,6 +46,11 @@ impl Draft {
         Self::new(kind, serde_json::to_vec(args))
     }
 
+    /// A job of a kind known by name only, with its args as JSON text, which is kept byte for byte.
+    pub fn encoded(kind: &str, args: Vec<u8>) -> Self {
+        Self::new(kind, Ok(args))
+    }
+
     /// JSON has no NaN and no infinity: they are written as `null`, and the handler could not read its
     /// args. That is told here, while somebody can still do something about it.
     fn refuse_silent_loss<J: Job>(mut self) -> Self {

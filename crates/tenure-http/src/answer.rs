@@ -1,0 +1,110 @@
+//! Answers that show a job.
+
+use std::time::Duration;
+
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, VARY,
+};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tenure::{JobId, JobRecord, State, Timestamp};
+
+use crate::problem::whole_seconds;
+use crate::tag::Tag;
+use crate::wire::JobDocument;
+
+/// Where the state of an operation is told without ever leading elsewhere.
+pub(crate) const OPERATION_LOCATION: HeaderName = HeaderName::from_static("operation-location");
+/// What was granted of what a client would rather have.
+pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// When a client that looks again and again should look next.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// And at the latest, however long its job is not due.
+const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
+
+/// A job as it was looked at: its document and the tag of that.
+pub(crate) struct Shown {
+    pub tag: Tag,
+    pub is_finished: bool,
+    body: Vec<u8>,
+    retry_after: Option<Duration>,
+}
+
+impl Shown {
+    /// What is shown of a job at this instant.
+    pub(crate) fn of(job: &JobRecord, now: Timestamp) -> Self {
+        let body = serde_json::to_vec(&JobDocument::of(job, now)).unwrap_or_default();
+        Self {
+            tag: Tag::of(&body),
+            is_finished: job.state.is_finished(),
+            body,
+            retry_after: look_next(job, now),
+        }
+    }
+
+    /// The document.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The answer that shows it.
+    pub(crate) fn answer(self, status: StatusCode) -> Response {
+        let mut response = (status, self.body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        mark(headers, &self.tag, self.retry_after);
+        response
+    }
+
+    /// The answer for somebody who has it already.
+    pub(crate) fn not_modified(self) -> Response {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        mark(response.headers_mut(), &self.tag, self.retry_after);
+        response
+    }
+}
+
+fn mark(headers: &mut HeaderMap, tag: &Tag, retry_after: Option<Duration>) {
+    if let Ok(tag) = HeaderValue::from_str(tag.as_str()) {
+        headers.insert(ETAG, tag);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(VARY, HeaderValue::from_static("Prefer, Accept, Authorization"));
+    if let Some(span) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(span)));
+    }
+}
+
+/// When to look at a job again; never if it has ended.
+pub(crate) fn look_next(job: &JobRecord, now: Timestamp) -> Option<Duration> {
+    match job.state {
+        State::Finished { .. } => None,
+        State::Waiting { due, .. } => Some(due.since(now).clamp(LOOK_AGAIN, LOOK_AT_LEAST)),
+        State::Blocked { .. } | State::Running { .. } => Some(LOOK_AGAIN),
+    }
+}
+
+/// Says where a job that was accepted can be looked at.
+pub(crate) fn locate(headers: &mut HeaderMap, asked: &HeaderMap, id: JobId) {
+    if let Ok(place) = HeaderValue::from_str(&format!("/queue/{id}")) {
+        headers.insert(LOCATION, place);
+    }
+    let monitor = format!("{}/v1/jobs/{id}", base(asked));
+    if let Ok(monitor) = HeaderValue::from_str(&monitor) {
+        headers.insert(OPERATION_LOCATION, monitor);
+    }
+}
+
+/// How this server was addressed; nothing if the client did not say.
+fn base(asked: &HeaderMap) -> String {
+    let host = asked.get(HOST).and_then(|host| host.to_str().ok());
+    host.map(|host| format!("http://{host}")).unwrap_or_default()
+}
+
+/// An answer of JSON.
+pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}

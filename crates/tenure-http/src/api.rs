@@ -1,0 +1,82 @@
+//! What all routes share: the handle on the store, and who waits for what.
+
+use std::sync::Arc;
+
+use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
+use tokio::sync::watch;
+
+use crate::problem::{Kind, Problem};
+use crate::watchers::Watchers;
+
+/// What all routes share. Cloning it is cheap.
+#[derive(Clone)]
+pub(crate) struct Api {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    tenure: Tenure,
+    watchers: Watchers,
+    draining: watch::Sender<bool>,
+}
+
+impl Api {
+    pub(crate) fn new(tenure: &Tenure) -> Self {
+        let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
+        Self { inner: Arc::new(Inner { tenure, watchers, draining: watch::Sender::new(false) }) }
+    }
+
+    pub(crate) fn tenure(&self) -> &Tenure {
+        &self.inner.tenure
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.inner.watchers
+    }
+
+    /// Has everybody who waits be answered at once, and no longer wait.
+    pub(crate) fn drain(&self) {
+        self.inner.draining.send_replace(true);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.inner.draining.borrow()
+    }
+
+    /// Ends when the server is about to end.
+    pub(crate) async fn drained(&self) {
+        let mut draining = self.inner.draining.subscribe();
+        if draining.wait_for(|draining| *draining).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// A job, or why there is none.
+    pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
+        let found = self.tenure().store().job(id).await?;
+        found.ok_or_else(|| self.missing(id))
+    }
+
+    /// What is told of a job that is not there. An id tells when it was made: one that is older than any job is kept for
+    /// was collected; of a younger one somebody has removed the job, or it never was.
+    pub(crate) fn missing(&self, id: JobId) -> Problem {
+        let collected = |made| self.tenure().now().since(made) > horizon();
+        if id.made_at().is_some_and(collected) {
+            let detail = format!(
+                "job {id} is not kept any more; it was made longer ago than jobs are kept after their end"
+            );
+            return Problem::new(Kind::Gone, detail);
+        }
+        Problem::new(Kind::NotFound, format!("there is no job {id}; it was removed, or never was"))
+    }
+}
+
+/// The shortest time for which a job is kept after its end, unless it says so itself.
+fn horizon() -> std::time::Duration {
+    let usual = Retention::default();
+    let spans = [usual.succeeded, usual.failed].map(|keep| match keep {
+        Keep::For(span) => span,
+        Keep::Forever => std::time::Duration::MAX,
+    });
+    spans.into_iter().min().unwrap_or_default()
+}

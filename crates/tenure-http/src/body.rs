@@ -1,0 +1,105 @@
+//! The body of a request: JSON within its limits, or a problem that says what is wrong with it and where.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use serde::de::DeserializeOwned;
+use tenure::limits;
+
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+
+/// How long a client may take to send a body.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Reads a body of at most so many bytes.
+pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let clock = api.tenure().store().clock();
+    let read = tokio::select! {
+        biased;
+        read = Limited::new(body, most).collect() => read,
+        () = clock.sleep(WITHIN) => {
+            let detail = format!("the body did not come to its end within {} s", WITHIN.as_secs());
+            return Err(Problem::new(Kind::RequestTimeout, detail));
+        }
+    };
+    read.map(http_body_util::Collected::to_bytes).map_err(|error| {
+        if error.downcast_ref::<http_body_util::LengthLimitError>().is_some() {
+            return Problem::new(Kind::PayloadTooLarge, format!("the body is larger than {most} bytes"))
+                .with("limit_bytes", most);
+        }
+        Problem::new(Kind::Malformed, "the body ended before its end")
+    })
+}
+
+/// Reads JSON of a type. An empty body is what an empty object would be, so that calls that need nothing can send nothing.
+pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    check_type(headers, body)?;
+    let text = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+    // Two more than args may have: those are within a job, and that may be within a batch.
+    let (depth, most) = (tenure::depth_of(text), limits::JSON_DEPTH + 2);
+    if depth > most {
+        let detail = format!("the body is nested {depth} deep; allowed: at most {most}");
+        return Err(Problem::new(Kind::Malformed, detail));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (path, inner) = (error.path().to_string(), error.inner());
+        let problem = Problem::new(Kind::Malformed, inner.to_string());
+        let problem = problem.with("line", inner.line()).with("column", inner.column());
+        if path == "." { problem } else { problem.with("field", path) }
+    })?;
+    reader.end().map_err(|error| Problem::new(Kind::Malformed, format!("behind the body: {error}")))?;
+    Ok(value)
+}
+
+fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
+    let said = headers.get(CONTENT_TYPE).map(|said| said.to_str().unwrap_or("?"));
+    let kind = said.map(|said| said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    let is_json = kind.as_deref().is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
+    if is_json || (body.is_empty() && said.is_none()) {
+        return Ok(());
+    }
+    let found = said.map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
+    let detail = format!("the header content-type says {found}; allowed: application/json");
+    Err(Problem::new(Kind::UnsupportedMediaType, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Submit;
+
+    fn said(kind: &str) -> HeaderMap {
+        HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())])
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_told_with_its_place() {
+        let problem = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\",\n\"priority\":\"high\"}")
+            .unwrap_err();
+        let told = problem.document();
+        assert_eq!((told["field"].as_str(), told["line"].as_u64()), (Some("priority"), Some(2)));
+        assert_eq!(told["status"], 400);
+        let deep = format!("{{\"kind\":\"k\",\"args\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(
+            json::<Submit>(&said("application/json"), deep.as_bytes()).unwrap_err().kind(),
+            Kind::Malformed
+        );
+        let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
+        assert!(twice.document()["detail"].as_str().unwrap().contains("behind the body"));
+    }
+
+    #[test]
+    fn only_json_is_taken_for_json() {
+        let kind =
+            |kind: &str| json::<Submit>(&said(kind), b"{\"kind\":\"k\"}").map(drop).map_err(|p| p.kind());
+        assert_eq!(kind("application/json; charset=utf-8"), Ok(()));
+        assert_eq!(kind("application/vnd.tenure+json"), Ok(()));
+        assert_eq!(kind("text/plain"), Err(Kind::UnsupportedMediaType));
+        assert_eq!(json::<Submit>(&HeaderMap::new(), b"{}").unwrap_err().kind(), Kind::UnsupportedMediaType);
+    }
+}

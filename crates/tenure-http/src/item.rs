@@ -1,0 +1,85 @@
+//! The item in the queue: what a client is sent to when its job was accepted, and what leads it on to what the job made.
+
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tenure::{ChangeOutcome, End, JobId, JobRecord, State as JobState};
+
+use crate::answer::{Shown, locate};
+use crate::api::Api;
+use crate::events;
+use crate::jobs::act::{Removal, end_or_remove};
+use crate::jobs::look;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// `GET /queue/{id}`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    let query = Query::read(uri.query(), &["redirect"])?;
+    let redirects = query.one::<Word>("redirect")?.is_none_or(|Word(word)| word != "false");
+    if wants_events(&headers) {
+        return events::of_job(api, id, &headers).await;
+    }
+    let shown = look::shown(&api, id, &headers).await?;
+    let place = if redirects && shown.is_finished { made(&api.job(id).await?) } else { None };
+    if let Some(place) = place.and_then(|place| HeaderValue::from_str(&place).ok()) {
+        let mut response = shown.answer(StatusCode::SEE_OTHER);
+        response.headers_mut().insert(LOCATION, place);
+        return Ok(response);
+    }
+    Ok(if shown.tag.is_known(&headers) { shown.not_modified() } else { shown.answer(StatusCode::OK) })
+}
+
+/// `DELETE /queue/{id}`
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    match end_or_remove(&api, &headers, id).await? {
+        Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
+        // It runs: it is asked to stop, and can be watched while it does.
+        Removal::Ended(ChangeOutcome::Asked | ChangeOutcome::Already) => {
+            let mut response =
+                Shown::of(&api.job(id).await?, api.tenure().now()).answer(StatusCode::ACCEPTED);
+            locate(response.headers_mut(), &headers, id);
+            Ok(response)
+        }
+        Removal::Ended(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+/// Where what the job made can be found.
+fn made(job: &JobRecord) -> Option<String> {
+    let succeeded = matches!(job.state, JobState::Finished { end: End::Succeeded, .. });
+    job.output.as_ref().filter(|_| succeeded).and_then(|output| output.place.clone())
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepts.flat_map(|value| value.split(',')).any(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+/// A word.
+struct Word(String);
+
+impl std::str::FromStr for Word {
+    type Err = tenure::Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "true" | "false" => Ok(Self(text.to_owned())),
+            _ => Err(tenure::Invalid::new("redirect", "another word", "true or false")),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Asking something of a job.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tenure::{ChangeOutcome, JobId, seconds};
+
+use crate::answer::{Shown, locate};
+use crate::api::Api;
+use crate::body;
+use crate::problem::{Kind, Problem};
+
+/// How long a holder has to stop, unless the client says otherwise.
+const GRACE: Duration = Duration::from_secs(30);
+/// The largest body of a wish.
+const BODY_BYTES: usize = 16 * 1024;
+
+/// A wish that a job end.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CancelAsk {
+    /// Why, for people.
+    reason: Option<String>,
+    /// How long its holder has to stop; 30 if it is not said.
+    grace_seconds: Option<f64>,
+}
+
+/// Nothing more to say.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// `POST /v1/jobs/{id}/cancel`
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: CancelAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let grace = ask.grace_seconds.map_or(Ok(GRACE), |grace| seconds("grace_seconds", grace))?;
+    let id: JobId = id.parse()?;
+    let outcome = api.tenure().jobs().cancel(id, grace, &ask.reason.unwrap_or_default()).await?;
+    shown(&api, &headers, id, outcome, StatusCode::OK).await
+}
+
+/// `POST /v1/jobs/{id}/retry`
+pub(crate) async fn retry(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let id: JobId = id.parse()?;
+    let outcome = api.tenure().jobs().redo(id).await?;
+    let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
+    locate(response.headers_mut(), &headers, id);
+    Ok(response)
+}
+
+/// `POST /v1/jobs/{id}/run-now`
+pub(crate) async fn run_now(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let id: JobId = id.parse()?;
+    let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
+    let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
+    locate(response.headers_mut(), &headers, id);
+    Ok(response)
+}
+
+/// `DELETE /v1/jobs/{id}`
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    match end_or_remove(&api, &headers, id).await? {
+        Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
+        Removal::Ended(outcome) => shown(&api, &headers, id, outcome, StatusCode::OK).await,
+    }
+}
+
+/// What deleting a job came to.
+pub(crate) enum Removal {
+    /// It had ended, and is gone.
+    Removed,
+    /// It had not ended: it was to be cancelled first.
+    Ended(ChangeOutcome),
+}
+
+/// Removes a job that has ended, and cancels one that has not.
+pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> Result<Removal, Problem> {
+    let job = api.job(id).await?;
+    if Shown::of(&job, api.tenure().now()).tag.is_refused(headers) {
+        return Err(Problem::new(
+            Kind::PreconditionFailed,
+            format!("job {id} has changed since it was looked at"),
+        ));
+    }
+    if job.state.is_finished() {
+        return match api.tenure().jobs().delete(id).await? {
+            ChangeOutcome::Done => Ok(Removal::Removed),
+            ChangeOutcome::NotFound => Err(api.missing(id)),
+            outcome => Err(refused(id, outcome)),
+        };
+    }
+    Ok(Removal::Ended(api.tenure().jobs().cancel(id, GRACE, "").await?))
+}
+
+/// Shows what a wish came to.
+async fn shown(
+    api: &Api,
+    headers: &HeaderMap,
+    id: JobId,
+    outcome: ChangeOutcome,
+    done: StatusCode,
+) -> Result<Response, Problem> {
+    let status = match outcome {
+        ChangeOutcome::Done | ChangeOutcome::Already => done,
+        ChangeOutcome::Asked => StatusCode::ACCEPTED,
+        ChangeOutcome::NotFound => return Err(api.missing(id)),
+        outcome => return Err(refused(id, outcome)),
+    };
+    let job = api.job(id).await?;
+    let mut response = Shown::of(&job, api.tenure().now()).answer(status);
+    if status == StatusCode::ACCEPTED {
+        locate(response.headers_mut(), headers, id);
+    }
+    Ok(response)
+}
+
+fn refused(id: JobId, outcome: ChangeOutcome) -> Problem {
+    let why = match outcome {
+        ChangeOutcome::RefusedRunning => "it runs",
+        ChangeOutcome::RefusedFinished => "it has ended",
+        ChangeOutcome::RefusedUnfinished => "it has not ended",
+        ChangeOutcome::RefusedKeyHeld(other) => {
+            let detail = format!("job {other} holds the unique key of job {id}");
+            return Problem::new(Kind::UniqueConflict, detail).with("job_id", other.to_string());
+        }
+        ChangeOutcome::Done | ChangeOutcome::Asked | ChangeOutcome::Already | ChangeOutcome::NotFound => {
+            "it is so"
+        }
+    };
+    Problem::new(Kind::StateConflict, format!("this cannot be done with job {id}: {why}"))
+}

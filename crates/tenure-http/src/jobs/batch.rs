@@ -1,0 +1,86 @@
+//! Enqueueing many jobs, all of them or none.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::{Accepted, Draft, Invalid};
+
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::problem::{Kind, Problem};
+use crate::wire::Submit;
+
+/// Jobs of one request.
+const MOST_JOBS: usize = 1_000;
+/// Bytes of one request.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Many jobs that somebody wants to be done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    /// The jobs, a thousand at most.
+    jobs: Vec<Submit>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BatchAnswer {
+    /// One for each job, in order.
+    items: Vec<BatchItem>,
+}
+
+/// What became of one job of a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BatchItem {
+    /// Its place in the batch, from 0.
+    index: usize,
+    /// The job that is there now.
+    id: String,
+    /// Whether it was not there before.
+    created: bool,
+}
+
+/// `POST /v1/jobs/batch`
+pub(crate) async fn post(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let text = body::read(&api, body, MOST_BYTES).await?;
+    let jobs = if is_lines(&headers) { lines(&text)? } else { body::json::<Batch>(&headers, &text)?.jobs };
+    if jobs.len() > MOST_JOBS {
+        let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
+        return Err(Problem::new(Kind::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
+    }
+    let drafts: Result<Vec<Draft>, Invalid> =
+        (0..).zip(jobs).map(|(index, job)| job.draft(None).map_err(|wrong| wrong.in_item(index))).collect();
+    let accepted = api.tenure().enqueue_all(drafts?).await?;
+    let items = accepted.into_iter().enumerate().map(|(index, accepted)| BatchItem {
+        index,
+        id: accepted.id().to_string(),
+        created: matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. }),
+    });
+    Ok(json(StatusCode::ACCEPTED, &BatchAnswer { items: items.collect() }))
+}
+
+fn is_lines(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
+    said.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/x-ndjson"))
+}
+
+/// A job a line; empty lines are passed over.
+fn lines(text: &[u8]) -> Result<Vec<Submit>, Problem> {
+    let mut json = HeaderMap::new();
+    json.insert(CONTENT_TYPE, axum::http::HeaderValue::from_static("application/json"));
+    let lines = (1_usize..).zip(text.split(|byte| *byte == b'\n'));
+    let lines = lines.filter(|(_, line)| !line.iter().all(u8::is_ascii_whitespace));
+    lines
+        .map(|(number, line)| body::json(&json, line).map_err(|problem| problem.with("line", number)))
+        .collect()
+}

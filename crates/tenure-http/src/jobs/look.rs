@@ -1,0 +1,110 @@
+//! Looking at one job.
+
+use std::time::Duration;
+
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tenure::{End, Invalid, JobId, State as JobState, limits};
+
+use crate::answer::{Shown, json, look_next};
+use crate::api::Api;
+use crate::prefer::Prefer;
+use crate::problem::{Kind, Problem, whole_seconds};
+use crate::query::Query;
+use crate::wait::until;
+use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
+
+/// `GET /v1/jobs/{id}`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let shown = shown(&api, id.parse()?, &headers).await?;
+    Ok(if shown.tag.is_known(&headers) { shown.not_modified() } else { shown.answer(StatusCode::OK) })
+}
+
+/// The job as it is, or once it is other than the client knows it, if that would rather wait. Who names nothing that it
+/// knows waits for the end.
+pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<Shown, Problem> {
+    let wait = Prefer::of(headers).wait.unwrap_or(Duration::ZERO);
+    let knows = headers.contains_key(axum::http::header::IF_NONE_MATCH);
+    let is_new = |job: &tenure::JobRecord| {
+        job.state.is_finished() || (knows && !Shown::of(job, api.tenure().now()).tag.is_known(headers))
+    };
+    let job = until(api, id, wait, is_new).await?;
+    Ok(Shown::of(&job, api.tenure().now()))
+}
+
+/// `GET /v1/jobs/{id}/result`
+pub(crate) async fn result(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
+    let job = until(&api, id.parse()?, wait, |job| job.state.is_finished()).await?;
+    let JobState::Finished { end, .. } = job.state else {
+        let span = look_next(&job, api.tenure().now()).unwrap_or_default();
+        return Ok((StatusCode::ACCEPTED, [(RETRY_AFTER, whole_seconds(span).to_string())]).into_response());
+    };
+    let said = || job.failure.as_ref().map_or_else(String::new, ToString::to_string);
+    match end {
+        End::Failed => Err(Problem::new(Kind::JobFailed, format!("the job has failed: {}", said()))),
+        End::Cancelled => Err(Problem::new(Kind::JobCancelled, format!("the job was cancelled: {}", said()))),
+        End::Succeeded => {
+            let value = job.output.map(|output| output.value).unwrap_or_default();
+            if value.is_empty() || value == b"null" {
+                return Ok(StatusCode::NO_CONTENT.into_response());
+            }
+            let kind = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let caching = (CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+            Ok(([kind, caching], value).into_response())
+        }
+    }
+}
+
+/// `GET /v1/jobs/{id}/attempts`
+pub(crate) async fn attempts(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    api.job(id).await?;
+    let attempts = api.tenure().jobs().attempts(id).await?;
+    let items: Vec<AttemptDocument> = attempts.iter().map(AttemptDocument::of).collect();
+    Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
+}
+
+/// `GET /v1/jobs/{id}/logs`
+pub(crate) async fn logs(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    let query = Query::read(uri.query(), &["after", "limit"])?;
+    let behind = query.one::<Behind>("after")?.unwrap_or(Behind(0, 0));
+    let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 100)?;
+    api.job(id).await?;
+    let most = usize::try_from(most).unwrap_or(limits::PAGE_JOBS);
+    let lines = api.tenure().jobs().logs(id, (behind.0, behind.1), most).await?;
+    let next_after = lines.last().map(|line| format!("{}.{}", line.delivery, line.number));
+    Ok(json(StatusCode::OK, &LogPage { items: lines.iter().map(LogLineDocument::of).collect(), next_after }))
+}
+
+/// Behind which line.
+struct Behind(u32, u32);
+
+impl std::str::FromStr for Behind {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let read = || {
+            let (delivery, number) = text.split_once('.')?;
+            Some(Self(delivery.parse().ok()?, number.parse().ok()?))
+        };
+        read().ok_or_else(|| {
+            Invalid::new("after", "another text", "`next_after` of an earlier page, such as 1.20")
+        })
+    }
+}

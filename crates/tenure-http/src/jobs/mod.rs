@@ -1,0 +1,7 @@
+//! Jobs as resources.
+
+pub(crate) mod act;
+pub(crate) mod batch;
+pub(crate) mod enqueue;
+pub(crate) mod list;
+pub(crate) mod look;

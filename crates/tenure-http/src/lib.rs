@@ -1,0 +1,44 @@
+//! Tenure over HTTP: work that takes longer than a request is a resource of its own.
+//!
+//! A request that begins such work is answered at once: `202 Accepted`, with the place where the work can be watched. That
+//! place answers `200` while it runs, and leads on to what was made (`303`) once it is there. `DELETE` ends it.
+//!
+//! [`routes`] mounts that in a service on axum, [`Asked`] makes the first answer; [`Server`] has all of the contract that
+//! other languages use, described by itself at `/openapi.json`.
+
+mod answer;
+mod api;
+mod asked;
+mod body;
+mod events;
+mod health;
+mod item;
+mod jobs;
+mod openapi;
+mod prefer;
+mod problem;
+mod query;
+mod routes;
+mod server;
+mod tag;
+mod trouble;
+mod wait;
+mod watchers;
+pub mod wire;
+
+pub use asked::Asked;
+pub use problem::{Kind, Problem};
+pub use server::{Options, Server};
+
+use axum::Router;
+use tenure::Tenure;
+
+/// The routes of the items in the queue, `GET` and `DELETE /queue/{id}`, to be merged into a service's own.
+pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    routes::router(routes::items()).with_state(api::Api::new(tenure))
+}
+
+/// All routes of the contract, to be mounted in a service of one's own, which then says who may ask.
+pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    routes::router(routes::all()).with_state(api::Api::new(tenure))
+}

@@ -1,0 +1,200 @@
+//! The description of all routes, made from the same list that serves them.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::answer;
+use crate::problem::Kind;
+use crate::routes::{self, Answer, Endpoint};
+
+/// Refused by any route.
+const BY_ANY: [Kind; 4] = [Kind::Malformed, Kind::StorageUnavailable, Kind::Draining, Kind::Internal];
+/// Refused by any route that reads a body.
+const WITH_A_BODY: [Kind; 3] = [Kind::Validation, Kind::UnsupportedMediaType, Kind::PayloadTooLarge];
+
+/// The version of the specification in whose words the document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// 3.1.0
+    New,
+    /// 3.0.3, which many generators understand better.
+    Old,
+}
+
+/// The shapes of what travels, as they are met.
+pub(crate) struct Schemas {
+    generator: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new(words: Words) -> Self {
+        let settings = match words {
+            Words::New => SchemaSettings::draft2020_12(),
+            Words::Old => SchemaSettings::openapi3(),
+        };
+        let settings = settings.with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        Self { generator: settings.into_generator() }
+    }
+
+    /// The shape of a type.
+    pub(crate) fn of<T: JsonSchema>(&mut self) -> Value {
+        self.generator.subschema_for::<T>().to_value()
+    }
+
+    /// A list of a type.
+    pub(crate) fn items_of<T: JsonSchema>(&mut self) -> Value {
+        let item = self.of::<T>();
+        json!({ "type": "object", "required": ["items"], "properties": { "items": { "type": "array", "items": item } } })
+    }
+
+    /// Any JSON.
+    pub(crate) fn any(&mut self) -> Value {
+        json!({})
+    }
+
+    fn all(&mut self) -> Map<String, Value> {
+        self.generator.take_definitions(true).into_iter().collect()
+    }
+}
+
+/// `GET /openapi.json`
+pub(crate) async fn get() -> Response {
+    answer::json(StatusCode::OK, &document(Words::New))
+}
+
+/// `GET /openapi-3.0.json`
+pub(crate) async fn get_3_0() -> Response {
+    answer::json(StatusCode::OK, &document(Words::Old))
+}
+
+/// The whole document.
+pub(crate) fn document(words: Words) -> Value {
+    let mut schemas = Schemas::new(words);
+    let mut paths = Map::new();
+    for endpoint in routes::all() {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        if let Some(path) = path.as_object_mut() {
+            let method = endpoint.method.as_str().to_ascii_lowercase();
+            path.insert(method, operation(&endpoint, &mut schemas));
+        }
+    }
+    let mut components = schemas.all();
+    components.insert("Problem".to_owned(), problem());
+    let version = match words {
+        Words::New => "3.1.0",
+        Words::Old => "3.0.3",
+    };
+    json!({
+        "openapi": version,
+        "info": {
+            "title": "Tenure",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Durable jobs over HTTP.",
+            "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
+        },
+        "paths": paths,
+        "components": { "schemas": components },
+    })
+}
+
+fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
+    let mut operation = json!({
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "parameters": parameters(endpoint),
+        "responses": responses(endpoint, schemas),
+    });
+    if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
+        let content = json!({ "application/json": { "schema": body(schemas) } });
+        fields.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+    }
+    operation
+}
+
+fn parameters(endpoint: &Endpoint) -> Vec<Value> {
+    let parameter = |name: &str, place: &str, required: bool, about: &str| {
+        let schema = json!({ "type": "string" });
+        json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema })
+    };
+    let parts = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let of_path = parts.map(|name| parameter(name, "path", true, "Its identity"));
+    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(name, "query", false, about));
+    let wait = "`wait=N`: would rather wait up to N seconds, 55 at most";
+    let prefer = endpoint.takes.waits.then(|| parameter("Prefer", "header", false, wait));
+    of_path.chain(of_query).chain(prefer).collect()
+}
+
+fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for Answer { status, summary, kind, body } in &endpoint.answers {
+        let mut response = json!({ "description": summary });
+        if let (false, Some(fields)) = (kind.is_empty(), response.as_object_mut()) {
+            let schema = body.map_or_else(|| json!({ "type": "string" }), |body| body(schemas));
+            let mut content = Map::new();
+            content.insert((*kind).to_owned(), json!({ "schema": schema }));
+            fields.insert("content".to_owned(), content.into());
+        }
+        responses.insert(status.to_string(), response);
+    }
+    let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
+    for kind in endpoint.refuses.iter().copied().chain(with_a_body).chain(BY_ANY) {
+        let schema = json!({ "$ref": "#/components/schemas/Problem" });
+        responses.entry(kind.status().as_u16().to_string()).or_insert_with(|| {
+            json!({ "description": kind.title(), "content": { "application/problem+json": { "schema": schema } } })
+        });
+    }
+    responses
+}
+
+fn problem() -> Value {
+    let types: Vec<String> =
+        Kind::ALL.iter().map(|kind| format!("urn:tenure:problem:{}", kind.name())).collect();
+    json!({
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": { "type": "string", "description": types.join(", ") },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string" },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_once_under_a_name_of_its_own() {
+        for words in [Words::New, Words::Old] {
+            let document = document(words);
+            let paths = document["paths"].as_object().unwrap();
+            let operations = paths.values().flat_map(|path| path.as_object().unwrap().values());
+            let names: Vec<&str> = operations.map(|one| one["operationId"].as_str().unwrap()).collect();
+            assert_eq!(names.len(), routes::all().len());
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        }
+    }
+
+    #[test]
+    fn what_is_referred_to_is_there_and_the_old_words_know_no_null() {
+        for words in [Words::New, Words::Old] {
+            let document = document(words);
+            let text = document.to_string();
+            for reference in text.split("\"$ref\":\"#/").skip(1) {
+                let path = reference.split('"').next().unwrap();
+                assert!(document.pointer(&format!("/{path}")).is_some(), "{path}");
+            }
+            assert_eq!(text.contains("\"null\""), words == Words::New, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a client would rather have (RFC 7240): to be answered at once, to wait, to hear little.
+
+use std::time::Duration;
+
+use axum::http::header::HeaderMap;
+
+/// The longest wait that is granted: intermediaries give up after a minute.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(55);
+
+/// What a client would rather have, as far as it is known here. What is not known is passed over, as the standard asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Prefer {
+    /// To wait so long for the end, counted from when the request came.
+    pub wait: Option<Duration>,
+    /// To be told as little as will do.
+    pub minimal: bool,
+}
+
+impl Prefer {
+    /// Reads what the headers say; the first that is said of a thing counts.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut prefer = Self::default();
+        let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+        for wish in values.flat_map(|value| value.split(',')) {
+            // Parameters of a wish come behind a semicolon; none is known.
+            let wish = wish.split(';').next().unwrap_or_default();
+            let (name, value) = wish.split_once('=').unwrap_or((wish, ""));
+            let value = value.trim().trim_matches('"');
+            match name.trim().to_ascii_lowercase().as_str() {
+                "wait" if prefer.wait.is_none() => {
+                    prefer.wait = value.parse().ok().map(|span| Duration::from_secs(span).min(LONGEST_WAIT));
+                }
+                "return" => prefer.minimal = value.eq_ignore_ascii_case("minimal"),
+                _ => {}
+            }
+        }
+        prefer
+    }
+
+    /// What was granted of it, for `Preference-Applied`.
+    pub(crate) fn applied(self) -> Option<String> {
+        let wait = self.wait.map(|span| format!("wait={}", span.as_secs()));
+        let minimal = self.minimal.then(|| "return=minimal".to_owned());
+        let applied: Vec<String> = wait.into_iter().chain(minimal).collect();
+        (!applied.is_empty()).then(|| applied.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&str]) -> Prefer {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("prefer", value.parse().unwrap());
+        }
+        Prefer::of(&headers)
+    }
+
+    #[test]
+    fn wishes_are_read_in_every_form_in_which_they_are_sent() {
+        let ten = Prefer { wait: Some(Duration::from_secs(10)), minimal: false };
+        assert_eq!(read(&["respond-async, wait=10"]), ten);
+        assert_eq!(read(&["respond-async", "Wait=\"10\""]), ten);
+        assert_eq!(read(&["wait=10; foo=bar, wait=20"]), ten);
+        assert_eq!(read(&["return=minimal"]), Prefer { wait: None, minimal: true });
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over_and_no_wait_is_endless() {
+        assert_eq!(read(&["wait=soon", "wait=-1", "colour=blue", "", "=;,"]), Prefer::default());
+        assert_eq!(read(&["wait=99999999"]).wait, Some(LONGEST_WAIT));
+        assert_eq!(read(&["wait=10, return=minimal"]).applied().unwrap(), "wait=10, return=minimal");
+    }
+}

@@ -1,0 +1,247 @@
+//! What is told when something was not done: one kind a reason, one document each (RFC 9457).
+
+use std::time::Duration;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+/// Why something was not done, as a client can decide by it. `docs/problems.md` tells of each what to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request cannot be read: it is no JSON, or a header or a parameter makes no sense.
+    Malformed,
+    /// The request was read, and a value in it is not allowed.
+    Validation,
+    /// The body is of a type that is not understood.
+    UnsupportedMediaType,
+    /// There is no such thing.
+    NotFound,
+    /// There is something at this path, but it cannot be asked for in this way.
+    MethodNotAllowed,
+    /// There was such a thing, and its time was over.
+    Gone,
+    /// It is in a state in which this cannot be done.
+    StateConflict,
+    /// There is one with this id, and it is another one.
+    IdTaken,
+    /// Another job holds the unique key.
+    UniqueConflict,
+    /// It has changed since it was looked at.
+    PreconditionFailed,
+    /// The job whose result was asked for has failed.
+    JobFailed,
+    /// The job whose result was asked for was cancelled.
+    JobCancelled,
+    /// The body is larger than is allowed.
+    PayloadTooLarge,
+    /// The store cannot answer at the moment.
+    StorageUnavailable,
+    /// The server is about to end.
+    Draining,
+    /// The request is addressed to somebody else.
+    HostNotAllowed,
+    /// The request did not come to its end in time.
+    RequestTimeout,
+    /// Something is wrong with the server.
+    Internal,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 18] = [
+        Self::Malformed,
+        Self::Validation,
+        Self::UnsupportedMediaType,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::Gone,
+        Self::StateConflict,
+        Self::IdTaken,
+        Self::UniqueConflict,
+        Self::PreconditionFailed,
+        Self::JobFailed,
+        Self::JobCancelled,
+        Self::PayloadTooLarge,
+        Self::StorageUnavailable,
+        Self::Draining,
+        Self::HostNotAllowed,
+        Self::RequestTimeout,
+        Self::Internal,
+    ];
+
+    /// Its name in the type of the document.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Validation => "validation",
+            Self::UnsupportedMediaType => "unsupported-media-type",
+            Self::NotFound => "not-found",
+            Self::MethodNotAllowed => "method-not-allowed",
+            Self::Gone => "gone",
+            Self::StateConflict => "state-conflict",
+            Self::IdTaken => "id-taken",
+            Self::UniqueConflict => "unique-conflict",
+            Self::PreconditionFailed => "precondition-failed",
+            Self::JobFailed => "job-failed",
+            Self::JobCancelled => "job-cancelled",
+            Self::PayloadTooLarge => "payload-too-large",
+            Self::StorageUnavailable => "storage-unavailable",
+            Self::Draining => "draining",
+            Self::HostNotAllowed => "host-not-allowed",
+            Self::RequestTimeout => "request-timeout",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// A few words for people; always the same for a kind.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Malformed => "The request cannot be read",
+            Self::Validation => "A value is not allowed",
+            Self::UnsupportedMediaType => "The body is of a type that is not understood",
+            Self::NotFound => "There is no such thing",
+            Self::MethodNotAllowed => "This cannot be asked for in this way",
+            Self::Gone => "Its time is over",
+            Self::StateConflict => "Its state does not allow this",
+            Self::IdTaken => "Another job has this id",
+            Self::UniqueConflict => "Another job holds the unique key",
+            Self::PreconditionFailed => "It has changed since",
+            Self::JobFailed => "The job has failed",
+            Self::JobCancelled => "The job was cancelled",
+            Self::PayloadTooLarge => "The body is too large",
+            Self::StorageUnavailable => "The store cannot answer",
+            Self::Draining => "The server is about to end",
+            Self::HostNotAllowed => "The request is for somebody else",
+            Self::RequestTimeout => "The request took too long",
+            Self::Internal => "Something is wrong with the server",
+        }
+    }
+
+    /// With which status it is answered.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::Validation => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Gone => StatusCode::GONE,
+            Self::StateConflict
+            | Self::IdTaken
+            | Self::UniqueConflict
+            | Self::JobFailed
+            | Self::JobCancelled => StatusCode::CONFLICT,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// A problem document: why something was not done, for programs and for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    kind: Kind,
+    detail: String,
+    retry_after: Option<Duration>,
+    more: Map<String, Value>,
+}
+
+impl Problem {
+    /// A problem of this kind, with a sentence about this case.
+    #[must_use]
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), retry_after: None, more: Map::new() }
+    }
+
+    /// Of which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The same, with one more thing told about it.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same, with a wish to be asked again only after so long.
+    #[must_use]
+    pub fn retry_after(mut self, span: Duration) -> Self {
+        self.retry_after = Some(span);
+        self
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let mut document = json!({
+            "type": format!("urn:tenure:problem:{}", self.kind.name()),
+            "title": self.kind.title(),
+            "status": self.kind.status().as_u16(),
+            "detail": self.detail,
+        });
+        if let Some(fields) = document.as_object_mut() {
+            // What every document has is never covered by what this one has more.
+            for (name, value) in &self.more {
+                fields.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        document
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.kind.status(), self.document().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(span) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(span)));
+        }
+        response
+    }
+}
+
+/// As many whole seconds as a client should wait at least: never none.
+pub(crate) fn whole_seconds(span: Duration) -> u64 {
+    span.as_secs_f64().ceil().max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_of_their_own_and_say_so_with_an_error() {
+        let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert!(Kind::ALL.iter().all(|kind| kind.status().as_u16() >= 400));
+    }
+
+    #[test]
+    fn a_document_keeps_its_own_words_whatever_is_added() {
+        let problem = Problem::new(Kind::Gone, "it was removed").with("status", 200).with("field", "id");
+        let document = problem.document();
+        assert_eq!(document["status"], 410);
+        assert_eq!(document["field"], "id");
+        assert_eq!(document["type"], "urn:tenure:problem:gone");
+    }
+
+    #[test]
+    fn nobody_is_asked_to_come_back_after_no_time() {
+        assert_eq!(whole_seconds(Duration::ZERO), 1);
+        assert_eq!(whole_seconds(Duration::from_millis(1_001)), 2);
+    }
+}

@@ -1,0 +1,125 @@
+//! What stands behind the question mark: known names only, each read once unless it may be there often.
+
+use std::str::FromStr;
+
+use percent_encoding::percent_decode_str;
+use tenure::Invalid;
+
+use crate::problem::{Kind, Problem};
+
+/// What was asked behind the question mark.
+#[derive(Debug, Default)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Reads the pairs; whoever uses a name that is not among those known is told.
+    pub(crate) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
+        let mut pairs = Vec::new();
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decoded(name)?, decoded(value)?);
+            if !known.contains(&name.as_str()) {
+                let detail = format!("the parameter {name:?} is not known here; known: {}", known.join(", "));
+                return Err(Problem::new(Kind::Malformed, detail).with("field", name));
+            }
+            pairs.push((name, value));
+        }
+        Ok(Self { pairs })
+    }
+
+    /// The one value of a name.
+    pub(crate) fn one<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let mut values = self.all::<T>(name)?;
+        if values.len() > 1 {
+            let detail = format!("the parameter {name} is there {} times; allowed: once", values.len());
+            return Err(Problem::new(Kind::Malformed, detail).with("field", name));
+        }
+        Ok(values.pop())
+    }
+
+    /// A whole number in these bounds; `usual` if it is not said.
+    pub(crate) fn number(&self, name: &str, bounds: (u64, u64), usual: u64) -> Result<u64, Problem> {
+        let Some(Number(number)) = self.one::<Number>(name)? else { return Ok(usual) };
+        if (bounds.0..=bounds.1).contains(&number) {
+            return Ok(number);
+        }
+        Err(out_of(name, number, bounds))
+    }
+
+    /// All values of a name. Several may stand in one, with commas between.
+    pub(crate) fn all<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Vec<T>, Problem> {
+        let values =
+            self.pairs.iter().filter(|(found, _)| found == name).flat_map(|(_, value)| value.split(','));
+        values
+            .map(|value| {
+                value.parse().map_err(|wrong: Invalid| {
+                    let wrong = Invalid { field: name.to_owned(), ..wrong };
+                    Problem::new(Kind::Malformed, wrong.to_string())
+                        .with("field", name)
+                        .with("allowed", wrong.allowed.as_str())
+                })
+            })
+            .collect()
+    }
+}
+
+/// A whole number.
+struct Number(u64);
+
+impl FromStr for Number {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let shown: String = text.chars().take(32).collect();
+        text.parse()
+            .map(Self)
+            .map_err(|_| Invalid::new("number", format_args!("{shown:?}"), "a whole number"))
+    }
+}
+
+fn out_of(name: &str, number: u64, (least, most): (u64, u64)) -> Problem {
+    let detail = format!("{name}: {number}; allowed: {least} to {most}");
+    Problem::new(Kind::Malformed, detail).with("field", name)
+}
+
+fn decoded(text: &str) -> Result<String, Problem> {
+    let text = text.replace('+', " ");
+    let decoded = percent_decode_str(&text).decode_utf8();
+    decoded.map(String::from).map_err(|_| Problem::new(Kind::Malformed, "the query is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure::StateName;
+
+    #[test]
+    fn names_are_known_and_values_are_read() {
+        let query = Query::read(
+            Some("state=queued,running&state=failed&tag=a%20b&limit=7"),
+            &["state", "tag", "limit"],
+        );
+        let query = query.unwrap();
+        assert_eq!(query.all::<StateName>("state").unwrap().len(), 3);
+        assert_eq!(query.number("limit", (1, 1000), 50).unwrap(), 7);
+        assert_eq!(Query::default().number("limit", (1, 1000), 50).unwrap(), 50);
+        assert!(query.one::<StateName>("state").is_err(), "three are not one");
+    }
+
+    #[test]
+    fn what_is_not_known_or_makes_no_sense_is_told_by_name() {
+        let told = |query: &str| Query::read(Some(query), &["limit"]).unwrap_err().document();
+        assert_eq!(told("limt=1")["field"], "limt");
+        assert_eq!(told("%ff=1")["status"], 400);
+        for bad in ["limit=0", "limit=1001", "limit=-1", "limit=", "limit=1&limit=2", "limit=1e3"] {
+            let query = Query::read(Some(bad), &["limit"]).unwrap();
+            assert_eq!(
+                query.number("limit", (1, 1000), 50).unwrap_err().document()["field"],
+                "limit",
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What holds for every request: who may be addressed, what is told when nothing fits, and a number to find it by.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+
+use super::hosts::Hosts;
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest number that a client may give its request.
+const ID_BYTES: usize = 128;
+
+/// The routes, with all that holds for each.
+pub(crate) fn wrapped(router: Router, hosts: Hosts, api: &Api) -> Router {
+    router
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .layer(middleware::from_fn_with_state(hosts, for_whom))
+        .layer(middleware::from_fn_with_state(api.clone(), numbered))
+}
+
+async fn nowhere() -> Problem {
+    Problem::new(Kind::NotFound, "there is nothing at this path; /openapi.json tells what there is")
+}
+
+async fn not_so() -> Problem {
+    Problem::new(
+        Kind::MethodNotAllowed,
+        "this path cannot be asked for by this method; the header allow tells by which",
+    )
+}
+
+async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    if hosts.allow(request.headers(), request.uri().authority()) {
+        return next.run(request).await;
+    }
+    let detail = "the header host names somebody else; names are allowed by the server's setting `hosts`";
+    Problem::new(Kind::HostNotAllowed, detail).into_response()
+}
+
+/// Gives each answer the number of its request: the client's, or a new one.
+async fn numbered(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(&REQUEST_ID).filter(|given| {
+        given.len() <= ID_BYTES && given.as_bytes().iter().all(|byte| byte.is_ascii_graphic())
+    });
+    let drawn = || HeaderValue::from_str(&api.tenure().new_id().to_string()).ok();
+    let number = given.cloned().or_else(drawn);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Some(number) = number {
+        headers.insert(REQUEST_ID, number);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,172 @@
+//! The server: all routes of the contract on a port, with an end to everything that a client can keep open.
+
+mod around;
+mod hosts;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tenure::{Clock, Tenure};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::api::Api;
+use crate::routes;
+use hosts::Hosts;
+
+/// How a server listens and ends.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where it listens. Only this machine can reach it unless this says otherwise.
+    pub bind: SocketAddr,
+    /// Names by which it may be addressed beside those of this machine itself, without a port.
+    pub hosts: Vec<String>,
+    /// How long a client may take to send the head of a request.
+    pub head_within: Duration,
+    /// Connections at once. Who comes beyond that waits until one is given up.
+    pub connections: usize,
+    /// How long what is under way may take when it is to end.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
+            hosts: Vec::new(),
+            head_within: Duration::from_secs(10),
+            connections: 20_000,
+            grace: Duration::from_secs(25),
+        }
+    }
+}
+
+/// Why it does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be had.
+    #[error("{address} cannot be listened on: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Anybody could reach it, and nobody would be asked who he is.
+    #[error(
+        "{0} can be reached from other machines, and this version asks nobody who he is; bind to 127.0.0.1 and let a \
+         proxy that does stand before it"
+    )]
+    Open(SocketAddr),
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    tenure: Tenure,
+    options: Options,
+}
+
+impl Server {
+    /// Begins to listen. Who connects from now on is answered once it runs.
+    ///
+    /// # Errors
+    /// The address cannot be had, or other machines could reach it.
+    pub async fn bind(tenure: &Tenure, options: Options) -> Result<Self, ServeError> {
+        let address = options.bind;
+        if !address.ip().is_loopback() {
+            return Err(ServeError::Open(address));
+        }
+        let refuse = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(refuse)?;
+        let address = listener.local_addr().map_err(refuse)?;
+        Ok(Self { listener, address, tenure: tenure.clone(), options })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`. From then on it says that it is not ready, and whoever waits is answered; what is under way has
+    /// the grace to end.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let api = Api::new(&self.tenure);
+        let app = around::wrapped(router(&api), Hosts::new(&self.options.hosts), &api);
+        let clock = self.tenure.store().clock();
+        let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                accepted = accept(&self.listener, &room, &*clock) => accepted,
+            };
+            serve(accepted, &app, &graceful, self.options.head_within);
+        }
+        drop(self.listener);
+        api.drain();
+        tokio::select! {
+            biased;
+            () = graceful.shutdown() => {}
+            () = clock.sleep(self.options.grace) => tracing::warn!("what was under way has not ended in time"),
+        }
+    }
+}
+
+/// All routes.
+fn router(api: &Api) -> Router {
+    routes::router(routes::all()).with_state(api.clone())
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+    clock: &dyn Clock,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    /// How long nobody is accepted after the system has refused one: it may have no more files.
+    const AFTER_ERROR: Duration = Duration::from_millis(100);
+    loop {
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                clock.sleep(AFTER_ERROR).await;
+            }
+        }
+    }
+}
+
+fn serve(
+    (stream, permit): (TcpStream, OwnedSemaphorePermit),
+    app: &Router,
+    graceful: &GracefulShutdown,
+    head_within: Duration,
+) {
+    // What is answered is whole: to wait for more of it only makes it late.
+    let _ = stream.set_nodelay(true);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_within);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100);
+    let service = TowerToHyperService::new(app.clone());
+    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let watched = graceful.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = watched.await {
+            tracing::debug!(%error, "a connection broke off");
+        }
+        drop(permit);
+    });
+}

@@ -1,0 +1,85 @@
+//! The one map from what the library refuses, or cannot do, to what a client is told.
+
+use std::time::Duration;
+
+use tenure::{Error, Fault, Invalid, Refusal};
+
+use crate::problem::{Kind, Problem};
+
+/// When a client should try again if the store could not answer.
+const STORE_AGAIN: Duration = Duration::from_secs(2);
+
+impl From<Invalid> for Problem {
+    fn from(wrong: Invalid) -> Self {
+        let Invalid { field, found, allowed } = &wrong;
+        let problem = Self::new(Kind::Validation, wrong.to_string());
+        problem.with("field", field.as_str()).with("found", found.as_str()).with("allowed", allowed.as_str())
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        // What a store says of itself may name files and hosts: that is for whoever runs it.
+        match fault {
+            Fault::Unavailable(why) => {
+                tracing::warn!(%why, "the store cannot answer");
+                Self::new(Kind::StorageUnavailable, "the store cannot answer at the moment; try again")
+                    .retry_after(STORE_AGAIN)
+            }
+            Fault::Unknown(why) => {
+                tracing::warn!(%why, "the store was lost before it answered");
+                let detail = "the store was lost before it answered: whether this was done is not known; look, or ask again";
+                Self::new(Kind::StorageUnavailable, detail)
+                    .with("outcome_known", false)
+                    .retry_after(STORE_AGAIN)
+            }
+            Fault::Closed => Self::new(Kind::Draining, "the server is about to end; ask another one")
+                .retry_after(STORE_AGAIN),
+            Fault::Broken(why) => {
+                tracing::error!(%why, "the store is broken");
+                Self::new(
+                    Kind::Internal,
+                    "something is wrong with the store; its operator finds more in the log",
+                )
+            }
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(wrong) => wrong.into(),
+            Error::Fault(fault) => fault.into(),
+            Error::Refused { index, refusal } => refused(refusal).with("index", index),
+            Error::NotFound(id) => Self::new(Kind::NotFound, format!("there is no job {id}")),
+            Error::NoTimer(name) => Self::new(Kind::NotFound, format!("there is no timer {name}")),
+            Error::Json { what, source } => {
+                Self::new(Kind::Validation, format!("{what} is not what its type says: {source}"))
+                    .with("field", what)
+            }
+            // What a later version of the library adds is no client's fault until somebody has thought about it.
+            other => {
+                tracing::error!(error = %other, "something that no client is told of");
+                Self::new(
+                    Kind::Internal,
+                    "something is wrong with the server; its operator finds more in the log",
+                )
+            }
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Problem {
+    let (kind, id) = match refusal {
+        Refusal::IdTaken(id) => (Kind::IdTaken, id),
+        Refusal::KeyHeld(id) => (Kind::UniqueConflict, id),
+        Refusal::NoSuchJob(id) => (Kind::Validation, id),
+    };
+    let detail = match refusal {
+        Refusal::IdTaken(id) => format!("job {id} is there already, with another kind or other args"),
+        Refusal::KeyHeld(id) => format!("job {id} holds the unique key"),
+        Refusal::NoSuchJob(id) => format!("after: job {id} is not there, so it cannot be waited for"),
+    };
+    Problem::new(kind, detail).with("job_id", id.to_string())
+}

@@ -1,0 +1,41 @@
+//! Waiting until a job is as somebody wants it, but not for long.
+
+use std::time::Duration;
+
+use tenure::{JobId, JobRecord};
+
+use crate::api::Api;
+use crate::problem::Problem;
+
+/// The job once it is so, or as it is when the time is over or the server is about to end.
+pub(crate) async fn until(
+    api: &Api,
+    id: JobId,
+    wait: Duration,
+    is_so: impl Fn(&JobRecord) -> bool,
+) -> Result<JobRecord, Problem> {
+    if wait.is_zero() {
+        return api.job(id).await;
+    }
+    let watcher = api.watchers().watch(id);
+    let clock = api.tenure().store().clock();
+    let over = async {
+        tokio::select! {
+            biased;
+            () = api.drained() => {}
+            () = clock.sleep(wait) => {}
+        }
+    };
+    tokio::pin!(over);
+    loop {
+        let job = api.job(id).await?;
+        if is_so(&job) {
+            return Ok(job);
+        }
+        tokio::select! {
+            biased;
+            () = watcher.changed() => {}
+            () = &mut over => return api.job(id).await,
+        }
+    }
+}

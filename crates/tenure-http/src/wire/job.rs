@@ -1,0 +1,262 @@
+//! A job as clients see it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
+
+/// A job. Fields and values may be added: a client ignores what it does not know.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "Job")]
+pub struct JobDocument {
+    /// Its identity: a UUID, which tells when it was made if the server made it.
+    pub id: String,
+    /// What sort of work it is.
+    pub kind: String,
+    /// Where it waits or waited.
+    pub queue: String,
+    /// `scheduled`, `queued`, `blocked`, `running`, `succeeded`, `failed` or `cancelled`.
+    pub state: &'static str,
+    /// The same in the words of long-running operations: `NotStarted`, `Running`, `Succeeded`, `Failed` or `Canceled`.
+    pub status: &'static str,
+    /// What it was given.
+    #[schemars(with = "serde_json::Value")]
+    pub args: Option<Box<RawValue>>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Notes of its user.
+    pub meta: BTreeMap<String, String>,
+    /// Its place among the due jobs of its queue: from -100, the first, to 100.
+    pub priority: i64,
+    /// Attempts so far, the running one included.
+    pub attempt: u32,
+    /// Attempts that it may have in all, if it says so itself.
+    pub max_attempts: Option<u32>,
+    /// When it was accepted.
+    pub created_at: String,
+    /// When it is or was last due; none once it has ended.
+    pub run_at: Option<String>,
+    /// When its present or last attempt began.
+    pub started_at: Option<String>,
+    /// When it ended.
+    pub finished_at: Option<String>,
+    /// When it is removed.
+    pub expires_at: Option<String>,
+    /// Why it waits: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.
+    pub waits_because: Option<&'static str>,
+    /// Since when somebody wants it to stop.
+    pub cancel_requested_at: Option<String>,
+    /// How long one attempt may take.
+    pub timeout_seconds: Option<f64>,
+    /// How far it has come.
+    pub progress: Option<ProgressDocument>,
+    /// Who has it, while it runs.
+    pub lease: Option<LeaseDocument>,
+    /// What runs one at a time with it.
+    pub ordering_key: Option<String>,
+    /// What its number is limited by.
+    pub limit_key: Option<String>,
+    /// What it returned, once it has succeeded.
+    #[schemars(with = "serde_json::Value")]
+    pub result: Option<Box<RawValue>>,
+    /// Where what it made can be found.
+    pub resource_location: Option<String>,
+    /// The same, as some clients of long-running operations look for it.
+    #[serde(rename = "resourceLocation", skip_serializing_if = "Option::is_none")]
+    pub resource_location_again: Option<String>,
+    /// What last went wrong.
+    pub error: Option<ErrorDocument>,
+    /// Where to go from here.
+    pub links: Links,
+}
+
+/// How far a job has come.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "Progress")]
+pub struct ProgressDocument {
+    /// From 0 to 1.
+    pub fraction: f64,
+    /// What it is doing.
+    pub message: String,
+}
+
+/// Who has a job.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "JobLease")]
+pub struct LeaseDocument {
+    /// The host or worker.
+    pub worker_id: String,
+    /// Until when, unless it is renewed.
+    pub expires_at: String,
+    /// The number of this ownership; it only grows.
+    pub fence: String,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "JobError")]
+pub struct ErrorDocument {
+    /// The kind of trouble, such as `error`, `panic` or `timed_out`.
+    #[serde(rename = "type")]
+    pub cause: &'static str,
+    /// What was said of it.
+    pub detail: String,
+    /// At which attempt.
+    pub attempt: u32,
+}
+
+/// Where to go from a job.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "JobLinks")]
+pub struct Links {
+    /// This document.
+    #[serde(rename = "self")]
+    pub this: String,
+    /// The item in the queue, which leads to what the job has made.
+    pub queue_item: String,
+    /// What ends it, while it has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<CancelLink>,
+    /// What it returned.
+    pub result: String,
+    /// Its attempts.
+    pub attempts: String,
+    /// What its attempts have logged.
+    pub logs: String,
+    /// What happens to it.
+    pub events: String,
+}
+
+/// What ends a job.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "CancelLink")]
+pub struct CancelLink {
+    /// Where.
+    pub href: String,
+    /// How.
+    pub method: &'static str,
+}
+
+impl JobDocument {
+    /// What there is to tell of a job at this instant.
+    #[must_use]
+    pub fn of(job: &Job, now: Timestamp) -> Self {
+        let state = job.state.name(now);
+        let place = job.output.as_ref().and_then(|output| output.place.clone());
+        Self {
+            id: job.id.to_string(),
+            kind: job.kind.as_str().to_owned(),
+            queue: job.queue.as_str().to_owned(),
+            state: state.as_str(),
+            status: status(state, job.attempt),
+            args: raw(job.args.as_bytes()),
+            tags: job.terms.tags.iter().map(|tag| tag.as_str().to_owned()).collect(),
+            meta: job.terms.meta.clone(),
+            priority: job.priority.number(),
+            attempt: job.attempt,
+            max_attempts: job.terms.attempts.or(job.terms.retry.as_ref().map(|retry| retry.max_attempts)),
+            created_at: job.created.to_string(),
+            run_at: job.state.due().map(|due| due.to_string()),
+            started_at: job.started.map(|started| started.to_string()),
+            finished_at: match job.state {
+                State::Finished { at, .. } => Some(at.to_string()),
+                State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
+            },
+            expires_at: job.expires.map(|expires| expires.to_string()),
+            waits_because: waits_because(&job.state),
+            cancel_requested_at: job.cancel.as_ref().map(|cancel| cancel.at.to_string()),
+            timeout_seconds: job.terms.timeout.map(|timeout| timeout.as_secs_f64()),
+            progress: job.progress.as_ref().map(|progress| ProgressDocument {
+                fraction: progress.fraction,
+                message: progress.message.clone(),
+            }),
+            lease: lease(job),
+            ordering_key: job.terms.ordering.as_ref().map(|ordering| ordering.key.as_str().to_owned()),
+            limit_key: job.terms.limit.as_ref().map(|limit| limit.key.as_str().to_owned()),
+            result: job.output.as_ref().and_then(|output| raw(&output.value)),
+            resource_location_again: place.clone(),
+            resource_location: place,
+            error: job.failure.as_ref().map(|failure| ErrorDocument {
+                cause: cause(failure.cause),
+                detail: failure.message.clone(),
+                attempt: job.attempt,
+            }),
+            links: Links::of(job),
+        }
+    }
+}
+
+impl Links {
+    fn of(job: &Job) -> Self {
+        let this = format!("/v1/jobs/{}", job.id);
+        let item = format!("/queue/{}", job.id);
+        let cancel = CancelLink { href: item.clone(), method: "DELETE" };
+        Self {
+            queue_item: item,
+            cancel: (!job.state.is_finished()).then_some(cancel),
+            result: format!("{this}/result"),
+            attempts: format!("{this}/attempts"),
+            logs: format!("{this}/logs"),
+            events: format!("{this}/events"),
+            this,
+        }
+    }
+}
+
+/// JSON text as it was given; nothing if there is none, or if it is none.
+fn raw(json: &[u8]) -> Option<Box<RawValue>> {
+    serde_json::from_slice(json).ok()
+}
+
+fn status(state: StateName, attempt: u32) -> &'static str {
+    match state {
+        // It has begun once: who waits for it has seen it run.
+        StateName::Scheduled | StateName::Queued if attempt > 0 => "Running",
+        StateName::Scheduled | StateName::Queued | StateName::Blocked => "NotStarted",
+        StateName::Running => "Running",
+        StateName::Succeeded => "Succeeded",
+        StateName::Failed => "Failed",
+        StateName::Cancelled => "Canceled",
+    }
+}
+
+fn waits_because(state: &State) -> Option<&'static str> {
+    let why = match state {
+        State::Waiting { why, .. } | State::Blocked { why, .. } => why,
+        State::Running { .. } | State::Finished { .. } => return None,
+    };
+    Some(match why {
+        Why::Enqueued => "enqueued",
+        Why::Retry => "retry",
+        Why::Snoozed => "snoozed",
+        Why::Released => "released",
+        Why::Lost => "lost",
+        Why::Asked => "asked",
+    })
+}
+
+fn lease(job: &Job) -> Option<LeaseDocument> {
+    let State::Running { holder, until, .. } = job.state else { return None };
+    Some(LeaseDocument {
+        worker_id: holder.to_string(),
+        expires_at: until.to_string(),
+        fence: job.fence.to_string(),
+    })
+}
+
+pub(super) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Error => "error",
+        Cause::Panic => "panic",
+        Cause::TimedOut => "timed_out",
+        Cause::Undecodable => "undecodable",
+        Cause::Unstorable => "unstorable",
+        Cause::UnknownKind => "unknown_kind",
+        Cause::Lost => "lost",
+        Cause::Cancelled => "cancelled",
+        Cause::Deaf => "deaf",
+        Cause::Deliveries => "deliveries",
+    }
+}

@@ -1,0 +1,13 @@
+//! What travels: one type for each thing, in the words of the contract. Nothing of it is kept, and nothing of what is
+//! kept travels as it is.
+
+mod attempt;
+mod job;
+mod page;
+mod submit;
+
+pub use attempt::AttemptDocument;
+pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
+pub use page::{JobPage, LogLineDocument, LogPage};
+pub(crate) use submit::BODY_BYTES;
+pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

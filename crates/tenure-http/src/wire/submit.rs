@@ -1,0 +1,272 @@
+//! A job that a client wants to be done.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tenure::{
+    Backoff, Draft, Invalid, JobId, Keep, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
+};
+
+/// A job that somebody wants to be done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Submit {
+    /// What sort of work it is.
+    pub kind: String,
+    /// What its handler is given: any JSON; `null` if it is not said.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub args: Option<Box<RawValue>>,
+    /// Where it waits; `default` if it is not said.
+    pub queue: Option<String>,
+    /// When it is due: RFC 3339 with an offset. At once if neither this nor a delay is said.
+    pub run_at: Option<String>,
+    /// In how many seconds it is due, by the store's clock.
+    pub delay_seconds: Option<f64>,
+    /// Its place among the due jobs of its queue: from -100, the first, to 100; 0 is ordinary.
+    pub priority: Option<i64>,
+    /// Attempts in all, whatever its policy says.
+    pub max_attempts: Option<u32>,
+    /// How it is tried again.
+    pub retry: Option<RetrySpec>,
+    /// How long one attempt may take.
+    pub timeout_seconds: Option<f64>,
+    /// What makes it the only one.
+    pub unique: Option<UniqueSpec>,
+    /// Jobs with the same key run one at a time, in the order in which they were enqueued.
+    pub ordering_key: Option<String>,
+    /// Jobs with the same key share a limit.
+    pub limit_key: Option<String>,
+    /// Jobs of which it waits that they have ended.
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Notes that are kept and not read.
+    #[serde(default)]
+    pub meta: BTreeMap<String, String>,
+    /// How long it is kept after its end, however it ends.
+    pub retain_seconds: Option<f64>,
+}
+
+/// How a job is tried again.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Retry")]
+pub struct RetrySpec {
+    /// Attempts in all.
+    pub max_attempts: Option<u32>,
+    /// The waits between attempts, one by one; the last one repeats. Without it the wait doubles.
+    pub waits_seconds: Option<Vec<f64>>,
+    /// The first wait, if it doubles.
+    pub first_seconds: Option<f64>,
+    /// The longest wait, if it doubles.
+    pub ceiling_seconds: Option<f64>,
+}
+
+/// What makes a job the only one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Unique")]
+pub struct UniqueSpec {
+    /// A key of its user's; if there is none, the scope alone decides.
+    pub key: Option<String>,
+    /// Among which jobs.
+    #[serde(default)]
+    pub scope: UniqueScope,
+    /// For so long from its enqueueing; until it ends if it is not said.
+    pub for_seconds: Option<f64>,
+    /// What a second one meets.
+    #[serde(default)]
+    pub on_conflict: OnConflict,
+}
+
+/// Among which jobs a job is the only one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UniqueScope {
+    /// Those of its kind.
+    #[default]
+    Kind,
+    /// Those of its kind with the same args.
+    Args,
+    /// Those of its kind in its queue.
+    Queue,
+    /// All.
+    Any,
+}
+
+/// What a second job meets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnConflict {
+    /// The one that is there is answered.
+    #[default]
+    Return,
+    /// It is refused.
+    Reject,
+    /// A waiting one makes room for it.
+    Replace,
+}
+
+impl Submit {
+    /// The job as the library takes it.
+    ///
+    /// # Errors
+    /// Names the field that cannot be read. Limits are checked when it is enqueued.
+    pub fn draft(self, id: Option<JobId>) -> Result<Draft, Invalid> {
+        let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
+        let mut draft = Draft::encoded(&self.kind, args);
+        if let Some(queue) = &self.queue {
+            draft = draft.queue(queue);
+        }
+        draft = match (self.run_at, self.delay_seconds) {
+            (None, None) => draft,
+            (Some(at), None) => draft.at(instant("run_at", &at)?),
+            (None, Some(delay)) => draft.after(seconds("delay_seconds", delay)?),
+            (Some(_), Some(_)) => {
+                return Err(Invalid::new("delay_seconds", "both it and run_at", "one of the two"));
+            }
+        };
+        if let Some(priority) = self.priority {
+            draft = draft.priority(priority);
+        }
+        if let Some(retry) = self.retry {
+            draft = draft.retry(retry.policy()?);
+        }
+        if let Some(most) = self.max_attempts {
+            draft = draft.attempts(most);
+        }
+        if let Some(timeout) = self.timeout_seconds {
+            draft = draft.timeout(seconds("timeout_seconds", timeout)?);
+        }
+        if let Some(span) = self.retain_seconds {
+            let keep = Keep::For(seconds("retain_seconds", span)?);
+            draft = draft.retain(Retention { succeeded: keep, failed: keep });
+        }
+        if let Some(unique) = self.unique {
+            draft = draft.unique(unique.only()?);
+        }
+        if let Some(key) = &self.ordering_key {
+            draft = draft.ordered(key);
+        }
+        if let Some(key) = &self.limit_key {
+            draft = draft.limit_key(key);
+        }
+        if !self.after.is_empty() {
+            let after: Result<Vec<JobId>, Invalid> = self.after.iter().map(|id| id.parse()).collect();
+            draft = draft.after_jobs(after?);
+        }
+        draft = self.tags.iter().fold(draft, |draft, tag| draft.tag(tag));
+        draft = self.meta.iter().fold(draft, |draft, (key, value)| draft.meta(key, value));
+        Ok(match id {
+            Some(id) => draft.id(id),
+            None => draft,
+        })
+    }
+}
+
+impl RetrySpec {
+    fn policy(self) -> Result<RetryPolicy, Invalid> {
+        let usual = RetryPolicy::default();
+        let max_attempts = self.max_attempts.unwrap_or(usual.max_attempts);
+        let backoff = match (self.waits_seconds, self.first_seconds, self.ceiling_seconds) {
+            (None, None, None) => usual.backoff,
+            (Some(waits), None, None) => {
+                let waits: Result<Vec<_>, _> =
+                    waits.into_iter().map(|wait| seconds("retry.waits_seconds", wait)).collect();
+                Backoff::Steps(waits?)
+            }
+            (None, first, ceiling) => Backoff::Exponential {
+                first: seconds("retry.first_seconds", first.unwrap_or(2.0))?,
+                ceiling: seconds("retry.ceiling_seconds", ceiling.unwrap_or(3600.0))?,
+            },
+            (Some(_), _, _) => {
+                let found = "a list of waits and one that doubles";
+                return Err(Invalid::new("retry.waits_seconds", found, "one of the two"));
+            }
+        };
+        Ok(RetryPolicy { backoff, max_attempts, ..usual })
+    }
+}
+
+impl UniqueSpec {
+    fn only(self) -> Result<Only, Invalid> {
+        let only = match (self.key, self.scope) {
+            (Some(_), UniqueScope::Args) => {
+                let found = "a key and the scope `args`";
+                return Err(Invalid::new(
+                    "unique.key",
+                    found,
+                    "no key: with this scope the args are the key",
+                ));
+            }
+            (None, UniqueScope::Args) => Only::same_args(),
+            (None, UniqueScope::Any) => {
+                let found = "no key and the scope `any`";
+                return Err(Invalid::new(
+                    "unique.key",
+                    found,
+                    "a key: otherwise there could be one job in all",
+                ));
+            }
+            (None, UniqueScope::Kind) => Only::of_kind(),
+            (None, UniqueScope::Queue) => Only::of_kind().in_this_queue(),
+            (Some(key), UniqueScope::Kind) => Only::one(key),
+            (Some(key), UniqueScope::Queue) => Only::one(key).in_this_queue(),
+            (Some(key), UniqueScope::Any) => Only::one(key).of_any_kind(),
+        };
+        let only = match self.for_seconds {
+            None => only,
+            Some(span) => only.within(seconds("unique.for_seconds", span)?),
+        };
+        Ok(match self.on_conflict {
+            OnConflict::Return => only,
+            OnConflict::Reject => only.or_reject(),
+            OnConflict::Replace => only.or_replace(),
+        })
+    }
+}
+
+/// An instant in a field.
+pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
+    text.parse().map_err(|wrong: Invalid| Invalid { field: field.to_owned(), ..wrong })
+}
+
+/// The largest body of one job: its args, and what else is said about it.
+pub(crate) const BODY_BYTES: usize = limits::ARGS_BYTES + 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> String {
+        let submit: Submit = serde_json::from_str(body).unwrap();
+        submit.draft(None).unwrap_err().field
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_field() {
+        assert_eq!(refused(r#"{"kind":"k","run_at":"tomorrow"}"#), "run_at");
+        assert_eq!(
+            refused(r#"{"kind":"k","run_at":"2026-01-01T00:00:00Z","delay_seconds":1}"#),
+            "delay_seconds"
+        );
+        assert_eq!(refused(r#"{"kind":"k","delay_seconds":-1}"#), "delay_seconds");
+        assert_eq!(refused(r#"{"kind":"k","unique":{"scope":"any"}}"#), "unique.key");
+        assert_eq!(refused(r#"{"kind":"k","unique":{"key":"a","scope":"args"}}"#), "unique.key");
+        assert_eq!(
+            refused(r#"{"kind":"k","retry":{"waits_seconds":[1],"first_seconds":2}}"#),
+            "retry.waits_seconds"
+        );
+        assert_eq!(refused(r#"{"kind":"k","after":["7"]}"#), "job id");
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_is_refused_and_a_wrong_word_as_well() {
+        assert!(serde_json::from_str::<Submit>(r#"{"kind":"k","que":"mail"}"#).is_err());
+        assert!(serde_json::from_str::<Submit>(r#"{"kind":"k","unique":{"on_conflict":"drop"}}"#).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! A service to be asked, and what it answers.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tenure::testing::Lab;
+use tenure::{Failed, Job, Run, Tenure, Worker};
+use tower::ServiceExt;
+
+#[derive(Serialize, Deserialize)]
+pub struct BuildStar {
+    pub name: String,
+}
+
+impl Job for BuildStar {
+    const KIND: &'static str = "build_star";
+    type Output = u64;
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Fall;
+
+impl Job for Fall {
+    const KIND: &'static str = "fall";
+    type Output = ();
+}
+
+/// All routes on a store in memory, with a worker whose turns are taken by hand.
+pub struct Service {
+    lab: Lab<()>,
+    app: Router,
+}
+
+/// Somebody who asks.
+pub struct Asker {
+    app: Router,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Told {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Told {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no header {name}: {self:?}")).to_str().unwrap()
+    }
+
+    pub fn id(&self) -> String {
+        self.json()["id"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Service {
+    pub fn new() -> Self {
+        let lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("default", 8).job(build_star).job(fall));
+        let app = tenure_http::api(lab.tenure());
+        Self { lab, app }
+    }
+
+    pub fn tenure(&self) -> &Tenure {
+        self.lab.tenure()
+    }
+
+    pub fn advance(&mut self, span: Duration) {
+        self.lab.advance(span);
+    }
+
+    /// Asks from a task of its own.
+    pub fn asker(&self) -> Asker {
+        Asker { app: self.app.clone() }
+    }
+
+    pub async fn get(&self, path: &str) -> Told {
+        self.asker().get(path).await
+    }
+
+    pub async fn post(&self, path: &str, body: &str) -> Told {
+        self.ask("POST", path, &[], body).await
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Told {
+        self.asker().ask(method, path, headers, body).await
+    }
+
+    /// Sends a job a line.
+    pub async fn lines(&self, path: &str, lines: &str) -> Told {
+        self.asker().send("POST", path, &["content-type: application/x-ndjson"], lines).await
+    }
+
+    /// Does all that is due.
+    pub async fn work(&mut self) {
+        self.lab.turn().await.unwrap();
+    }
+}
+
+impl Asker {
+    /// Asks, with headers such as `Prefer: wait=1` and a body of JSON, if that is not empty.
+    pub async fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Told {
+        let json = (!body.is_empty() && !headers.iter().any(|header| header.starts_with("content-type")))
+            .then_some("content-type: application/json");
+        let headers: Vec<&str> = headers.iter().copied().chain(json).collect();
+        self.send(method, path, &headers, body).await
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Told {
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8368");
+        for header in headers {
+            let (name, value) = header.split_once(": ").unwrap();
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let response = self.app.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Told { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub async fn get(&self, path: &str) -> Told {
+        self.ask("GET", path, &[], "").await
+    }
+}
+
+async fn build_star(run: Run<()>, star: BuildStar) -> Result<u64, Failed> {
+    run.progress(0.5, "heating").map_err(Failed::for_good)?;
+    if star.name != "nameless" {
+        run.place("/stars/7").map_err(Failed::for_good)?;
+    }
+    Ok(7)
+}
+
+async fn fall(_run: Run<()>, _job: Fall) -> Result<(), Failed> {
+    Err(Failed::for_good("it fell"))
+}

@@ -1,0 +1,104 @@
+//! What a job returned, how its attempts went, and what can be asked of it.
+
+use axum::http::StatusCode;
+
+use crate::asking::Service;
+
+async fn star(service: &Service, body: &str) -> String {
+    format!("/v1/jobs/{}", service.post("/v1/jobs", body).await.id())
+}
+
+const STAR: &str = r#"{"kind":"build_star","args":{"name":"Sol"}}"#;
+
+#[tokio::test]
+async fn the_result_comes_when_it_is_there() {
+    let mut service = Service::new();
+    let (made, fell) = (star(&service, STAR).await, star(&service, r#"{"kind":"fall"}"#).await);
+    let gone = star(&service, r#"{"kind":"k"}"#).await;
+    let early = service.get(&format!("{made}/result")).await;
+    assert_eq!((early.status, early.text.as_str()), (StatusCode::ACCEPTED, ""));
+    assert_eq!(early.header("retry-after"), "1");
+    service.work().await;
+    assert_eq!(
+        service.post(&format!("{gone}/cancel"), r#"{"reason":"enough"}"#).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(service.get(&format!("{made}/result")).await.text, "7");
+    let failed = service.get(&format!("{fell}/result")).await;
+    assert_eq!(
+        (failed.status, failed.json()["type"].as_str()),
+        (StatusCode::CONFLICT, Some("urn:tenure:problem:job-failed"))
+    );
+    let told = service.get(&format!("{gone}/result")).await.json();
+    assert!(
+        told["type"] == "urn:tenure:problem:job-cancelled"
+            && told["detail"].as_str().unwrap().contains("enough")
+    );
+}
+
+#[tokio::test]
+async fn attempts_and_lines_are_told_in_order() {
+    let mut service = Service::new();
+    let fell = star(&service, r#"{"kind":"fall"}"#).await;
+    service.work().await;
+    let attempts = service.get(&format!("{fell}/attempts")).await.json();
+    assert_eq!(attempts["items"][0]["outcome"], "failed");
+    assert_eq!(attempts["items"][0]["error"], "it fell");
+    let logs = service.get(&format!("{fell}/logs")).await.json();
+    assert!(logs["items"].as_array().unwrap().is_empty() && logs["next_after"].is_null());
+    assert_eq!(service.get(&format!("{fell}/logs?after=x")).await.json()["field"], "after");
+}
+
+/// T136: a job that has failed can be done again by hand.
+#[tokio::test]
+async fn what_has_failed_can_be_done_again_and_what_has_not_ended_cannot() {
+    let mut service = Service::new();
+    let fell = star(&service, r#"{"kind":"fall"}"#).await;
+    assert_eq!(service.post(&format!("{fell}/retry"), "").await.status, StatusCode::CONFLICT);
+    service.work().await;
+    let again = service.post(&format!("{fell}/retry"), "").await;
+    assert_eq!((again.status, again.json()["state"].as_str()), (StatusCode::ACCEPTED, Some("queued")));
+    let late = star(&service, r#"{"kind":"build_star","args":{"name":"Sol"},"delay_seconds":3600}"#).await;
+    assert_eq!(service.get(&late).await.json()["state"], "scheduled");
+    let now = service.post(&format!("{late}/run-now"), "{}").await;
+    assert_eq!((now.status, now.json()["state"].as_str()), (StatusCode::ACCEPTED, Some("queued")));
+    service.work().await;
+    assert_eq!(service.post(&format!("{late}/cancel"), "").await.status, StatusCode::CONFLICT);
+    assert_eq!(
+        service.post(&format!("{late}/cancel"), r#"{"grace_seconds":-1}"#).await.json()["field"],
+        "grace_seconds"
+    );
+    let nobody = service.tenure().new_id();
+    assert_eq!(service.post(&format!("/v1/jobs/{nobody}/cancel"), "").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn events_tell_of_each_change_and_end_with_the_job() {
+    let mut service = Service::new();
+    let made = star(&service, STAR).await;
+    let (asked, path) = (service.asker(), format!("{made}/events"));
+    let following = tokio::spawn(async move { asked.get(&path).await });
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    service.work().await;
+    let told = following.await.unwrap();
+    assert_eq!(told.header("content-type"), "text/event-stream");
+    assert!(told.text.contains("event: job") && told.text.contains("event: end"), "{}", told.text);
+    let last = told.text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap();
+    let seen = format!("last-event-id: {last}");
+    assert_eq!(
+        service.ask("GET", &format!("{made}/events"), &[&seen], "").await.status,
+        StatusCode::NO_CONTENT
+    );
+    // Whoever was cut off before the end is told it, from wherever he asks.
+    let told = service
+        .ask(
+            "GET",
+            &made.replace("/v1/jobs", "/queue"),
+            &["accept: text/event-stream", "last-event-id: x"],
+            "",
+        )
+        .await;
+    assert!(told.text.contains("event: end") && !told.text.contains("event: job"), "{}", told.text);
+}

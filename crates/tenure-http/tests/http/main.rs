@@ -1,0 +1,11 @@
+//! Jobs as resources, asked for as clients do.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+mod asking;
+mod bodies;
+mod ends;
+mod item;
+mod listing;
+mod serving;
+mod submitting;

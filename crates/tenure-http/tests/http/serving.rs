@@ -1,0 +1,91 @@
+//! The server on a port.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tenure::{Chance, Clock, MemoryStore, SystemClock, Tenure};
+use tenure_http::{Options, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+struct Served {
+    address: SocketAddr,
+    tenure: Tenure,
+    stop: Option<oneshot::Sender<()>>,
+    ended: JoinHandle<()>,
+}
+
+async fn served() -> Served {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let tenure = Tenure::on(Arc::new(MemoryStore::new(clock)), Chance::seeded(1));
+    let mut options = Options::default();
+    options.bind = "127.0.0.1:0".parse().unwrap();
+    let server = Server::bind(&tenure, options).await.unwrap();
+    let (address, (stop, stopped)) = (server.address(), oneshot::channel());
+    let ended = tokio::spawn(server.run(async { drop(stopped.await) }));
+    Served { address, tenure, stop: Some(stop), ended }
+}
+
+/// Sends text and reads until the other side has ended.
+async fn say(address: SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).await.unwrap();
+    String::from_utf8(told).unwrap()
+}
+
+#[tokio::test]
+async fn only_who_addresses_it_by_a_name_of_its_own_is_answered() {
+    let served = served().await;
+    let ask = |host: &str| format!("GET /livez HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    let told = say(served.address, &ask("localhost")).await;
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains("x-request-id: "), "{told}");
+    let told = say(served.address, &ask("evil.example")).await;
+    assert!(told.starts_with("HTTP/1.1 421") && told.contains("host-not-allowed"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_not_there_and_what_cannot_be_asked_so_are_told_as_problems() {
+    let served = served().await;
+    let ask = |line: &str| {
+        format!("{line} HTTP/1.1\r\nhost: localhost\r\nx-request-id: mine-7\r\nconnection: close\r\n\r\n")
+    };
+    let told = say(served.address, &ask("GET /nowhere")).await;
+    assert!(told.starts_with("HTTP/1.1 404") && told.contains("urn:tenure:problem:not-found"), "{told}");
+    assert!(told.contains("x-request-id: mine-7"), "{told}");
+    let told = say(served.address, &ask("BREW /v1/jobs")).await;
+    assert!(told.starts_with("HTTP/1.1 405") && told.contains("method-not-allowed"), "{told}");
+    assert!(told.contains("allow: "), "{told}");
+}
+
+#[tokio::test]
+async fn a_port_that_others_could_reach_is_refused_while_nobody_is_asked_who_he_is() {
+    let tenure = served().await.tenure;
+    let mut options = Options::default();
+    options.bind = "0.0.0.0:0".parse().unwrap();
+    let told = Server::bind(&tenure, options).await.unwrap_err().to_string();
+    assert!(told.contains("127.0.0.1"), "{told}");
+}
+
+#[tokio::test]
+async fn whoever_waits_is_answered_when_it_stops_and_then_it_ends() {
+    let mut served = served().await;
+    let id =
+        served.tenure.enqueue_draft(tenure::Draft::raw("k", &serde_json::json!(null))).await.unwrap().id();
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let ask = format!("GET /queue/{id} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=50\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    // It is answered in order: once this one is, the one before waits.
+    let ready =
+        say(served.address, "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+    drop(served.stop.take());
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).await.unwrap();
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains("\"queued\""), "{told}");
+    served.ended.await.unwrap();
+}

@@ -1,0 +1,111 @@
+//! A job is accepted, and its client told where to look.
+
+use axum::http::StatusCode;
+
+use crate::asking::Service;
+
+const STAR: &str = r#"{"kind":"build_star","args":{"name":"Sol"}}"#;
+
+/// T130: 202 with the places where it can be watched; the job is there by then.
+#[tokio::test]
+async fn whoever_enqueues_a_job_is_told_where_to_watch_it() {
+    let mut service = Service::new();
+    let told = service.post("/v1/jobs", STAR).await;
+    assert_eq!(told.status, StatusCode::ACCEPTED);
+    let id = told.id();
+    assert_eq!(told.header("location"), format!("/queue/{id}"));
+    assert_eq!(told.header("operation-location"), format!("http://localhost:8368/v1/jobs/{id}"));
+    assert!(told.header("retry-after").parse::<u64>().unwrap() >= 1 && told.header("etag").starts_with('"'));
+    let job = told.json();
+    assert_eq!((job["state"].as_str(), job["status"].as_str()), (Some("queued"), Some("NotStarted")));
+    assert_eq!(job["args"]["name"], "Sol");
+    service.work().await;
+    assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.json()["state"], "succeeded");
+}
+
+#[tokio::test]
+async fn args_are_kept_as_they_were_sent() {
+    let service = Service::new();
+    let args = r#"{"z":1.10,"a":123456789012345678901234567890,"z2":"\u00f8"}"#;
+    let told = service.post("/v1/jobs", &format!(r#"{{"kind":"k","args":{args}}}"#)).await;
+    assert!(told.text.contains(args), "{}", told.text);
+}
+
+#[tokio::test]
+async fn a_client_may_name_the_job_itself_and_repeat_that() {
+    let service = Service::new();
+    let path = "/v1/jobs/0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
+    let put = |body: &'static str| service.ask("PUT", path, &[], body);
+    assert_eq!(put(STAR).await.status, StatusCode::CREATED);
+    let again = put(STAR).await;
+    assert_eq!((again.status, again.id()), (StatusCode::OK, path.rsplit('/').next().unwrap().to_owned()));
+    let other = put(r#"{"kind":"build_star","args":{"name":"Vega"}}"#).await;
+    assert_eq!(
+        (other.status, other.json()["type"].as_str()),
+        (StatusCode::CONFLICT, Some("urn:tenure:problem:id-taken"))
+    );
+    assert_eq!(service.ask("PUT", "/v1/jobs/seven", &[], STAR).await.json()["field"], "job id");
+}
+
+#[tokio::test]
+async fn who_holds_the_unique_key_is_answered_or_told_of() {
+    let service = Service::new();
+    let unique = |on: &str| format!(r#"{{"kind":"k","unique":{{"key":"a","on_conflict":"{on}"}}}}"#);
+    let first = service.post("/v1/jobs", &unique("return")).await.id();
+    let second = service.post("/v1/jobs", &unique("return")).await;
+    assert_eq!((second.status, second.id()), (StatusCode::OK, first.clone()));
+    let refused = service.post("/v1/jobs", &unique("reject")).await;
+    assert_eq!(
+        (refused.status, refused.json()["job_id"].as_str()),
+        (StatusCode::CONFLICT, Some(first.as_str()))
+    );
+    let replaced = service.post("/v1/jobs", &unique("replace")).await;
+    assert_eq!(replaced.status, StatusCode::ACCEPTED);
+    assert_eq!(service.get(&format!("/v1/jobs/{first}")).await.json()["state"], "cancelled");
+}
+
+#[tokio::test]
+async fn of_a_batch_all_jobs_are_stored_or_none() {
+    let service = Service::new();
+    let good = service.post("/v1/jobs/batch", &format!(r#"{{"jobs":[{STAR},{STAR}]}}"#)).await;
+    assert_eq!(good.status, StatusCode::ACCEPTED);
+    assert_eq!(good.json()["items"].as_array().unwrap().len(), 2);
+    let bad = format!(r#"{{"jobs":[{STAR},{{"kind":"k","priority":1000}}]}}"#);
+    let told = service.post("/v1/jobs/batch", &bad).await;
+    assert_eq!(
+        (told.status, told.json()["field"].as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, Some("jobs[1].priority"))
+    );
+    let many = vec![r#"{"kind":"k"}"#; 1001].join(",");
+    assert_eq!(service.post("/v1/jobs/batch", &format!(r#"{{"jobs":[{many}]}}"#)).await.status, 413);
+    assert_eq!(service.get("/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_batch_may_come_a_job_a_line() {
+    let service = Service::new();
+    let lines = format!("{STAR}\n\n{STAR}\n");
+    let told = service.ask("POST", "/v1/jobs/batch", &["content-type: application/x-ndjson"], "").await;
+    assert_eq!(told.json()["items"].as_array().unwrap().len(), 0);
+    let told = service.lines("/v1/jobs/batch", &lines).await;
+    assert_eq!(told.json()["items"].as_array().unwrap().len(), 2, "{told:?}");
+    let told = service.lines("/v1/jobs/batch", &format!("{STAR}\n{{\"kind\":7}}")).await;
+    assert_eq!((told.status, told.json()["line"].as_u64()), (StatusCode::BAD_REQUEST, Some(2)));
+}
+
+#[tokio::test]
+async fn whoever_would_rather_wait_is_answered_with_the_end() {
+    let mut service = Service::new();
+    let asked = service.asker();
+    let waiting =
+        tokio::spawn(async move { asked.ask("POST", "/v1/jobs", &["prefer: wait=10"], STAR).await });
+    while service.get("/v1/jobs").await.json()["items"].as_array().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    service.work().await;
+    let told = waiting.await.unwrap();
+    assert_eq!((told.status, told.json()["state"].as_str()), (StatusCode::OK, Some("succeeded")));
+    assert_eq!(told.header("preference-applied"), "wait=10");
+    let told = service.ask("POST", "/v1/jobs", &["prefer: return=minimal"], STAR).await;
+    assert_eq!(told.json().as_object().unwrap().len(), 1);
+}
