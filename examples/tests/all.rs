@@ -263,3 +263,15 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     ];
     shows(env!("CARGO_BIN_EXE_timers"), &lines);
 }
+
+#[test]
+fn stars_answers_at_once_and_leads_to_what_was_made() {
+    let lines = [
+        "202 and the place to watch: true",
+        "303 and the place of the star: /stars/",
+        "200 and the star: Sol",
+        "204 and nothing to watch any more",
+        "404 from then on",
+    ];
+    shows(env!("CARGO_BIN_EXE_stars"), &lines);
+}

@@ -58,6 +58,9 @@ pub(crate) enum Failure {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Nobody can be served.
+    #[error(transparent)]
+    Serve(#[from] tenure_http::ServeError),
     /// The bare driver, measured as a floor, failed.
     #[error("the floor could not be measured: {0}")]
     Floor(#[from] rusqlite::Error),
@@ -86,9 +89,9 @@ impl Failure {
             Self::NotThere(_) => 5,
             Self::Conflict(_) => 6,
             Self::NotWhole(_) => 1,
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::Serve(tenure_http::ServeError::Open(_)) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
-            Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
+            Self::Serve(_) | Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
             Self::Interrupted => 130,
         }
     }

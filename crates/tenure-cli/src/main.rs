@@ -1,4 +1,4 @@
-//! The `tenure` program: [`dev`] shows the library at work, [`schedule`] explains schedules, [`db`] looks
+//! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`schedule`] explains schedules, [`db`] looks
 //! after stores, [`mod@bench`] measures.
 
 mod bench;
@@ -7,6 +7,7 @@ mod dev;
 mod exit;
 mod schedule;
 mod screen;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -26,8 +27,10 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Shows Tenure at work: a SQLite file, a worker, demo jobs, and what happens to them
+    /// Shows Tenure at work: a SQLite file, a worker, a server, demo jobs, and what happens to them
     Dev(dev::Dev),
+    /// Answers over HTTP: enqueueing, watching and ending jobs, from any language
+    Serve(serve::Serve),
     /// Explains schedules: what they mean, and when they come next
     #[command(subcommand)]
     Schedule(schedule::Schedule),
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Dev(dev) => dev::run(dev),
+        Command::Serve(serve) => serve::run(serve),
         Command::Schedule(schedule) => schedule::run(schedule),
         Command::Db(db) => db::run(db),
         Command::Bench(bench) => bench::run(bench),

@@ -51,8 +51,8 @@ fn a_second_run_goes_on_with_what_the_first_one_left() {
 #[test]
 fn a_folder_is_made_for_the_usual_file_and_kept_out_of_version_control() {
     let folder = tempdir().unwrap();
-    let mut program = Program::start(&["dev", "--port", "8368", "--jobs-per-second", "0"], folder.path());
-    program.line_with("http    not in this version", SOON);
+    let mut program = Program::start(&["dev", "--port", "0", "--jobs-per-second", "0"], folder.path());
+    program.line_with("http    http://127.0.0.1:", SOON);
     program.line_with("enqueued", SOON);
     program.interrupt();
     assert_eq!(program.end(STOP), Some(0));

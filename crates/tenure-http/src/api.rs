@@ -1,12 +1,15 @@
 //! What all routes share: the handle on the store, and who waits for what.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
 use crate::problem::{Kind, Problem};
 use crate::watchers::Watchers;
+use crate::workers::granted::Granted;
+use crate::workers::key;
+use crate::workers::receipt::Key;
 
 /// What all routes share. Cloning it is cheap.
 #[derive(Clone)]
@@ -17,13 +20,30 @@ pub(crate) struct Api {
 struct Inner {
     tenure: Tenure,
     watchers: Watchers,
+    granted: Granted,
+    key: OnceLock<Key>,
     draining: watch::Sender<bool>,
 }
 
 impl Api {
     pub(crate) fn new(tenure: &Tenure) -> Self {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
-        Self { inner: Arc::new(Inner { tenure, watchers, draining: watch::Sender::new(false) }) }
+        let (granted, draining) = (Granted::default(), watch::Sender::new(false));
+        Self { inner: Arc::new(Inner { tenure, watchers, granted, key: OnceLock::new(), draining }) }
+    }
+
+    /// With what receipts are made.
+    pub(crate) fn key(&self) -> Result<&Key, Problem> {
+        if let Some(key) = self.inner.key.get() {
+            return Ok(key);
+        }
+        let drawn = key::drawn()?;
+        Ok(self.inner.key.get_or_init(|| drawn))
+    }
+
+    /// What was granted to workers through this server.
+    pub(crate) fn granted(&self) -> &Granted {
+        &self.inner.granted
     }
 
     pub(crate) fn tenure(&self) -> &Tenure {

@@ -25,10 +25,11 @@ mod trouble;
 mod wait;
 mod watchers;
 pub mod wire;
+mod workers;
 
 pub use asked::Asked;
 pub use problem::{Kind, Problem};
-pub use server::{Options, Server};
+pub use server::{Options, ServeError, Server};
 
 use axum::Router;
 use tenure::Tenure;

@@ -28,6 +28,8 @@ pub enum Kind {
     IdTaken,
     /// Another job holds the unique key.
     UniqueConflict,
+    /// The job was taken from the worker that tells about it.
+    LeaseLost,
     /// It has changed since it was looked at.
     PreconditionFailed,
     /// The job whose result was asked for has failed.
@@ -50,7 +52,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -60,6 +62,7 @@ impl Kind {
         Self::StateConflict,
         Self::IdTaken,
         Self::UniqueConflict,
+        Self::LeaseLost,
         Self::PreconditionFailed,
         Self::JobFailed,
         Self::JobCancelled,
@@ -84,6 +87,7 @@ impl Kind {
             Self::StateConflict => "state-conflict",
             Self::IdTaken => "id-taken",
             Self::UniqueConflict => "unique-conflict",
+            Self::LeaseLost => "lease-lost",
             Self::PreconditionFailed => "precondition-failed",
             Self::JobFailed => "job-failed",
             Self::JobCancelled => "job-cancelled",
@@ -109,6 +113,7 @@ impl Kind {
             Self::StateConflict => "Its state does not allow this",
             Self::IdTaken => "Another job has this id",
             Self::UniqueConflict => "Another job holds the unique key",
+            Self::LeaseLost => "The job is not this worker's any more",
             Self::PreconditionFailed => "It has changed since",
             Self::JobFailed => "The job has failed",
             Self::JobCancelled => "The job was cancelled",
@@ -134,6 +139,7 @@ impl Kind {
             Self::StateConflict
             | Self::IdTaken
             | Self::UniqueConflict
+            | Self::LeaseLost
             | Self::JobFailed
             | Self::JobCancelled => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
@@ -228,6 +234,15 @@ mod tests {
         let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.iter().all(|kind| kind.status().as_u16() >= 400));
+    }
+
+    #[test]
+    fn the_page_about_problems_tells_of_every_kind() {
+        let page = include_str!("../../../docs/guide/problems.md");
+        for kind in Kind::ALL {
+            let row = format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.title());
+            assert!(page.contains(&row), "{row}");
+        }
     }
 
     #[test]

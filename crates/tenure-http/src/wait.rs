@@ -17,7 +17,7 @@ pub(crate) async fn until(
     if wait.is_zero() {
         return api.job(id).await;
     }
-    let watcher = api.watchers().watch(id);
+    let mut watcher = api.watchers().watch(id);
     let clock = api.tenure().store().clock();
     let over = async {
         tokio::select! {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{JobId, Tenure};
-use tokio::sync::Notify;
+use tenure::{Event, JobId, Tenure};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 
 /// Whoever waits looks so often, whatever is heard: events are hints.
 const LOOK: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Waiting {
-    of: BTreeMap<JobId, (Arc<Notify>, usize)>,
+    of: BTreeMap<JobId, (watch::Sender<()>, usize)>,
     /// Whether somebody hears for them.
     heard: bool,
 }
@@ -37,7 +37,7 @@ struct Waiting {
 pub(crate) struct Watcher {
     id: JobId,
     tenure: Tenure,
-    changed: Arc<Notify>,
+    changed: watch::Receiver<()>,
     shared: Arc<Shared>,
 }
 
@@ -51,11 +51,12 @@ impl Watchers {
         let mut waiting = self.shared.lock();
         let (changed, count) = waiting.of.entry(id).or_default();
         *count += 1;
-        let changed = Arc::clone(changed);
+        let changed = changed.subscribe();
         if !waiting.heard {
             waiting.heard = true;
             // It listens before the lock is given back, and so before anything is looked at.
-            tokio::spawn(hear(self.tenure.clone(), Arc::clone(&self.shared), self.tenure.events()));
+            let (events, others) = (self.tenure.events(), self.tenure.store().others());
+            tokio::spawn(hear(self.tenure.clone(), Arc::clone(&self.shared), events, others));
         }
         Watcher { id, tenure: self.tenure.clone(), changed, shared: Arc::clone(&self.shared) }
     }
@@ -63,11 +64,12 @@ impl Watchers {
 
 impl Watcher {
     /// Ends when the job may have changed; now and then it ends although it has not.
-    pub(crate) async fn changed(&self) {
+    pub(crate) async fn changed(&mut self) {
         let clock = self.tenure.store().clock();
         tokio::select! {
             biased;
-            () = self.changed.notified() => {}
+            // The sender is there for as long as somebody waits.
+            _ = self.changed.changed() => {}
             () = clock.sleep(LOOK) => {}
         }
     }
@@ -91,15 +93,13 @@ impl Shared {
 
     fn tell(&self, id: JobId) {
         if let Some((changed, _)) = self.lock().of.get(&id) {
-            changed.notify_waiters();
-            changed.notify_one();
+            changed.send_replace(());
         }
     }
 
     fn tell_all(&self) {
         self.lock().of.values().for_each(|(changed, _)| {
-            changed.notify_waiters();
-            changed.notify_one();
+            changed.send_replace(());
         });
     }
 
@@ -119,9 +119,11 @@ impl Shared {
 async fn hear(
     tenure: Tenure,
     shared: Arc<Shared>,
-    mut events: tokio::sync::broadcast::Receiver<Arc<tenure::Event>>,
+    mut events: broadcast::Receiver<Arc<Event>>,
+    mut others: broadcast::Receiver<()>,
 ) {
-    let (clock, mut others) = (tenure.store().clock(), tenure.store().others());
+    let clock = tenure.store().clock();
+    let mut look = clock.sleep(LOOK);
     loop {
         tokio::select! {
             biased;
@@ -138,7 +140,12 @@ async fn hear(
                 let each = APART_EACH.saturating_mul(u32::try_from(shared.count()).unwrap_or(u32::MAX));
                 clock.sleep(APART.max(each)).await;
             }
-            () = clock.sleep(LOOK) => if shared.are_none() { return },
+            () = &mut look => {
+                if shared.are_none() {
+                    return;
+                }
+                look = clock.sleep(LOOK);
+            }
         }
     }
 }

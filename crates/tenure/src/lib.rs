@@ -45,6 +45,7 @@ mod limit_keys;
 mod open;
 mod operate;
 mod queues;
+mod remote;
 mod reserving;
 mod run;
 mod signal;
@@ -70,6 +71,7 @@ pub use joint::Within;
 pub use limit_keys::Limits;
 pub use open::OpenOptions;
 pub use queues::Queues;
+pub use remote::{Claimed, Ending, Remote, held};
 pub use reserving::{Reservation, Reservations, Roster};
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;
@@ -86,7 +88,7 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, End, Failure, Fate, Fence,
+    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure, Fate, Fence,
     Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind, LeaseId,
     LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter, Name,
     NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress, QueueName,
@@ -100,6 +102,6 @@ pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
     FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
     LedgerAsk, LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Migration, Order, Page, PageAsk,
-    QueueInfo, Refusal, Reserve, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
+    QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
     TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

@@ -13,7 +13,7 @@ use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::tender::Tender;
 use crate::timer::Heart;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Timers};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Timers};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -173,6 +173,12 @@ impl Tenure {
     #[must_use]
     pub fn timers(&self) -> Timers<'_> {
         Timers::new(self)
+    }
+
+    /// Granting jobs to workers outside of this program, and ending those for them.
+    #[must_use]
+    pub fn remote(&self) -> Remote<'_> {
+        Remote::new(self)
     }
 
     /// Names the one reason why a job is not running, by the same predicate as the claim.

@@ -13,8 +13,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure", &["tenure-postgres", "tenure-sqlite", "tenure-store", "tenure-core"]),
     ("tenure-sim", &["tenure", "tenure-store", "tenure-core"]),
     ("tenure-models", &["tenure-core"]),
-    ("tenure-cli", &["tenure"]),
-    ("tenure-examples", &["tenure"]),
+    ("tenure-cli", &["tenure-http", "tenure"]),
+    ("tenure-http", &["tenure"]),
+    ("tenure-examples", &["tenure-http", "tenure"]),
     ("own-postgres", &[]),
     ("xtask", &[]),
 ];

@@ -2,6 +2,7 @@
 
 mod flow;
 mod home;
+mod http;
 mod kinds;
 mod line;
 mod show;
@@ -34,7 +35,7 @@ pub(crate) struct Dev {
     /// Keeps the jobs in memory: they are gone when the program ends
     #[arg(long)]
     memory: bool,
-    /// Where HTTP will listen; this version has no HTTP part yet and says so
+    /// The port on which it answers over HTTP; 0 for any that is free [default: 8368, or none if that is in use]
     #[arg(long, value_name = "P")]
     port: Option<u16>,
     /// How many demo jobs are enqueued in a second, after the first handful; 0 for none
@@ -66,7 +67,8 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         (None, false) => Home::usual()?,
     };
     let tenure = Tenure::open(&home.url).await?;
-    introduce(&tenure, &dev, &screen);
+    let server = http::server(&tenure, dev.port).await?;
+    introduce(&tenure, &dev, server.as_ref(), &screen);
     let left = unfinished(&standings(&tenure).await?);
     if left > 0 {
         screen.line(&format!("picked up {left} {} left from last time", plural(left)));
@@ -76,13 +78,16 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen: Seen::default() };
     let show = tokio::spawn(show.run(tenure.events(), ended));
     let flow = tokio::spawn(flow::run(tenure.clone(), dev.jobs_per_second));
+    let (served, serving) = http::serve(server);
     let stop = async {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;
         flow.abort();
+        drop(serving);
         announce_stop(&tenure, &screen).await;
     };
     let worked = kinds::worker(&tenure).run(stop).await;
+    let _ = served.await;
     // A flow that fell over did so on the same store; its reason is worth more than silence.
     let flowed = if flow.is_finished() { flow.await.ok() } else { None };
     let _ = end.send(());
@@ -96,7 +101,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
 }
 
 /// One line for each thing that was opened.
-fn introduce(tenure: &Tenure, dev: &Dev, screen: &Screen) {
+fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, screen: &Screen) {
     let name = |name: &str| screen.paint(Tone::Busy, &format!("{name:<7}"));
     let queues = kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({slots} slots)")).join(", ");
     screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
@@ -104,9 +109,13 @@ fn introduce(tenure: &Tenure, dev: &Dev, screen: &Screen) {
     let (timer, when) = kinds::TIMER;
     let meaning = when.parse::<Schedule>().map_or_else(|_| when.to_owned(), |when| when.describe());
     screen.line(&format!("{} {timer}: echo, {meaning}", name("timer")));
-    if let Some(port) = dev.port {
-        screen.line(&format!("{} not in this version; port {port} is left alone", name("http")));
-    }
+    screen.line(&match server {
+        Some(server) => {
+            let address = server.address();
+            format!("{} http://{address}; try curl -L http://{address}/demo/stars", name("http"))
+        }
+        None => format!("{} port {} is in use; --port says another", name("http"), http::PORT),
+    });
     let rate = dev.jobs_per_second;
     let then = if rate > 0.0 { format!(", then {rate} in a second") } else { String::new() };
     screen.line(&format!("{} a handful of demo jobs{then}; Ctrl-C stops", name("flow")));

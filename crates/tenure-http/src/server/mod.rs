@@ -74,6 +74,7 @@ pub struct Server {
     address: SocketAddr,
     tenure: Tenure,
     options: Options,
+    more: Router,
 }
 
 impl Server {
@@ -89,7 +90,7 @@ impl Server {
         let refuse = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        Ok(Self { listener, address, tenure: tenure.clone(), options })
+        Ok(Self { listener, address, tenure: tenure.clone(), options, more: Router::new() })
     }
 
     /// Where it listens.
@@ -98,11 +99,17 @@ impl Server {
         self.address
     }
 
+    /// Serves these routes as well. What holds for every request holds for them, too.
+    #[must_use]
+    pub fn merge(self, more: Router) -> Self {
+        Self { more: self.more.merge(more), ..self }
+    }
+
     /// Serves until `stop`. From then on it says that it is not ready, and whoever waits is answered; what is under way has
     /// the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let api = Api::new(&self.tenure);
-        let app = around::wrapped(router(&api), Hosts::new(&self.options.hosts), &api);
+        let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         tokio::pin!(stop);

@@ -9,3 +9,4 @@ mod item;
 mod listing;
 mod serving;
 mod submitting;
+mod workers;

@@ -1,0 +1,93 @@
+//! The demo over HTTP: all of the contract, and stars that can be asked for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
+use tenure_http::{Asked, Kind, Options, Problem, ServeError, Server};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::kinds::{BuildStar, Star};
+use crate::exit::Failure;
+
+/// Where it listens unless somebody says otherwise.
+pub(crate) const PORT: u16 = 8368;
+/// Together with the worker's, a stop takes less than five seconds.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long somebody who asked for a star waits for it.
+const STAR_WITHIN: Duration = Duration::from_secs(30);
+
+/// A server that listens; none if nobody said where and the usual port is in use.
+pub(super) async fn server(tenure: &Tenure, port: Option<u16>) -> Result<Option<Server>, Failure> {
+    let mut options = Options::default();
+    options.bind = SocketAddr::from(([127, 0, 0, 1], port.unwrap_or(PORT)));
+    options.grace = GRACE;
+    match Server::bind(tenure, options).await {
+        Ok(server) => Ok(Some(server.merge(stars(tenure)))),
+        Err(ServeError::Bind { .. }) if port.is_none() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Serves, if there is a server, until what is answered beside the task is dropped.
+pub(super) fn serve(server: Option<Server>) -> (JoinHandle<()>, oneshot::Sender<()>) {
+    let (serving, stop) = oneshot::channel::<()>();
+    let served = tokio::spawn(async move {
+        if let Some(server) = server {
+            server.run(async { drop(stop.await) }).await;
+        }
+    });
+    (served, serving)
+}
+
+fn stars(tenure: &Tenure) -> Router {
+    Router::new()
+        .route("/demo/stars", get(shown_when_built).post(accepted))
+        .route("/stars/{number}", get(star))
+        .with_state(tenure.clone())
+}
+
+fn a_star() -> BuildStar {
+    BuildStar { name: "a star that was asked for".to_owned() }
+}
+
+/// The pattern: 202, and the place where it can be watched.
+async fn accepted(State(tenure): State<Tenure>, asked: Asked) -> Result<Response, Problem> {
+    asked.enqueue(&tenure, a_star()).await
+}
+
+/// For whoever follows wherever he is led: the way to the star, once it is there.
+async fn shown_when_built(State(tenure): State<Tenure>) -> Result<Response, Problem> {
+    let id = tenure.enqueue(a_star()).await?.id();
+    let clock = tenure.store().clock();
+    let place = tokio::select! {
+        biased;
+        ended = tenure.wait(id) => ended?.job.output.and_then(|output| output.place),
+        () = clock.sleep(STAR_WITHIN) => None,
+    };
+    Ok(Redirect::to(&place.unwrap_or_else(|| format!("/queue/{id}"))).into_response())
+}
+
+/// A star that was built: what its job has returned.
+async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<Json<Star>, Problem> {
+    let missing = || Problem::new(Kind::NotFound, format!("there is no star {number}, or it is not kept any more"));
+    // The number of a star is the place of its job in the order of acceptance.
+    let ask = PageAsk {
+        filter: Filter {
+            states: vec![StateName::Succeeded],
+            kinds: vec![tenure::Kind::new(BuildStar::KIND).map_err(Error::from)?],
+            ..Filter::default()
+        },
+        after: Some(tenure::Cursor::behind(number.saturating_add(1))),
+        at_most: 1,
+        ..PageAsk::default()
+    };
+    let found = tenure.jobs().page(ask).await?.jobs.into_iter().find(|job| job.seq == number);
+    let id = found.ok_or_else(missing)?.id;
+    Ok(Json(tenure.wait_for::<BuildStar>(id).await?))
+}

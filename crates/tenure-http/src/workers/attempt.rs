@@ -1,0 +1,154 @@
+//! What a worker tells about one job that it was granted.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds};
+
+use super::claim::check_lease;
+use super::granted::{lost, of_receipt};
+use super::verdict::{Complete, Fail, Release};
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::problem::Problem;
+
+/// The largest body that tells about one job: its result, and a little more.
+const BODY_BYTES: usize = limits::OUTPUT_BYTES + 64 * 1024;
+
+/// The worker is at work.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Heartbeat {
+    /// What was given with the job.
+    token: String,
+    /// How far it has come.
+    progress: Option<HeartbeatProgress>,
+    /// For how long it is held from now: 1 to 86400, usually 30.
+    lease_seconds: Option<f64>,
+}
+
+/// How far a job has come.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeartbeatProgress {
+    /// From 0 to 1.
+    fraction: f64,
+    /// What it is doing.
+    #[serde(default)]
+    message: String,
+}
+
+/// What a worker learns while it is at work.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HeartbeatAnswer {
+    /// For how long it holds the job from now.
+    expires_in_seconds: f64,
+    /// Whether somebody wants it to stop.
+    cancel_requested: bool,
+    /// Why.
+    cancel_reason: Option<String>,
+    /// In how long the job is taken from it if it has not stopped.
+    cancel_within_seconds: Option<f64>,
+}
+
+/// Where a job stands after what a worker has told.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettledAnswer {
+    /// The job.
+    pub job_id: String,
+    /// Its state, if this is known: a repetition does not tell.
+    pub state: Option<&'static str>,
+    /// Whether it had been told before.
+    pub repeated: bool,
+}
+
+/// `POST /v1/jobs/{id}/complete`
+pub(crate) async fn complete(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let said: Complete = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let token = said.token.clone();
+    settle(&api, id.parse()?, &token, said.verdict()?).await
+}
+
+/// `POST /v1/jobs/{id}/fail`
+pub(crate) async fn fail(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let said: Fail = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let token = said.token.clone();
+    settle(&api, id.parse()?, &token, said.verdict()?).await
+}
+
+/// `POST /v1/jobs/{id}/release`
+pub(crate) async fn release(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let said: Release = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let token = said.token.clone();
+    settle(&api, id.parse()?, &token, said.verdict()?).await
+}
+
+async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<Response, Problem> {
+    let job = of_receipt(api, id, token).await?;
+    let ending = Ending { job: std::sync::Arc::clone(&job), verdict };
+    let (settled, _) = api.tenure().remote().settle(vec![ending], None).await?;
+    api.granted().forget(&job);
+    let settled = settled.into_iter().next().unwrap_or(Settled::Gone);
+    Ok(json(StatusCode::OK, &told(api, id, settled)?))
+}
+
+/// What a worker is told of what it has told.
+pub(crate) fn told(api: &Api, id: JobId, settled: Settled) -> Result<SettledAnswer, Problem> {
+    let answer = |state: Option<StateName>, repeated| {
+        Ok(SettledAnswer { job_id: id.to_string(), state: state.map(StateName::as_str), repeated })
+    };
+    match settled {
+        Settled::Done(state) => answer(Some(state), false),
+        Settled::Repeated => answer(None, true),
+        Settled::Fenced => Err(lost(id)),
+        Settled::Gone => Err(api.missing(id)),
+    }
+}
+
+/// `POST /v1/jobs/{id}/heartbeat`
+pub(crate) async fn heartbeat(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let said: Heartbeat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let ttl = seconds("lease_seconds", said.lease_seconds.unwrap_or(30.0))?;
+    check_lease(ttl)?;
+    let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
+    let id: JobId = id.parse()?;
+    let job = of_receipt(&api, id, &said.token).await?;
+    if progress.is_some() {
+        let report = Report { held: held(&job), progress, lines: Vec::new() };
+        api.tenure().remote().report(vec![report]).await?;
+    }
+    let renewed = api.tenure().remote().renew(ttl, &[job]).await?;
+    let Some(Renewal::Held(holds)) = renewed.into_iter().next() else { return Err(lost(id)) };
+    let now = api.tenure().now();
+    let answer = HeartbeatAnswer {
+        expires_in_seconds: holds.until.since(now).as_secs_f64(),
+        cancel_requested: holds.cancel.is_some(),
+        cancel_within_seconds: holds.cancel.as_ref().map(|cancel| cancel.deadline.since(now).as_secs_f64()),
+        cancel_reason: holds.cancel.map(|cancel| cancel.reason),
+    };
+    Ok(json(StatusCode::OK, &answer))
+}

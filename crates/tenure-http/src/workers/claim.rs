@@ -1,0 +1,179 @@
+//! Claiming: a worker asks for jobs that it can do, and waits until there are some.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::{Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds};
+
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::prefer::Prefer;
+use crate::problem::Problem;
+use crate::wire::JobDocument;
+use crate::workers::receipt::Key;
+
+/// The largest body of a claim.
+const BODY_BYTES: usize = 64 * 1024;
+/// For how long a job is granted, unless the worker says otherwise.
+const LEASE: Duration = Duration::from_secs(30);
+/// Jobs of one claim, unless the worker says otherwise.
+const USUAL: usize = 1;
+/// A worker that waits looks so often, whatever is heard.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a worker can do.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Claim {
+    /// Who asks: the id that an earlier answer has told, so that its attempts are told of as those of one worker.
+    worker_id: Option<String>,
+    /// From which queues, the first served first; `*` is all. `default` if it is not said.
+    queues: Vec<String>,
+    /// Of which kinds; of any if it is not said.
+    kinds: Vec<String>,
+    /// How many at most: 1 to 1000, usually 1.
+    limit: Option<usize>,
+    /// For how long at first: 1 to 86400, usually 30.
+    lease_seconds: Option<f64>,
+}
+
+/// What was granted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ClaimAnswer {
+    /// Who asked; to be said with the next claim.
+    pub worker_id: String,
+    /// The jobs, in the order in which they shall start. None if there was none within the wait.
+    pub jobs: Vec<ClaimedJob>,
+}
+
+/// A job that was granted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ClaimedJob {
+    /// To be shown with whatever is told about the job.
+    token: String,
+    /// For how long it is held from now, unless that is extended.
+    expires_in_seconds: f64,
+    /// The job.
+    #[serde(flatten)]
+    job: JobDocument,
+}
+
+/// `POST /v1/claim`
+pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    // What cannot be told to the worker is not granted.
+    let key = api.key()?.clone();
+    let ask = claim.ask(&api).await?;
+    let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
+    let claimed = wait_for_jobs(&api, &ask, wait).await?;
+    Ok(json(StatusCode::OK, &answer(&api, &key, ask.holder, &claimed)))
+}
+
+impl Claim {
+    /// What the store is asked.
+    pub(crate) async fn ask(self, api: &Api) -> Result<Reserve, Problem> {
+        let most = self.limit.unwrap_or(USUAL);
+        if !(1..=limits::RESERVE_JOBS).contains(&most) {
+            let allowed = format!("1 to {}", limits::RESERVE_JOBS);
+            return Err(Invalid::new("limit", most, allowed).into());
+        }
+        let ttl = self.lease_seconds.map_or(Ok(LEASE), |span| seconds("lease_seconds", span))?;
+        check_lease(ttl)?;
+        let holder = match &self.worker_id {
+            Some(id) => id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })?,
+            None => api.tenure().remote().draw_worker(),
+        };
+        let kinds: Result<Arc<[Kind]>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
+        let kinds = if self.kinds.is_empty() { Kinds::All } else { Kinds::Only(kinds?) };
+        let queues = self.queues(api).await?;
+        let wants = queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
+        Ok(Reserve { holder, ttl, wants, at_most: most })
+    }
+
+    async fn queues(&self, api: &Api) -> Result<Vec<QueueName>, Problem> {
+        if self.queues.is_empty() {
+            return Ok(vec![QueueName::default()]);
+        }
+        let mut names = Vec::new();
+        for name in &self.queues {
+            if name == "*" {
+                names.extend(api.tenure().queues().list().await?.into_iter().map(|queue| queue.name));
+            } else {
+                names.push(QueueName::new(name)?);
+            }
+        }
+        // One that was said comes before all the others, and once.
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        if names.len() > limits::QUEUES {
+            let allowed = format!("at most {}", limits::QUEUES);
+            return Err(Invalid::new("queues", format_args!("{} of them", names.len()), allowed).into());
+        }
+        Ok(names)
+    }
+}
+
+/// A lease is neither too short nor too long.
+pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
+    let bounds = limits::SHORTEST_LEASE..=limits::LONGEST_LEASE;
+    if bounds.contains(&ttl) {
+        return Ok(());
+    }
+    let allowed = format!("{} to {}", bounds.start().as_secs(), bounds.end().as_secs());
+    Err(Invalid::new("lease_seconds", ttl.as_secs_f64(), allowed))
+}
+
+/// Jobs, as soon as there are some, or none when the time is over or the server is about to end.
+async fn wait_for_jobs(api: &Api, ask: &Reserve, wait: Duration) -> Result<Claimed, Problem> {
+    let clock = api.tenure().store().clock();
+    let over = async {
+        tokio::select! {
+            biased;
+            () = api.drained() => {}
+            () = clock.sleep(wait) => {}
+        }
+    };
+    tokio::pin!(over);
+    let mut due = api.tenure().store().due();
+    loop {
+        due.mark_unchanged();
+        let claimed = api.tenure().remote().reserve(ask.clone()).await?;
+        if !claimed.jobs.is_empty() || wait.is_zero() {
+            return Ok(claimed);
+        }
+        let next = claimed.due_in.map_or(LOOK, |due_in| due_in.clamp(Duration::from_millis(1), LOOK));
+        tokio::select! {
+            biased;
+            _ = due.changed() => {}
+            () = &mut over => return Ok(claimed),
+            () = clock.sleep(next) => {}
+        }
+    }
+}
+
+/// What a worker is told of what was granted to it.
+pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, claimed: &Claimed) -> ClaimAnswer {
+    api.granted().remember(&claimed.jobs);
+    let now = api.tenure().now();
+    let jobs = claimed.jobs.iter().map(|job| granted(key, job, now)).collect();
+    ClaimAnswer { worker_id: holder.to_string(), jobs }
+}
+
+fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
+    let held = match job.state {
+        tenure::State::Running { until, .. } => until.since(now),
+        tenure::State::Waiting { .. } | tenure::State::Blocked { .. } | tenure::State::Finished { .. } => Duration::ZERO,
+    };
+    ClaimedJob {
+        token: key.receipt(job.id, job.fence),
+        expires_in_seconds: held.as_secs_f64(),
+        job: JobDocument::of(job, now),
+    }
+}

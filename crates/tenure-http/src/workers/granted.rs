@@ -1,0 +1,59 @@
+//! The jobs that this server has granted to workers: what it knows of them it need not ask the store again. It may be
+//! forgotten at any time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tenure::{Fence, JobId, JobRecord};
+
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+
+/// Jobs that are kept in mind at most.
+const MOST: usize = 100_000;
+
+/// The jobs that were granted here and have not ended.
+#[derive(Default)]
+pub(crate) struct Granted {
+    jobs: Mutex<BTreeMap<(Fence, JobId), Arc<JobRecord>>>,
+}
+
+impl Granted {
+    pub(crate) fn remember(&self, jobs: &[Arc<JobRecord>]) {
+        let mut kept = self.lock();
+        kept.extend(jobs.iter().map(|job| ((job.fence, job.id), Arc::clone(job))));
+        while kept.len() > MOST {
+            // The one that was granted first.
+            kept.pop_first();
+        }
+    }
+
+    pub(crate) fn forget(&self, job: &JobRecord) {
+        self.lock().remove(&(job.fence, job.id));
+    }
+
+    fn find(&self, fence: Fence, id: JobId) -> Option<Arc<JobRecord>> {
+        self.lock().get(&(fence, id)).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Fence, JobId), Arc<JobRecord>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The job that was granted under this receipt, as far as it is known here without asking: the store decides whether it
+/// is still held.
+pub(crate) async fn of_receipt(api: &Api, id: JobId, receipt: &str) -> Result<Arc<JobRecord>, Problem> {
+    let fence = api.key()?.fence(id, receipt)?;
+    if let Some(job) = api.granted().find(fence, id) {
+        return Ok(job);
+    }
+    let job = api.job(id).await?;
+    if job.fence == fence { Ok(Arc::new(job)) } else { Err(lost(id)) }
+}
+
+/// What a worker is told that has lost its job.
+pub(crate) fn lost(id: JobId) -> Problem {
+    let detail = format!("job {id} was taken from this worker, which may write nothing about it any more");
+    Problem::new(Kind::LeaseLost, detail).with("job_id", id.to_string())
+}

@@ -1,0 +1,9 @@
+//! Workers in any language: they claim jobs, say that they live, and tell how it went.
+
+pub(crate) mod attempt;
+pub(crate) mod claim;
+pub(crate) mod granted;
+pub(crate) mod key;
+pub(crate) mod receipt;
+pub(crate) mod settle;
+pub(crate) mod verdict;

@@ -1,0 +1,83 @@
+//! Receipts: what a worker shows to prove that it was granted a job. A fence is a small number and can be guessed; a
+//! receipt is made with a key that only servers have.
+
+use std::fmt::Write;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tenure::{Fence, JobId};
+
+use crate::problem::{Kind, Problem};
+
+/// Bytes of the digest in a receipt.
+const DIGEST: usize = 16;
+
+/// The key with which receipts are made. All servers on one store have the same.
+#[derive(Clone)]
+pub(crate) struct Key([u8; 32]);
+
+impl Key {
+    pub(crate) fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The receipt for a grant.
+    pub(crate) fn receipt(&self, id: JobId, fence: Fence) -> String {
+        let mut receipt = format!("{:x}.", fence.number());
+        for byte in self.digest(id, fence).finalize().into_bytes().iter().take(DIGEST) {
+            // Text grows without failing.
+            let _ = write!(receipt, "{byte:02x}");
+        }
+        receipt
+    }
+
+    /// The fence of the grant for which a receipt was made, if it was made here and for this job.
+    pub(crate) fn fence(&self, id: JobId, receipt: &str) -> Result<Fence, Problem> {
+        let read = || {
+            let (number, digest) = receipt.split_once('.')?;
+            let fence = Fence::from_number(u64::from_str_radix(number, 16).ok()?);
+            let digest = bytes(digest)?;
+            // It takes equally long wherever it differs.
+            self.digest(id, fence).verify_truncated_left(&digest).ok()?;
+            Some(fence)
+        };
+        read().ok_or_else(|| {
+            let detail = format!("the token is not one that was given with job {id}");
+            Problem::new(Kind::Validation, detail).with("field", "token")
+        })
+    }
+
+    fn digest(&self, id: JobId, fence: Fence) -> Hmac<Sha256> {
+        // A key of any length is taken.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()));
+        mac.update(id.as_bytes());
+        mac.update(&fence.number().to_be_bytes());
+        mac
+    }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if hex.len() != DIGEST * 2 || !hex.is_ascii() {
+        return None;
+    }
+    (0..DIGEST).map(|at| u8::from_str_radix(hex.get(at * 2..at * 2 + 2)?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_is_good_for_its_job_and_grant_and_for_no_other() {
+        let (key, other) = (Key::new([1; 32]), Key::new([2; 32]));
+        let (id, fence) = (JobId::from_bytes([7; 16]), Fence::from_number(8841));
+        let receipt = key.receipt(id, fence);
+        assert_eq!(key.fence(id, &receipt), Ok(fence));
+        assert!(key.fence(JobId::from_bytes([8; 16]), &receipt).is_err());
+        assert!(other.fence(id, &receipt).is_err());
+        let (_, digest) = receipt.split_once('.').unwrap();
+        for bad in ["", ".", "2289.", "8842", &receipt[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")] {
+            assert!(key.fence(id, bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Telling how many jobs went, and claiming the next ones, in one round trip.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tenure::{Ending, JobId, Settled, Verdict, limits};
+
+use super::attempt::told;
+use super::claim::{Claim, ClaimedJob, answer};
+use super::granted::of_receipt;
+use super::verdict::{Complete, Fail, Release, WorkerError};
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::problem::{Kind, Problem};
+
+/// Jobs of one request.
+const MOST: usize = limits::RESERVE_JOBS;
+/// The largest body.
+const BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// How jobs went, and what is wanted next.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Settle {
+    /// How they went; a thousand at most.
+    items: Vec<SettleItem>,
+    /// What is wanted next.
+    claim: Option<Claim>,
+}
+
+/// How one job went.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettleItem {
+    /// The job.
+    job_id: String,
+    /// What was given with it.
+    token: String,
+    /// `complete`, `fail` or `release`.
+    outcome: Outcome,
+    /// What it returns, if it is complete.
+    #[schemars(with = "Option<serde_json::Value>")]
+    #[serde(default)]
+    result: Option<Box<RawValue>>,
+    /// The path of what it made.
+    #[serde(default)]
+    resource_location: Option<String>,
+    /// What went wrong, if it failed.
+    #[serde(default)]
+    error: Option<WorkerError>,
+    /// Whether another attempt may help.
+    #[serde(default)]
+    retryable: Option<bool>,
+    /// When to try again, if not when the job's policy says.
+    #[serde(default)]
+    retry_after_seconds: Option<f64>,
+    /// In how long it is due again, if it is given back.
+    #[serde(default)]
+    delay_seconds: Option<f64>,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// It is done.
+    Complete,
+    /// The attempt has failed.
+    Fail,
+    /// It is given back.
+    Release,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettleAnswer {
+    /// One for each item, in order.
+    items: Vec<SettleItemAnswer>,
+    /// Who claimed, if something was claimed.
+    worker_id: Option<String>,
+    /// What was granted.
+    jobs: Vec<ClaimedJob>,
+}
+
+/// What became of one job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettleItemAnswer {
+    /// The job.
+    job_id: String,
+    /// 200, or the status with which it would have been refused by itself.
+    status: u16,
+    /// Its state now.
+    state: Option<&'static str>,
+    /// Whether it had been told before.
+    repeated: bool,
+    /// Why it was refused.
+    problem: Option<Value>,
+}
+
+/// `POST /v1/settle`
+pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    if said.items.len() > MOST {
+        let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());
+        return Err(Problem::new(Kind::PayloadTooLarge, detail));
+    }
+    let key = api.key()?.clone();
+    let then = match said.claim {
+        Some(claim) => Some(claim.ask(&api).await?),
+        None => None,
+    };
+    let mut answers = Vec::with_capacity(said.items.len());
+    let (mut endings, mut places) = (Vec::new(), Vec::new());
+    for item in said.items {
+        let job_id = item.job_id.clone();
+        match ending(&api, item).await {
+            Ok(ending) => {
+                places.push((answers.len(), ending.job.id, ending.job.clone()));
+                endings.push(ending);
+                answers.push(SettleItemAnswer { job_id, status: 200, state: None, repeated: false, problem: None });
+            }
+            Err(problem) => answers.push(refused(job_id, &problem)),
+        }
+    }
+    let holder = then.as_ref().map(|ask| ask.holder);
+    let (settled, claimed) = api.tenure().remote().settle(endings, then).await?;
+    for ((at, id, job), settled) in places.into_iter().zip(settled) {
+        api.granted().forget(&job);
+        answers[at] = settled_answer(&api, id, settled);
+    }
+    let granted = holder.map(|holder| answer(&api, &key, holder, &claimed));
+    let (worker_id, jobs) = granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
+    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
+}
+
+async fn ending(api: &Api, item: SettleItem) -> Result<Ending, Problem> {
+    let id: JobId = item.job_id.parse()?;
+    let job = of_receipt(api, id, &item.token).await?;
+    Ok(Ending { job, verdict: verdict(item)? })
+}
+
+fn verdict(item: SettleItem) -> Result<Verdict, tenure::Invalid> {
+    let SettleItem { token, outcome, result, resource_location, error, retryable, .. } = item;
+    match outcome {
+        Outcome::Complete => Complete { token, result, resource_location }.verdict(),
+        Outcome::Fail => {
+            let (error, retry_after_seconds) = (error.unwrap_or_default(), item.retry_after_seconds);
+            Fail { token, error, retryable, retry_after_seconds }.verdict()
+        }
+        Outcome::Release => Release { token, delay_seconds: item.delay_seconds }.verdict(),
+    }
+}
+
+fn settled_answer(api: &Api, id: JobId, settled: Settled) -> SettleItemAnswer {
+    match told(api, id, settled) {
+        Ok(told) => SettleItemAnswer {
+            job_id: told.job_id,
+            status: 200,
+            state: told.state,
+            repeated: told.repeated,
+            problem: None,
+        },
+        Err(problem) => refused(id.to_string(), &problem),
+    }
+}
+
+fn refused(job_id: String, problem: &Problem) -> SettleItemAnswer {
+    let status = problem.kind().status().as_u16();
+    SettleItemAnswer { job_id, status, state: None, repeated: false, problem: Some(problem.document()) }
+}

@@ -1,0 +1,98 @@
+//! How a worker says that it went.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tenure::{Cause, Due, Failure, Invalid, Output, Verdict, seconds};
+
+/// What went wrong, as a worker tells it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "WorkerError")]
+pub(crate) struct WorkerError {
+    /// The kind of trouble in the worker's own words, such as the name of an exception.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// What it says.
+    detail: String,
+    /// Where it came from.
+    stack: Option<String>,
+}
+
+/// The job is done.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Complete {
+    /// What was given with the job.
+    pub token: String,
+    /// What it returns: any JSON.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub result: Option<Box<RawValue>>,
+    /// The path of what it made, such as `/stars/7`.
+    pub resource_location: Option<String>,
+}
+
+/// The attempt has failed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Fail {
+    /// What was given with the job.
+    pub token: String,
+    /// What went wrong.
+    pub error: WorkerError,
+    /// Whether another attempt may help; it may if it is not said.
+    pub retryable: Option<bool>,
+    /// When to try again, if not when the job's policy says.
+    pub retry_after_seconds: Option<f64>,
+}
+
+/// The job is given back, and no attempt is spent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Release {
+    /// What was given with the job.
+    pub token: String,
+    /// In how long it is due again; it keeps its place in line if it is not said.
+    pub delay_seconds: Option<f64>,
+}
+
+impl Complete {
+    pub(crate) fn verdict(self) -> Result<Verdict, Invalid> {
+        let value = self.result.map_or_else(Vec::new, |result| result.get().as_bytes().to_vec());
+        if value.is_empty() && self.resource_location.is_none() {
+            return Ok(Verdict::Succeeded(None));
+        }
+        let named = |wrong: Invalid| match wrong.field.as_str() {
+            "output" => Invalid { field: "result".to_owned(), ..wrong },
+            "place" => Invalid { field: "resource_location".to_owned(), ..wrong },
+            _ => wrong,
+        };
+        Output::new(value, self.resource_location).map(|output| Verdict::Succeeded(Some(output))).map_err(named)
+    }
+}
+
+impl Fail {
+    pub(crate) fn verdict(self) -> Result<Verdict, Invalid> {
+        let failure = self.error.failure();
+        let due = self.retry_after_seconds.map(|span| seconds("retry_after_seconds", span)).transpose()?;
+        Ok(match self.retryable {
+            Some(false) => Verdict::Failed(failure),
+            None | Some(true) => Verdict::Retry { failure, due: due.map(Due::In) },
+        })
+    }
+}
+
+impl Release {
+    pub(crate) fn verdict(self) -> Result<Verdict, Invalid> {
+        let delay = self.delay_seconds.map(|span| seconds("delay_seconds", span)).transpose()?;
+        Ok(delay.map_or(Verdict::Released, |delay| Verdict::Snoozed(Due::In(delay))))
+    }
+}
+
+impl WorkerError {
+    fn failure(self) -> Failure {
+        let kind = self.kind.map(|kind| format!("{kind}: ")).unwrap_or_default();
+        let stack = self.stack.map(|stack| format!("\n{stack}")).unwrap_or_default();
+        Failure::new(Cause::Error, &format!("{kind}{}{stack}", self.detail))
+    }
+}

@@ -1,0 +1,114 @@
+//! Jobs that are done outside of this program, by workers that ask through it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{HostId, Job as JobRecord, Reserved, RetryPolicy, Settlement, Verdict};
+use tenure_store::{Fault, Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Settled};
+
+use crate::{Error, Tenure};
+
+/// Times that a settling whose outcome is unknown is repeated before its caller is told.
+const REPEATS: u32 = 3;
+
+/// What workers outside of this program ask of the store through it.
+///
+/// Whoever offers this to others has to make sure that they are who was granted a job: a fence is a small number, and can
+/// be guessed.
+#[derive(Debug)]
+pub struct Remote<'a> {
+    tenure: &'a Tenure,
+}
+
+/// What was granted to a worker elsewhere.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// The jobs, in the order in which they shall start.
+    pub jobs: Vec<Arc<JobRecord>>,
+    /// In how long the store expects something to become due. A hint: it may be early.
+    pub due_in: Option<Duration>,
+}
+
+/// How a worker elsewhere ended a job that it was granted.
+#[derive(Debug)]
+pub struct Ending {
+    /// The job as it was granted: its fence is the one under which it is ended.
+    pub job: Arc<JobRecord>,
+    /// How it went.
+    pub verdict: Verdict,
+}
+
+impl<'a> Remote<'a> {
+    pub(crate) fn new(tenure: &'a Tenure) -> Self {
+        Self { tenure }
+    }
+
+    /// An id for a worker elsewhere.
+    #[must_use]
+    pub fn draw_worker(&self) -> HostId {
+        self.tenure.draw_host()
+    }
+
+    /// Grants due jobs.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn reserve(&self, ask: Reserve) -> Result<Claimed, Error> {
+        Ok(Claimed::of(self.tenure.store().reserve(ask).await?))
+    }
+
+    /// Holds jobs for so long from now; one answer each.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn renew(&self, ttl: Duration, jobs: &[Arc<JobRecord>]) -> Result<Vec<Renewal>, Error> {
+        let held = jobs.iter().map(|job| held(job)).collect();
+        Ok(self.tenure.store().renew(Renew { ttl, held }).await?)
+    }
+
+    /// Keeps progress and log lines; one answer each.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn report(&self, reports: Vec<Report>) -> Result<Vec<Reported>, Error> {
+        Ok(self.tenure.store().report(reports).await?)
+    }
+
+    /// Ends jobs, each under its own fence, and then grants others. One answer for each end.
+    ///
+    /// # Errors
+    /// A fault of the store. Asking again is harmless.
+    pub async fn settle(
+        &self,
+        endings: Vec<Ending>,
+        then: Option<Reserve>,
+    ) -> Result<(Vec<Settled>, Claimed), Error> {
+        // What a worker's own policy for a kind is, no worker elsewhere has said: the job's counts, or the usual one.
+        let policy = RetryPolicy::default();
+        let settle = |Ending { job, verdict }| {
+            Reserved::granted(JobRecord::clone(&job)).settle(verdict, &policy, self.tenure.chance().fraction())
+        };
+        let settlements: Vec<Settlement> = endings.into_iter().map(settle).collect();
+        let mut repeats = REPEATS;
+        loop {
+            match self.tenure.store().settle(settlements.clone(), then.clone()).await {
+                Ok(turn) => return Ok((turn.settled, Claimed::of(turn.reservation))),
+                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+}
+
+impl Claimed {
+    fn of(reservation: Reservation) -> Self {
+        let jobs = reservation.jobs.into_iter().map(|reserved| reserved.shared()).collect();
+        Self { jobs, due_in: reservation.due_in }
+    }
+}
+
+/// The ownership of a job that was granted.
+#[must_use]
+pub fn held(job: &JobRecord) -> Held {
+    Held { id: job.id, seq: job.seq, fence: job.fence }
+}
