@@ -86,7 +86,10 @@ fn a_worker_in_python_does_what_was_enqueued_and_stops_when_it_is_told() {
     let job = ended(&address, &done);
     assert_eq!((job["state"].as_str(), job["result"].as_u64()), (Some("succeeded"), Some(6)), "{job}");
     let job = ended(&address, &fell);
-    assert_eq!((job["state"].as_str(), job["error"]["detail"].as_str()), (Some("failed"), Some("ValueError: nobody here can do fly")));
+    assert_eq!(
+        (job["state"].as_str(), job["error"]["detail"].as_str()),
+        (Some("failed"), Some("ValueError: nobody here can do fly"))
+    );
     kill_process(Pid::from_child(&worker.0), Signal::TERM).unwrap();
     assert_eq!(worker.0.wait().unwrap().code(), Some(0));
     server.interrupt();
@@ -138,11 +141,13 @@ fn a_place_that_cannot_be_listened_on_is_told() {
 #[test]
 fn whoever_asks_the_demo_for_a_star_ends_at_it() {
     let folder = tempdir().unwrap();
-    let mut program = Program::start(&["dev", "--memory", "--port", "0", "--jobs-per-second", "0"], folder.path());
+    let mut program =
+        Program::start(&["dev", "--memory", "--port", "0", "--jobs-per-second", "0"], folder.path());
     let line = program.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
     let (status, head, _) = ask(&address, "GET", "/demo/stars", "", "");
-    let star = head.lines().find_map(|line| line.strip_prefix("location: ")).expect("it leads somewhere").to_owned();
+    let star =
+        head.lines().find_map(|line| line.strip_prefix("location: ")).expect("it leads somewhere").to_owned();
     assert!(status == 303 && star.starts_with("/stars/"), "{head}");
     let answer = ask(&address, "GET", &star, "", "");
     assert_eq!((answer.0, json_of(&answer)["name"].as_str()), (200, Some("a star that was asked for")));

@@ -88,12 +88,13 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure, Fate, Fence,
-    Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind, LeaseId,
-    LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter, Name,
-    NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress, QueueName,
-    Rate, Reason, Retention, RetryPolicy, Schedule, Skipped, SlotRecord, State, StateName, Terms, Timer,
-    TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, depth_of, limits, schedule, seconds,
+    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure, Fate,
+    Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind,
+    LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter,
+    Name, NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress,
+    QueueName, Rate, Reason, Retention, RetryPolicy, Schedule, Skipped, SlotRecord, State, StateName, Terms,
+    Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, depth_of, limits, schedule,
+    seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};
@@ -102,6 +103,6 @@ pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
     FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
     LedgerAsk, LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Migration, Order, Page, PageAsk,
-    QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk, Status,
+    Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

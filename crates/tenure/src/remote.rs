@@ -86,7 +86,11 @@ impl<'a> Remote<'a> {
         // What a worker's own policy for a kind is, no worker elsewhere has said: the job's counts, or the usual one.
         let policy = RetryPolicy::default();
         let settle = |Ending { job, verdict }| {
-            Reserved::granted(JobRecord::clone(&job)).settle(verdict, &policy, self.tenure.chance().fraction())
+            Reserved::granted(JobRecord::clone(&job)).settle(
+                verdict,
+                &policy,
+                self.tenure.chance().fraction(),
+            )
         };
         let settlements: Vec<Settlement> = endings.into_iter().map(settle).collect();
         let mut repeats = REPEATS;

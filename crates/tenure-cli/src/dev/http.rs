@@ -75,7 +75,8 @@ async fn shown_when_built(State(tenure): State<Tenure>) -> Result<Response, Prob
 
 /// A star that was built: what its job has returned.
 async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<Json<Star>, Problem> {
-    let missing = || Problem::new(Kind::NotFound, format!("there is no star {number}, or it is not kept any more"));
+    let missing =
+        || Problem::new(Kind::NotFound, format!("there is no star {number}, or it is not kept any more"));
     // The number of a star is the place of its job in the order of acceptance.
     let ask = PageAsk {
         filter: Filter {

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds};
+use tenure::{
+    Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds,
+};
 
 use crate::answer::json;
 use crate::api::Api;
@@ -66,7 +68,11 @@ pub(crate) struct ClaimedJob {
 }
 
 /// `POST /v1/claim`
-pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub(crate) async fn post(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
     let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     // What cannot be told to the worker is not granted.
     let key = api.key()?.clone();
@@ -87,13 +93,16 @@ impl Claim {
         let ttl = self.lease_seconds.map_or(Ok(LEASE), |span| seconds("lease_seconds", span))?;
         check_lease(ttl)?;
         let holder = match &self.worker_id {
-            Some(id) => id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })?,
+            Some(id) => {
+                id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })?
+            }
             None => api.tenure().remote().draw_worker(),
         };
         let kinds: Result<Arc<[Kind]>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
         let kinds = if self.kinds.is_empty() { Kinds::All } else { Kinds::Only(kinds?) };
         let queues = self.queues(api).await?;
-        let wants = queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
+        let wants =
+            queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
         Ok(Reserve { holder, ttl, wants, at_most: most })
     }
 
@@ -169,7 +178,9 @@ pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, claimed: &Claimed) ->
 fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
     let held = match job.state {
         tenure::State::Running { until, .. } => until.since(now),
-        tenure::State::Waiting { .. } | tenure::State::Blocked { .. } | tenure::State::Finished { .. } => Duration::ZERO,
+        tenure::State::Waiting { .. } | tenure::State::Blocked { .. } | tenure::State::Finished { .. } => {
+            Duration::ZERO
+        }
     };
     ClaimedJob {
         token: key.receipt(job.id, job.fence),

@@ -1,6 +1,9 @@
 //! Where the key of receipts comes from: the system's own chance, since nobody may guess it.
 
-#![allow(clippy::disallowed_methods, reason = "a key that follows from a seed could be found by whoever finds the seed")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a key that follows from a seed could be found by whoever finds the seed"
+)]
 
 use crate::problem::{Kind, Problem};
 use crate::workers::receipt::Key;

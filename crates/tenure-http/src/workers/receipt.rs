@@ -49,7 +49,8 @@ impl Key {
 
     fn digest(&self, id: JobId, fence: Fence) -> Hmac<Sha256> {
         // A key of any length is taken.
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()));
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()));
         mac.update(id.as_bytes());
         mac.update(&fence.number().to_be_bytes());
         mac
@@ -76,7 +77,9 @@ mod tests {
         assert!(key.fence(JobId::from_bytes([8; 16]), &receipt).is_err());
         assert!(other.fence(id, &receipt).is_err());
         let (_, digest) = receipt.split_once('.').unwrap();
-        for bad in ["", ".", "2289.", "8842", &receipt[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")] {
+        for bad in
+            ["", ".", "2289.", "8842", &receipt[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")]
+        {
             assert!(key.fence(id, bad).is_err(), "{bad}");
         }
     }

@@ -104,7 +104,11 @@ pub(crate) struct SettleItemAnswer {
 }
 
 /// `POST /v1/settle`
-pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub(crate) async fn post(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
     let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.items.len() > MOST {
         let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());
@@ -123,7 +127,13 @@ pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body)
             Ok(ending) => {
                 places.push((answers.len(), ending.job.id, ending.job.clone()));
                 endings.push(ending);
-                answers.push(SettleItemAnswer { job_id, status: 200, state: None, repeated: false, problem: None });
+                answers.push(SettleItemAnswer {
+                    job_id,
+                    status: 200,
+                    state: None,
+                    repeated: false,
+                    problem: None,
+                });
             }
             Err(problem) => answers.push(refused(job_id, &problem)),
         }
@@ -135,7 +145,8 @@ pub(crate) async fn post(State(api): State<Api>, headers: HeaderMap, body: Body)
         answers[at] = settled_answer(&api, id, settled);
     }
     let granted = holder.map(|holder| answer(&api, &key, holder, &claimed));
-    let (worker_id, jobs) = granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
+    let (worker_id, jobs) =
+        granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
     Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
 }
 

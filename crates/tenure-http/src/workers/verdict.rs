@@ -67,7 +67,9 @@ impl Complete {
             "place" => Invalid { field: "resource_location".to_owned(), ..wrong },
             _ => wrong,
         };
-        Output::new(value, self.resource_location).map(|output| Verdict::Succeeded(Some(output))).map_err(named)
+        Output::new(value, self.resource_location)
+            .map(|output| Verdict::Succeeded(Some(output)))
+            .map_err(named)
     }
 }
 

@@ -41,7 +41,10 @@ async fn a_worker_claims_a_job_tells_how_far_it_is_and_completes_it() {
     assert_eq!(job["lease"]["worker_id"], none["worker_id"]);
     let beat = with(job, json!({ "progress": { "fraction": 0.5, "message": "half" }, "lease_seconds": 60 }));
     let told = service.post(&path(job, "heartbeat"), &beat).await.json();
-    assert_eq!((told["expires_in_seconds"].as_f64(), told["cancel_requested"].as_bool()), (Some(60.0), Some(false)));
+    assert_eq!(
+        (told["expires_in_seconds"].as_f64(), told["cancel_requested"].as_bool()),
+        (Some(60.0), Some(false))
+    );
     assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.json()["progress"]["message"], "half");
     let done = with(job, json!({ "result": { "bytes": 123 }, "resource_location": "/images/7" }));
     let told = service.post(&path(job, "complete"), &done).await;
@@ -61,7 +64,10 @@ async fn whoever_has_no_receipt_can_end_no_job() {
     let job = &answer["jobs"][0];
     for token in ["", "1", "1.00000000000000000000000000000000", job["lease"]["fence"].as_str().unwrap()] {
         let told = service.post(&path(job, "complete"), &json!({ "token": token }).to_string()).await;
-        assert_eq!((told.status, told.json()["field"].as_str()), (StatusCode::UNPROCESSABLE_ENTITY, Some("token")));
+        assert_eq!(
+            (told.status, told.json()["field"].as_str()),
+            (StatusCode::UNPROCESSABLE_ENTITY, Some("token"))
+        );
     }
     // Nor another one's receipt.
     let told = service.post(&format!("/v1/jobs/{other}/complete"), &with(job, json!({}))).await;
@@ -78,11 +84,19 @@ async fn a_worker_that_comes_too_late_is_told_and_changes_nothing() {
     service.advance(Duration::from_secs(11));
     let second = claimed(&service, "{}").await["jobs"][0].clone();
     assert_eq!((second["id"].as_str(), second["attempt"].as_u64()), (Some(id.as_str()), Some(2)));
-    for (act, more) in [("heartbeat", json!({})), ("complete", json!({ "result": 1 })), ("fail", json!({})), ("release", json!({}))] {
+    for (act, more) in [
+        ("heartbeat", json!({})),
+        ("complete", json!({ "result": 1 })),
+        ("fail", json!({})),
+        ("release", json!({})),
+    ] {
         let told = service.post(&path(&first, act), &with(&first, more)).await;
         assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost", "{act}: {told:?}");
     }
-    assert_eq!(service.post(&path(&second, "complete"), &with(&second, json!({}))).await.status, StatusCode::OK);
+    assert_eq!(
+        service.post(&path(&second, "complete"), &with(&second, json!({}))).await.status,
+        StatusCode::OK
+    );
     let late = service.post(&path(&first, "fail"), &with(&first, json!({}))).await;
     assert_eq!(late.json()["type"], "urn:tenure:problem:lease-lost");
     assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.json()["state"], "succeeded");
@@ -102,10 +116,13 @@ async fn a_failure_is_tried_again_or_not_as_the_worker_says() {
     service.post(&path(&job, "release"), &with(&job, json!({}))).await;
     let job = claimed(&service, "{}").await["jobs"][0].clone();
     assert_eq!(job["attempt"], 2);
-    let told = service.post(&path(&job, "fail"), &with(&job, json!({ "retryable": false, "error": { "detail": "never" } }))).await;
+    let told = service
+        .post(&path(&job, "fail"), &with(&job, json!({ "retryable": false, "error": { "detail": "never" } })))
+        .await;
     assert_eq!(told.json()["state"], "failed");
     let attempts = service.get(&format!("/v1/jobs/{id}/attempts")).await.json();
-    let outcomes: Vec<_> = attempts["items"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
+    let outcomes: Vec<_> =
+        attempts["items"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["retried", "released", "failed"]);
     assert_eq!(attempts["items"][0]["error"], "Timeout: no answer");
 }
@@ -118,7 +135,10 @@ async fn a_worker_learns_that_somebody_wants_its_job_to_stop() {
     let asked = service.ask("DELETE", &format!("/queue/{id}"), &[], "").await;
     assert_eq!((asked.status, asked.json()["state"].as_str()), (StatusCode::ACCEPTED, Some("running")));
     let told = service.post(&path(&job, "heartbeat"), &with(&job, json!({}))).await.json();
-    assert_eq!((told["cancel_requested"].as_bool(), told["cancel_within_seconds"].as_f64()), (Some(true), Some(30.0)));
+    assert_eq!(
+        (told["cancel_requested"].as_bool(), told["cancel_within_seconds"].as_f64()),
+        (Some(true), Some(30.0))
+    );
     let told = service.post(&path(&job, "release"), &with(&job, json!({}))).await;
     assert_eq!(told.json()["state"], "cancelled");
 }
@@ -130,29 +150,39 @@ async fn many_are_settled_and_the_next_are_claimed_in_one_request() {
         enqueued(&service, r#"{"kind":"k"}"#).await;
     }
     let first = claimed(&service, r#"{"limit":3}"#).await;
-    let items: Vec<Value> = first["jobs"].as_array().unwrap().iter().zip(["complete", "fail", "release"]).map(|(job, outcome)| {
-        json!({ "job_id": job["id"], "token": job["token"], "outcome": outcome })
-    }).collect();
+    let items: Vec<Value> = first["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(["complete", "fail", "release"])
+        .map(|(job, outcome)| json!({ "job_id": job["id"], "token": job["token"], "outcome": outcome }))
+        .collect();
     let forged = json!({ "job_id": first["jobs"][0]["id"], "token": "7.7", "outcome": "complete" });
     let mut all = items.clone();
     all.push(forged);
     let body = json!({ "items": all, "claim": { "worker_id": first["worker_id"], "limit": 10 } }).to_string();
     let told = service.post("/v1/settle", &body).await.json();
-    let states: Vec<_> = told["items"].as_array().unwrap().iter().map(|item| item["state"].as_str()).collect();
+    let states: Vec<_> =
+        told["items"].as_array().unwrap().iter().map(|item| item["state"].as_str()).collect();
     assert_eq!(states, [Some("succeeded"), Some("scheduled"), Some("queued"), None]);
     assert_eq!(told["items"][3]["problem"]["field"], "token");
     assert_eq!(told["jobs"].as_array().unwrap().len(), 3, "two that waited, and the one that was given back");
     assert_eq!(told["worker_id"], first["worker_id"]);
     let again = json!({ "items": items }).to_string();
     let told = service.post("/v1/settle", &again).await.json();
-    assert_eq!((told["items"][0]["repeated"].as_bool(), told["items"][2]["status"].as_u64()), (Some(true), Some(409)));
+    assert_eq!(
+        (told["items"][0]["repeated"].as_bool(), told["items"][2]["status"].as_u64()),
+        (Some(true), Some(409))
+    );
 }
 
 #[tokio::test]
 async fn a_claim_waits_until_there_is_something_to_do() {
     let service = Service::new();
     let asked = service.asker();
-    let waiting = tokio::spawn(async move { asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"queues":["*","late"]}"#).await });
+    let waiting = tokio::spawn(async move {
+        asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"queues":["*","late"]}"#).await
+    });
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
