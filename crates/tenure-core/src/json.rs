@@ -11,10 +11,13 @@ pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid
         let found = format_args!("a byte that is not UTF-8 at {}", broken.valid_up_to());
         return Err(Invalid::new(field, found, "JSON in UTF-8"));
     }
-    if let Some(place) = text.iter().position(|byte| *byte == 0) {
+    if text.contains(&0) {
+        let place = text.iter().position(|byte| *byte == 0).unwrap_or_default();
         return Err(Invalid::new(field, format_args!("a NUL byte at {place}"), "JSON in UTF-8"));
     }
-    let depth = depth_of(text);
+    // Most texts have so few brackets that nobody need follow them.
+    let brackets = text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    let depth = if brackets > limits::JSON_DEPTH { depth_of(text) } else { 0 };
     if depth > limits::JSON_DEPTH {
         return Err(Invalid::new(
             field,
@@ -59,6 +62,16 @@ pub fn depth_of(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_nested_too_deep_is_refused() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let beside = format!("[{}]", vec!["[]"; 1_000].join(","));
+        for (text, good) in [(nested(64), true), (nested(65), false), (beside, true)] {
+            assert_eq!(check("args", text.as_bytes(), 1 << 20).is_ok(), good, "{text:.80}");
+        }
+        assert!(check("args", b"\"a\0\"", 100).unwrap_err().found.ends_with("at 2"));
+    }
 
     #[test]
     fn brackets_in_strings_do_not_count() {

@@ -1,13 +1,30 @@
 //! Single values, between a column and the domain.
 
+use std::error::Error;
+
+use bytes::BytesMut;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::{Fence, HostId, JobId, Kind, Priority, QueueName, Timestamp};
+use tenure_core::{Args, Fence, HostId, JobId, Kind, Priority, QueueName, Timestamp};
 use tenure_store::Fault;
 use tokio_postgres::Row;
+use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 use uuid::Uuid;
 
 use crate::fault::unreadable;
+
+/// Args as a statement takes them, without a copy.
+#[derive(Debug)]
+pub(crate) struct Encoded(pub Args);
+
+impl ToSql for Encoded {
+    fn to_sql(&self, of: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.as_bytes().to_sql(of, out)
+    }
+
+    accepts!(BYTEA);
+    to_sql_checked!();
+}
 
 /// A `seq` or a fence as a column keeps it. Both stay below 2^53, far from where this would be cut.
 pub(crate) fn signed(number: u64) -> i64 {

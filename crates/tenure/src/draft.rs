@@ -55,7 +55,7 @@ impl Draft {
     /// args. That is told here, while somebody can still do something about it.
     fn refuse_silent_loss<J: Job>(mut self) -> Self {
         if let Ok(args) = &self.args
-            && args.windows(4).any(|word| word == b"null")
+            && std::str::from_utf8(args).is_ok_and(|text| text.contains("null"))
             && let Err(error) = serde_json::from_slice::<J>(args)
         {
             let found = format!("a value that cannot be read back ({error}), such as NaN");

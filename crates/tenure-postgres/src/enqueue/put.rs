@@ -108,7 +108,7 @@ fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<Query> {
     }
     let query = Query::new(PUT_ALIKE)
         .with(jobs.iter().map(|job| value::of_job(job.id)).collect::<Vec<_>>())
-        .with(jobs.iter().map(|job| job.args.as_bytes().to_vec()).collect::<Vec<_>>())
+        .with(jobs.iter().map(|job| value::Encoded(job.args.clone())).collect::<Vec<_>>())
         .with(now)
         .with(lane)
         .with(value::of_priority(first.priority))
@@ -175,6 +175,6 @@ fn columns(sql: &'static str, jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64
         .with(jobs.iter().map(|job| value::of_job(job.id)).collect::<Vec<_>>())
         .with(lanes)
         .with(jobs.iter().map(|job| value::of_priority(job.priority)).collect::<Vec<_>>())
-        .with(jobs.iter().map(|job| job.args.as_bytes().to_vec()).collect::<Vec<_>>())
+        .with(jobs.iter().map(|job| value::Encoded(job.args.clone())).collect::<Vec<_>>())
         .with(now)
 }

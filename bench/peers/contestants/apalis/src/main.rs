@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apalis::prelude::{BoxDynError, TaskBuilder, WorkerBuilder};
+use apalis::prelude::{BackendExt, BoxDynError, TaskBuilder, WorkerBuilder};
 use apalis_postgres::queries::push_tasks;
 use apalis_postgres::{Config, PgPool, PostgresStorage};
 use contestant::{Args, Contestant, Ending, Outcome, Producer, begun, compete, url};
