@@ -58,8 +58,18 @@ impl From<Error> for Problem {
                 Self::new(Kind::Validation, format!("{what} is not what its type says: {source}"))
                     .with("field", what)
             }
-            // What a later version of the library adds is no client's fault until somebody has thought about it.
-            other => {
+            // No route leads to these, and what a later version adds is no client's fault until somebody has thought of it.
+            other @ (Error::Unsuccessful { .. }
+            | Error::LeaseRefused { .. }
+            | Error::WaitOver { .. }
+            | Error::LeaseLost(_)
+            | Error::Settings(_)
+            | Error::Singleton { .. }
+            | Error::NoApp { .. }
+            | Error::AppTaken { .. }
+            | Error::NoTransaction
+            | Error::Url { .. }
+            | _) => {
                 tracing::error!(error = %other, "something that no client is told of");
                 Self::new(
                     Kind::Internal,

@@ -110,11 +110,8 @@ pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> 
         ));
     }
     if job.state.is_finished() {
-        return match api.tenure().jobs().delete(id).await? {
-            ChangeOutcome::Done => Ok(Removal::Removed),
-            ChangeOutcome::NotFound => Err(api.missing(id)),
-            outcome => Err(refused(id, outcome)),
-        };
+        let outcome = api.tenure().jobs().delete(id).await?;
+        return refusal(api, id, outcome).map_or(Ok(Removal::Removed), Err);
     }
     Ok(Removal::Ended(api.tenure().jobs().cancel(id, GRACE, "").await?))
 }
@@ -127,12 +124,10 @@ async fn shown(
     outcome: ChangeOutcome,
     done: StatusCode,
 ) -> Result<Response, Problem> {
-    let status = match outcome {
-        ChangeOutcome::Done | ChangeOutcome::Already => done,
-        ChangeOutcome::Asked => StatusCode::ACCEPTED,
-        ChangeOutcome::NotFound => return Err(api.missing(id)),
-        outcome => return Err(refused(id, outcome)),
-    };
+    if let Some(problem) = refusal(api, id, outcome) {
+        return Err(problem);
+    }
+    let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
     let job = api.job(id).await?;
     let mut response = Shown::of(&job, api.tenure().now()).answer(status);
     if status == StatusCode::ACCEPTED {
@@ -141,18 +136,18 @@ async fn shown(
     Ok(response)
 }
 
-fn refused(id: JobId, outcome: ChangeOutcome) -> Problem {
+/// What is told of a wish that was not granted.
+fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
     let why = match outcome {
+        ChangeOutcome::Done | ChangeOutcome::Asked | ChangeOutcome::Already => return None,
+        ChangeOutcome::NotFound => return Some(api.missing(id)),
         ChangeOutcome::RefusedRunning => "it runs",
         ChangeOutcome::RefusedFinished => "it has ended",
         ChangeOutcome::RefusedUnfinished => "it has not ended",
         ChangeOutcome::RefusedKeyHeld(other) => {
             let detail = format!("job {other} holds the unique key of job {id}");
-            return Problem::new(Kind::UniqueConflict, detail).with("job_id", other.to_string());
-        }
-        ChangeOutcome::Done | ChangeOutcome::Asked | ChangeOutcome::Already | ChangeOutcome::NotFound => {
-            "it is so"
+            return Some(Problem::new(Kind::UniqueConflict, detail).with("job_id", other.to_string()));
         }
     };
-    Problem::new(Kind::StateConflict, format!("this cannot be done with job {id}: {why}"))
+    Some(Problem::new(Kind::StateConflict, format!("this cannot be done with job {id}: {why}")))
 }

@@ -107,15 +107,15 @@ pub(super) fn meant(memory: &Memory, wants: &[Want]) -> (Vec<String>, Vec<i32>) 
     (queues, wants.iter().flat_map(of).collect())
 }
 
-/// What grants what is wanted of a queue; `None` if none of its lanes is known.
+/// What grants what is wanted of a queue; `None` if none of its lanes is known. Nothing is granted if something behind
+/// this head has lapsed, and is to be taken from its holder first.
 pub(super) fn claim(
     memory: &Memory,
     ask: &Reserve,
     want: &Want,
     at_most: usize,
     time: &Time,
-    lapses_first: bool,
-    head: Head,
+    lapses_behind: Option<Head>,
     (queues, all_lanes): &(Vec<String>, Vec<i32>),
 ) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
@@ -135,7 +135,7 @@ pub(super) fn claim(
         .with(value::micros(ask.ttl))
         .with(value::of_host(ask.holder))
         .with(want.queue.as_str().to_owned())
-        .with(lapses_first)
+        .with(lapses_behind.is_some())
         .with(priority)
         .with(round)
         .with(due)
@@ -143,7 +143,7 @@ pub(super) fn claim(
         .with(queues.clone())
         .with(all_lanes.clone())
         .with(time.told().is_some() || memory.looks_closely())
-        .with(head.held);
+        .with(lapses_behind.map_or(i64::MIN, |head| head.held));
     (at_most > 0).then_some(Claim { query, of })
 }
 

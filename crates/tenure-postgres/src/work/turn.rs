@@ -311,6 +311,7 @@ async fn claim_all(
     let told = time.told();
     // A given clock is for those who want to know beforehand what comes.
     let head = if told.is_some() { heads::START } else { memory.heads().begin(time.clock().moment()) };
+    let lapses_behind = lapses_first.then_some(head);
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
     let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
     // If each want may have all that it wants, none has to wait for another.
@@ -350,7 +351,7 @@ async fn claim_all(
                 all.clone()
             };
             let most = want.at_most.min(left);
-            if let Some(claim) = claim::claim(&memory, ask, want, most, &time, lapses_first, head, &meant) {
+            if let Some(claim) = claim::claim(&memory, ask, want, most, &time, lapses_behind, &meant) {
                 queries.push(claim.query);
                 claiming.push((index, claim.of));
             }
