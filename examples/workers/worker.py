@@ -1,47 +1,43 @@
 #!/usr/bin/env python3
 """A worker in Python, with nothing but its standard library: TENURE_URL=http://localhost:8368 ./worker.py"""
-import json
-import os
-import signal
-import threading
-import urllib.request
+import json, os, signal, threading, urllib.request
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-URL = os.environ.get("TENURE_URL", "http://localhost:8368")
-LEASE = 30
-stopping = threading.Event()
+URL, SLOTS, LEASE, stopping = os.environ.get("TENURE_URL", "http://localhost:8368"), 4, 30, threading.Event()
 
 
-def ask(path, body, wait=0):
-    headers = {"content-type": "application/json", "prefer": f"wait={wait}"}
+def ask(path, body, patience=0):
+    headers = {"content-type": "application/json", "prefer": f"wait={patience}"}
     request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=wait + 10) as answer:
+    with urllib.request.urlopen(request, timeout=patience + 10) as answer:
         return json.load(answer)
 
 
-def handle(kind, args, progress):
-    """The work itself: what it returns is the job's result, what it raises fails the attempt."""
+def handle(kind, args, told, stop):
+    """The work: what it returns is the result, what it raises fails the attempt. `stop` is set when it shall end."""
     if kind == "add":
-        progress(0.5, "adding")
+        told["progress"] = {"fraction": 0.5, "message": "adding"}
         return sum(args)
     raise ValueError(f"nobody here can do {kind}")
 
 
+def live(job, told, ended, stop):
+    while not ended.wait(LEASE / 6):  # Says that the job is being done, until it has ended.
+        try:
+            beat = {"token": job["token"], "lease_seconds": LEASE, **told}
+            if ask(f"/v1/jobs/{job['id']}/heartbeat", beat)["cancel_requested"]:
+                stop.set()
+        except OSError as error:  # The next one may come through, unless the job is somebody else's now.
+            if getattr(error, "code", 0) in (404, 409, 410):
+                return stop.set()
+
+
 def run(job):
-    """Does one job, and says all the while that it lives."""
-    path, token, ended = f"/v1/jobs/{job['id']}", job["token"], threading.Event()
-
-    def beat(**more):
-        return ask(path + "/heartbeat", {"token": token, "lease_seconds": LEASE, **more})
-
-    def live():
-        while not ended.wait(LEASE / 3):
-            beat()
-
-    threading.Thread(target=live, daemon=True).start()
-    end = {"job_id": job["id"], "token": token}
+    told, ended, stop, end = {}, threading.Event(), threading.Event(), {"job_id": job["id"], "token": job["token"]}
+    threading.Thread(target=live, args=(job, told, ended, stop), daemon=True).start()
     try:
-        result = handle(job["kind"], job["args"], lambda f, m: beat(progress={"fraction": f, "message": m}))
-        return {**end, "outcome": "complete", "result": result}
+        result = json.loads(json.dumps(handle(job["kind"], job["args"], told, stop), allow_nan=False))
+        return {**end, "outcome": "release"} if stop.is_set() else {**end, "outcome": "complete", "result": result}
     except Exception as error:
         return {**end, "outcome": "fail", "error": {"type": type(error).__name__, "detail": str(error)}}
     finally:
@@ -49,10 +45,16 @@ def run(job):
 
 
 signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-signal.signal(signal.SIGINT, lambda *_: stopping.set())
-claim, ends = {"queues": ["default"], "limit": 10, "lease_seconds": LEASE}, []
-while ends or not stopping.is_set():
-    # What is done is told, and the next jobs are claimed, in one round trip; whoever stops claims no more.
-    answer = ask("/v1/settle", {"items": ends} if stopping.is_set() else {"items": ends, "claim": claim})
-    jobs = answer["jobs"] or ([] if ends or stopping.is_set() else ask("/v1/claim", claim, wait=5)["jobs"])
-    ends = [run(job) for job in jobs]
+pool, running, ends = ThreadPoolExecutor(SLOTS), set(), []
+while running or ends or not stopping.is_set():
+    done, running = wait(running, 1, FIRST_COMPLETED) if running else ((), running)
+    ends += [job.result() for job in done]
+    free = 0 if stopping.is_set() else SLOTS - len(running)
+    claim = {"limit": free, "lease_seconds": LEASE} if free else None
+    try:  # What is done is told and more is claimed in one round trip; whoever has nothing to do waits for a job.
+        settle = ends or free < SLOTS
+        answer = ask("/v1/settle", {"items": ends, "claim": claim}) if settle else ask("/v1/claim", claim, 5)
+        ends, running = [], running | {pool.submit(run, job) for job in answer["jobs"]}
+    except OSError as error:
+        print("no answer, trying again:", error)
+        threading.Event().wait(1)

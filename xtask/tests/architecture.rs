@@ -50,7 +50,8 @@ fn dependencies_between_crates_point_one_way() {
 fn the_architecture_page_shows_every_edge() {
     let page = fs::read_to_string(files::root().join("ARCHITECTURE.md")).expect("the page can be read");
     assert_holds(edges::not_on_the_page(&page));
-    let outdated = page.replace("tenure-http        → tenure\n", "tenure-http        → tenure, tenure-store\n");
+    let outdated =
+        page.replace("tenure-http        → tenure\n", "tenure-http        → tenure, tenure-store\n");
     assert_one(&edges::not_on_the_page(&outdated), "tenure-http → tenure");
 }
 

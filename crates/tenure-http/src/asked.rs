@@ -8,7 +8,6 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use tenure::{Draft, Job, Tenure};
 
-use crate::api::Api;
 use crate::jobs::enqueue;
 use crate::problem::Problem;
 
@@ -56,7 +55,7 @@ impl Asked {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
-        enqueue::enqueue(&Api::new(tenure), &self.headers, draft).await
+        enqueue::enqueue(tenure, &self.headers, draft).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,8 @@ use tenure::JobId;
 
 use crate::answer::Shown;
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::id::Id;
+use crate::problem::{Kind, Problem};
 use crate::watchers::Watcher;
 
 /// So often something is sent although nothing has happened, so that nobody takes the connection for dead.
@@ -27,12 +28,8 @@ const RETRY: Duration = Duration::from_secs(1);
 type Events = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>;
 
 /// `GET /v1/jobs/{id}/events`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    of_job(api, id.parse()?, &headers).await
+pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+    of_job(api, id, &headers).await
 }
 
 /// The events of a job, from the one on that the client has seen last.
@@ -84,9 +81,14 @@ impl Following {
                 }
                 Step::Look => {
                     self.step = Step::Wait;
-                    let Ok(job) = self.api.job(self.id).await else {
-                        self.step = Step::End;
-                        return Some((Ok(Event::default().event("gone").data("{}")), self));
+                    let job = match self.api.job(self.id).await {
+                        Ok(job) => job,
+                        Err(problem) if matches!(problem.kind(), Kind::NotFound | Kind::Gone) => {
+                            self.step = Step::End;
+                            return Some((Ok(Event::default().event("gone").data("{}")), self));
+                        }
+                        // He comes back, perhaps to another server, with what he has seen last.
+                        Err(_) => return None,
                     };
                     let shown = Shown::of(&job, self.api.tenure().now());
                     let number = number(&shown);

@@ -1,14 +1,15 @@
 //! The item in the queue: what a client is sent to when its job was accepted, and what leads it on to what the job made.
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tenure::{ChangeOutcome, End, JobId, JobRecord, State as JobState};
+use tenure::{ChangeOutcome, End, JobRecord, State as JobState};
 
 use crate::answer::{Shown, locate};
 use crate::api::Api;
 use crate::events;
+use crate::id::Id;
 use crate::jobs::act::{Removal, end_or_remove};
 use crate::jobs::look;
 use crate::problem::Problem;
@@ -17,11 +18,10 @@ use crate::query::Query;
 /// `GET /queue/{id}`
 pub(crate) async fn get(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
     let query = Query::read(uri.query(), &["redirect"])?;
     let redirects = query.one::<Word>("redirect")?.is_none_or(|Word(word)| word != "false");
     if wants_events(&headers) {
@@ -40,10 +40,9 @@ pub(crate) async fn get(
 /// `DELETE /queue/{id}`
 pub(crate) async fn delete(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
     match end_or_remove(&api, &headers, id).await? {
         Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
         // It runs: it is asked to stop, and can be watched while it does.

@@ -12,6 +12,7 @@ mod asked;
 mod body;
 mod events;
 mod health;
+mod id;
 mod item;
 mod jobs;
 mod openapi;

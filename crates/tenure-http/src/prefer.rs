@@ -19,7 +19,7 @@ pub(crate) struct Prefer {
 impl Prefer {
     /// Reads what the headers say; the first that is said of a thing counts.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let mut prefer = Self::default();
+        let (mut prefer, mut returns) = (Self::default(), false);
         let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
         for wish in values.flat_map(|value| value.split(',')) {
             // Parameters of a wish come behind a semicolon; none is known.
@@ -30,7 +30,9 @@ impl Prefer {
                 "wait" if prefer.wait.is_none() => {
                     prefer.wait = value.parse().ok().map(|span| Duration::from_secs(span).min(LONGEST_WAIT));
                 }
-                "return" => prefer.minimal = value.eq_ignore_ascii_case("minimal"),
+                "return" if !returns => {
+                    (returns, prefer.minimal) = (true, value.eq_ignore_ascii_case("minimal"))
+                }
                 _ => {}
             }
         }

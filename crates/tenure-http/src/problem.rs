@@ -42,6 +42,8 @@ pub enum Kind {
     StorageUnavailable,
     /// The server is about to end.
     Draining,
+    /// A page of somebody else's sent the request.
+    CrossSite,
     /// The request is addressed to somebody else.
     HostNotAllowed,
     /// The request did not come to its end in time.
@@ -52,7 +54,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -69,6 +71,7 @@ impl Kind {
         Self::PayloadTooLarge,
         Self::StorageUnavailable,
         Self::Draining,
+        Self::CrossSite,
         Self::HostNotAllowed,
         Self::RequestTimeout,
         Self::Internal,
@@ -94,6 +97,7 @@ impl Kind {
             Self::PayloadTooLarge => "payload-too-large",
             Self::StorageUnavailable => "storage-unavailable",
             Self::Draining => "draining",
+            Self::CrossSite => "cross-site",
             Self::HostNotAllowed => "host-not-allowed",
             Self::RequestTimeout => "request-timeout",
             Self::Internal => "internal",
@@ -120,6 +124,7 @@ impl Kind {
             Self::PayloadTooLarge => "The body is too large",
             Self::StorageUnavailable => "The store cannot answer",
             Self::Draining => "The server is about to end",
+            Self::CrossSite => "The request comes from a page of somebody else's",
             Self::HostNotAllowed => "The request is for somebody else",
             Self::RequestTimeout => "The request took too long",
             Self::Internal => "Something is wrong with the server",
@@ -145,6 +150,7 @@ impl Kind {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::CrossSite => StatusCode::FORBIDDEN,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -34,8 +34,9 @@ pub(crate) async fn until(
         }
         tokio::select! {
             biased;
-            () = watcher.changed() => {}
+            // First, so that no amount of changes keeps anybody waiting.
             () = &mut over => return api.job(id).await,
+            () = watcher.changed() => {}
         }
     }
 }

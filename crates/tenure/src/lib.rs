@@ -88,8 +88,8 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure, Fate,
-    Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind,
+    AfterJobs, AppId, AppUse, Args, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure,
+    Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind,
     LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter,
     Name, NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress,
     QueueName, Rate, Reason, Retention, RetryPolicy, Schedule, Skipped, SlotRecord, State, StateName, Terms,

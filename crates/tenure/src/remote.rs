@@ -77,11 +77,11 @@ impl<'a> Remote<'a> {
     /// Ends jobs, each under its own fence, and then grants others. One answer for each end.
     ///
     /// # Errors
-    /// A fault of the store. Asking again is harmless.
+    /// A fault of the store. Ending the same again is harmless.
     pub async fn settle(
         &self,
         endings: Vec<Ending>,
-        then: Option<Reserve>,
+        mut then: Option<Reserve>,
     ) -> Result<(Vec<Settled>, Claimed), Error> {
         // What a worker's own policy for a kind is, no worker elsewhere has said: the job's counts, or the usual one.
         let policy = RetryPolicy::default();
@@ -97,9 +97,24 @@ impl<'a> Remote<'a> {
         loop {
             match self.tenure.store().settle(settlements.clone(), then.clone()).await {
                 Ok(turn) => return Ok((turn.settled, Claimed::of(turn.reservation))),
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
+                Err(Fault::Unknown(_)) if repeats > 0 => {
+                    // Something may have been granted already; what nobody hears of lapses.
+                    (repeats, then) = (repeats - 1, None);
+                }
                 Err(fault) => return Err(fault.into()),
             }
+        }
+    }
+
+    /// Gives back what was granted to somebody who will not hear of it. No attempt is spent.
+    pub async fn give_back(&self, claimed: Claimed) {
+        let endings = claimed.jobs.into_iter().map(|job| Ending { job, verdict: Verdict::Released });
+        let endings: Vec<Ending> = endings.collect();
+        if endings.is_empty() {
+            return;
+        }
+        if let Err(error) = self.settle(endings, None).await {
+            tracing::warn!(%error, "what was granted to nobody could not be given back; it lapses");
         }
     }
 }

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tenure::{ChangeOutcome, JobId, seconds};
 
-use crate::answer::{Shown, locate};
+use crate::answer::{Shown, json, locate};
 use crate::api::Api;
 use crate::body;
+use crate::id::Id;
 use crate::problem::{Kind, Problem};
 
 /// How long a holder has to stop, unless the client says otherwise.
@@ -38,13 +39,12 @@ pub(crate) struct Nothing {}
 /// `POST /v1/jobs/{id}/cancel`
 pub(crate) async fn cancel(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let ask: CancelAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let grace = ask.grace_seconds.map_or(Ok(GRACE), |grace| seconds("grace_seconds", grace))?;
-    let id: JobId = id.parse()?;
     let outcome = api.tenure().jobs().cancel(id, grace, &ask.reason.unwrap_or_default()).await?;
     shown(&api, &headers, id, outcome, StatusCode::OK).await
 }
@@ -52,12 +52,11 @@ pub(crate) async fn cancel(
 /// `POST /v1/jobs/{id}/retry`
 pub(crate) async fn retry(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let id: JobId = id.parse()?;
     let outcome = api.tenure().jobs().redo(id).await?;
     let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
     locate(response.headers_mut(), &headers, id);
@@ -67,12 +66,11 @@ pub(crate) async fn retry(
 /// `POST /v1/jobs/{id}/run-now`
 pub(crate) async fn run_now(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let id: JobId = id.parse()?;
     let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
     let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
     locate(response.headers_mut(), &headers, id);
@@ -82,10 +80,9 @@ pub(crate) async fn run_now(
 /// `DELETE /v1/jobs/{id}`
 pub(crate) async fn delete(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
     match end_or_remove(&api, &headers, id).await? {
         Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
         Removal::Ended(outcome) => shown(&api, &headers, id, outcome, StatusCode::OK).await,
@@ -109,11 +106,15 @@ pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> 
             format!("job {id} has changed since it was looked at"),
         ));
     }
-    if job.state.is_finished() {
-        let outcome = api.tenure().jobs().delete(id).await?;
-        return refusal(api, id, outcome).map_or(Ok(Removal::Removed), Err);
+    if !job.state.is_finished() {
+        let outcome = api.tenure().jobs().cancel(id, GRACE, "").await?;
+        // It may have ended since it was looked at.
+        if outcome != ChangeOutcome::RefusedFinished {
+            return refusal(api, id, outcome).map_or(Ok(Removal::Ended(outcome)), Err);
+        }
     }
-    Ok(Removal::Ended(api.tenure().jobs().cancel(id, GRACE, "").await?))
+    let outcome = api.tenure().jobs().delete(id).await?;
+    refusal(api, id, outcome).map_or(Ok(Removal::Removed), Err)
 }
 
 /// Shows what a wish came to.
@@ -128,8 +129,11 @@ async fn shown(
         return Err(problem);
     }
     let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
-    let job = api.job(id).await?;
-    let mut response = Shown::of(&job, api.tenure().now()).answer(status);
+    // It was done, and that is told even if the job cannot be looked at any more.
+    let mut response = match api.job(id).await {
+        Ok(job) => Shown::of(&job, api.tenure().now()).answer(status),
+        Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
+    };
     if status == StatusCode::ACCEPTED {
         locate(response.headers_mut(), headers, id);
     }

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use tenure::{Accepted, Draft, JobId};
+use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
 
 use crate::answer::{PREFERENCE_APPLIED, Shown, json, locate};
 use crate::api::Api;
 use crate::body;
+use crate::id::Id;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wait::until;
@@ -34,11 +35,10 @@ pub(crate) async fn post(
 /// `PUT /v1/jobs/{id}`
 pub(crate) async fn put(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
     let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let accepted = api.tenure().enqueue_draft(submit.draft(Some(id))?).await?;
     let status = match accepted {
@@ -48,27 +48,50 @@ pub(crate) async fn put(
     answer(&api, &headers, accepted.id(), status).await
 }
 
-/// Enqueues a job as a client asked, and answers as the pattern wants it.
-pub(crate) async fn enqueue(api: &Api, headers: &HeaderMap, draft: Draft) -> Result<Response, Problem> {
-    let accepted = api.tenure().enqueue_draft(draft).await?;
-    answer(api, headers, accepted.id(), StatusCode::ACCEPTED).await
+/// Enqueues a job as a client asked, in a service of somebody's own.
+pub(crate) async fn enqueue(tenure: &Tenure, headers: &HeaderMap, draft: Draft) -> Result<Response, Problem> {
+    let id = tenure.enqueue_draft(draft).await?.id();
+    let prefer = Prefer::of(headers);
+    if let Some(wait) = prefer.wait {
+        let clock = tenure.store().clock();
+        tokio::select! {
+            biased;
+            // How it ended is looked at below, whatever came of waiting.
+            _ = tenure.wait(id) => {}
+            () = clock.sleep(wait) => {}
+        }
+    }
+    let job = tenure.jobs().get(id).await.map_err(Problem::from);
+    Ok(shown(tenure, headers, prefer, (id, StatusCode::ACCEPTED), job))
 }
 
-/// Shows a job that was accepted; whoever would rather wait for its end may see that.
 async fn answer(api: &Api, headers: &HeaderMap, id: JobId, status: StatusCode) -> Result<Response, Problem> {
     let prefer = Prefer::of(headers);
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
-    let job = until(api, id, wait, |job| job.state.is_finished()).await?;
-    let shown = Shown::of(&job, api.tenure().now());
-    let status = if prefer.wait.is_some() && shown.is_finished { StatusCode::OK } else { status };
-    let mut response = if prefer.minimal {
-        json(status, &serde_json::json!({ "id": id.to_string() }))
-    } else {
-        shown.answer(status)
+    let job = until(api, id, wait, |job| job.state.is_finished()).await;
+    Ok(shown(api.tenure(), headers, prefer, (id, status), job))
+}
+
+/// Shows a job that was accepted; whoever would rather wait for its end may see that. It was accepted, and that is told
+/// even if it cannot be looked at any more: whoever heard of a failure would enqueue it again.
+fn shown(
+    tenure: &Tenure,
+    headers: &HeaderMap,
+    prefer: Prefer,
+    (id, status): (JobId, StatusCode),
+    job: Result<JobRecord, Problem>,
+) -> Response {
+    let mut response = match job {
+        Ok(job) if !prefer.minimal => {
+            let shown = Shown::of(&job, tenure.now());
+            let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
+            shown.answer(if ended { StatusCode::OK } else { status })
+        }
+        Ok(_) | Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     locate(response.headers_mut(), headers, id);
     if let Some(applied) = prefer.applied().and_then(|applied| HeaderValue::from_str(&applied).ok()) {
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
-    Ok(response)
+    response
 }

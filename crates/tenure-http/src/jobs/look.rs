@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -10,6 +10,7 @@ use tenure::{End, Invalid, JobId, State as JobState, limits};
 
 use crate::answer::{Shown, json, look_next};
 use crate::api::Api;
+use crate::id::Id;
 use crate::prefer::Prefer;
 use crate::problem::{Kind, Problem, whole_seconds};
 use crate::query::Query;
@@ -17,12 +18,8 @@ use crate::wait::until;
 use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
 
 /// `GET /v1/jobs/{id}`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let shown = shown(&api, id.parse()?, &headers).await?;
+pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+    let shown = shown(&api, id, &headers).await?;
     Ok(if shown.tag.is_known(&headers) { shown.not_modified() } else { shown.answer(StatusCode::OK) })
 }
 
@@ -41,11 +38,11 @@ pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<S
 /// `GET /v1/jobs/{id}/result`
 pub(crate) async fn result(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
-    let job = until(&api, id.parse()?, wait, |job| job.state.is_finished()).await?;
+    let job = until(&api, id, wait, |job| job.state.is_finished()).await?;
     let JobState::Finished { end, .. } = job.state else {
         let span = look_next(&job, api.tenure().now()).unwrap_or_default();
         return Ok((StatusCode::ACCEPTED, [(RETRY_AFTER, whole_seconds(span).to_string())]).into_response());
@@ -67,8 +64,7 @@ pub(crate) async fn result(
 }
 
 /// `GET /v1/jobs/{id}/attempts`
-pub(crate) async fn attempts(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
+pub(crate) async fn attempts(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
     api.job(id).await?;
     let attempts = api.tenure().jobs().attempts(id).await?;
     let items: Vec<AttemptDocument> = attempts.iter().map(AttemptDocument::of).collect();
@@ -78,10 +74,9 @@ pub(crate) async fn attempts(State(api): State<Api>, Path(id): Path<String>) -> 
 /// `GET /v1/jobs/{id}/logs`
 pub(crate) async fn logs(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
-    let id: JobId = id.parse()?;
     let query = Query::read(uri.query(), &["after", "limit"])?;
     let behind = query.one::<Behind>("after")?.unwrap_or(Behind(0, 0));
     let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 100)?;

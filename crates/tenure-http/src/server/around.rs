@@ -35,6 +35,11 @@ async fn not_so() -> Problem {
 }
 
 async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    let changes = !request.method().is_safe();
+    if changes && !hosts.allow_page(request.headers()) {
+        let detail = "a browser sent this for a page of somebody else's, which may change nothing here";
+        return Problem::new(Kind::CrossSite, detail).into_response();
+    }
     if hosts.allow(request.headers(), request.uri().authority()) {
         return next.run(request).await;
     }

@@ -1,7 +1,7 @@
 //! By which names the server may be addressed. A page of somebody else's can make a browser resolve any name to this
 //! machine; it cannot make the browser say another name than that.
 
-use axum::http::header::{HOST, HeaderMap};
+use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::http::uri::Authority;
 
 /// The names by which it may be addressed.
@@ -19,16 +19,34 @@ impl Hosts {
     /// Whether a request may be answered that is addressed so.
     pub(crate) fn allow(&self, headers: &HeaderMap, of_uri: Option<&Authority>) -> bool {
         let mut said = headers.get_all(HOST).iter();
-        let host = match (said.next(), said.next(), of_uri) {
-            (Some(host), None, _) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
-            (None, None, Some(of_uri)) => Some(of_uri.clone()),
+        match (of_uri, said.next(), said.next()) {
+            // What is asked for says where, whatever is said beside it.
+            (Some(of_uri), _, _) => self.are(of_uri),
+            (None, Some(host), None) => host.to_str().is_ok_and(|host| self.named(host)),
             // Nobody, or two at once: who knows whom it is for.
-            _ => None,
-        };
-        host.is_some_and(|host| {
-            let name = host.host().to_ascii_lowercase();
-            self.names.contains(&name) && !host.as_str().contains('@')
+            (None, None, _) | (None, Some(_), Some(_)) => false,
+        }
+    }
+
+    /// Whether the request comes from a page of this server, or from no page at all. Browsers say so of themselves, and a
+    /// page cannot make them say something else.
+    pub(crate) fn allow_page(&self, headers: &HeaderMap) -> bool {
+        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+        if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
+            return false;
+        }
+        headers.get_all(ORIGIN).iter().all(|origin| {
+            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            host.is_some_and(|(_, host)| self.named(host))
         })
+    }
+
+    fn named(&self, host: &str) -> bool {
+        host.parse::<Authority>().is_ok_and(|host| self.are(&host))
+    }
+
+    fn are(&self, host: &Authority) -> bool {
+        self.names.contains(&host.host().to_ascii_lowercase()) && !host.as_str().contains('@')
     }
 }
 
@@ -42,6 +60,26 @@ mod tests {
             headers.append(HOST, host.parse().unwrap());
         }
         Hosts::new(&["jobs.example".to_owned()]).allow(&headers, None)
+    }
+
+    #[test]
+    fn pages_of_others_are_told_from_pages_of_this_server_and_from_programs() {
+        let allows = |said: &[(&'static str, &str)]| {
+            let said = said.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
+            Hosts::new(&[]).allow_page(&HeaderMap::from_iter(said))
+        };
+        assert!(
+            allows(&[]) && allows(&[("origin", "http://localhost:8368"), ("sec-fetch-site", "same-origin")])
+        );
+        for said in [
+            ("origin", "https://evil.example"),
+            ("origin", "null"),
+            ("origin", "http://localhost.evil.example"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            assert!(!allows(&[said]), "{said:?}");
+        }
     }
 
     #[test]

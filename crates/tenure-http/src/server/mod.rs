@@ -164,9 +164,9 @@ fn serve(
 ) {
     // What is answered is whole: to wait for more of it only makes it late.
     let _ = stream.set_nodelay(true);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // One version only: to find out which one a client speaks, somebody would have to wait for its first words without end.
+    let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(head_within);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100);
     let service = TowerToHyperService::new(app.clone());
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     let watched = graceful.watch(connection);

@@ -88,8 +88,6 @@ pub struct ProgressDocument {
 pub struct LeaseDocument {
     /// The host or worker.
     pub worker_id: String,
-    /// Until when, unless it is renewed.
-    pub expires_at: String,
     /// The number of this ownership; it only grows.
     pub fence: String,
 }
@@ -238,12 +236,9 @@ fn waits_because(state: &State) -> Option<&'static str> {
 }
 
 fn lease(job: &Job) -> Option<LeaseDocument> {
-    let State::Running { holder, until, .. } = job.state else { return None };
-    Some(LeaseDocument {
-        worker_id: holder.to_string(),
-        expires_at: until.to_string(),
-        fence: job.fence.to_string(),
-    })
+    let State::Running { holder, .. } = job.state else { return None };
+    // Until when is left out: with each renewal the document would be another one.
+    Some(LeaseDocument { worker_id: holder.to_string(), fence: job.fence.to_string() })
 }
 
 pub(super) fn cause(cause: Cause) -> &'static str {

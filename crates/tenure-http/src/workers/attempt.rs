@@ -1,19 +1,20 @@
 //! What a worker tells about one job that it was granted.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds};
 
-use super::claim::check_lease;
-use super::granted::{lost, of_receipt};
+use super::claim::{LEASE, check_lease};
+use super::granted::{lost, of_receipt, span};
 use super::verdict::{Complete, Fail, Release};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::id::Id;
 use crate::problem::Problem;
 
 /// The largest body that tells about one job: its result, and a little more.
@@ -27,7 +28,7 @@ pub(crate) struct Heartbeat {
     token: String,
     /// How far it has come.
     progress: Option<HeartbeatProgress>,
-    /// For how long it is held from now: 1 to 86400, usually 30.
+    /// For how long it is held from now: 1 to 86400; if it is not said, for as long as it was granted.
     lease_seconds: Option<f64>,
 }
 
@@ -60,8 +61,8 @@ pub(crate) struct HeartbeatAnswer {
 pub(crate) struct SettledAnswer {
     /// The job.
     pub job_id: String,
-    /// Its state, if this is known: a repetition does not tell.
-    pub state: Option<&'static str>,
+    /// Its state now.
+    pub state: &'static str,
     /// Whether it had been told before.
     pub repeated: bool,
 }
@@ -69,56 +70,66 @@ pub(crate) struct SettledAnswer {
 /// `POST /v1/jobs/{id}/complete`
 pub(crate) async fn complete(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let said: Complete = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let token = said.token.clone();
-    settle(&api, id.parse()?, &token, said.verdict()?).await
+    settle(&api, id, &token, said.verdict()?).await
 }
 
 /// `POST /v1/jobs/{id}/fail`
 pub(crate) async fn fail(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let said: Fail = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let token = said.token.clone();
-    settle(&api, id.parse()?, &token, said.verdict()?).await
+    settle(&api, id, &token, said.verdict()?).await
 }
 
 /// `POST /v1/jobs/{id}/release`
 pub(crate) async fn release(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let said: Release = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let token = said.token.clone();
-    settle(&api, id.parse()?, &token, said.verdict()?).await
+    settle(&api, id, &token, said.verdict()?).await
 }
 
 async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<Response, Problem> {
+    let completes = matches!(verdict, Verdict::Succeeded(_));
     let job = of_receipt(api, id, token).await?;
     let ending = Ending { job: std::sync::Arc::clone(&job), verdict };
     let (settled, _) = api.tenure().remote().settle(vec![ending], None).await?;
     api.granted().forget(&job);
     let settled = settled.into_iter().next().unwrap_or(Settled::Gone);
-    Ok(json(StatusCode::OK, &told(api, id, settled)?))
+    Ok(json(StatusCode::OK, &told(api, id, completes, settled).await?))
 }
 
 /// What a worker is told of what it has told.
-pub(crate) fn told(api: &Api, id: JobId, settled: Settled) -> Result<SettledAnswer, Problem> {
-    let answer = |state: Option<StateName>, repeated| {
-        Ok(SettledAnswer { job_id: id.to_string(), state: state.map(StateName::as_str), repeated })
+pub(crate) async fn told(
+    api: &Api,
+    id: JobId,
+    completes: bool,
+    settled: Settled,
+) -> Result<SettledAnswer, Problem> {
+    let answer = |state: StateName, repeated| {
+        Ok(SettledAnswer { job_id: id.to_string(), state: state.as_str(), repeated })
     };
     match settled {
-        Settled::Done(state) => answer(Some(state), false),
-        Settled::Repeated => answer(None, true),
+        Settled::Done(state) => answer(state, false),
+        Settled::Repeated => {
+            let state = api.job(id).await?.state.name(api.tenure().now());
+            // It had been told something else before: that it is done now changes nothing.
+            if completes && state != StateName::Succeeded { Err(lost(id)) } else { answer(state, true) }
+        }
         Settled::Fenced => Err(lost(id)),
         Settled::Gone => Err(api.missing(id)),
     }
@@ -127,20 +138,20 @@ pub(crate) fn told(api: &Api, id: JobId, settled: Settled) -> Result<SettledAnsw
 /// `POST /v1/jobs/{id}/heartbeat`
 pub(crate) async fn heartbeat(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let said: Heartbeat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let ttl = seconds("lease_seconds", said.lease_seconds.unwrap_or(30.0))?;
-    check_lease(ttl)?;
+    let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
+    ttl.map_or(Ok(()), check_lease)?;
     let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
-    let id: JobId = id.parse()?;
     let job = of_receipt(&api, id, &said.token).await?;
     if progress.is_some() {
         let report = Report { held: held(&job), progress, lines: Vec::new() };
         api.tenure().remote().report(vec![report]).await?;
     }
+    let ttl = ttl.unwrap_or_else(|| span(&job, LEASE));
     let renewed = api.tenure().remote().renew(ttl, &[job]).await?;
     let Some(Renewal::Held(holds)) = renewed.into_iter().next() else { return Err(lost(id)) };
     let now = api.tenure().now();

@@ -1,5 +1,6 @@
 //! Claiming: a worker asks for jobs that it can do, and waits until there are some.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,22 +14,26 @@ use tenure::{
     Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds,
 };
 
+use tokio::sync::oneshot;
+
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::prefer::Prefer;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::wire::JobDocument;
 use crate::workers::receipt::Key;
 
 /// The largest body of a claim.
 const BODY_BYTES: usize = 64 * 1024;
 /// For how long a job is granted, unless the worker says otherwise.
-const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Jobs of one claim, unless the worker says otherwise.
 const USUAL: usize = 1;
 /// A worker that waits looks so often, whatever is heard.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(5);
+/// The first wait after a look for something that is due by now but was not granted; it doubles.
+const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
 
 /// What a worker can do.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -76,15 +81,25 @@ pub(crate) async fn post(
     let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     // What cannot be told to the worker is not granted.
     let key = api.key()?.clone();
-    let ask = claim.ask(&api).await?;
+    let holder = claim.holder(&api)?;
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
-    let claimed = wait_for_jobs(&api, &ask, wait).await?;
-    Ok(json(StatusCode::OK, &answer(&api, &key, ask.holder, &claimed)))
+    let claimed = wait_for_jobs(&api, &claim, holder, wait).await?;
+    Ok(json(StatusCode::OK, &answer(&api, &key, holder, &claimed)))
 }
 
 impl Claim {
     /// What the store is asked.
-    pub(crate) async fn ask(self, api: &Api) -> Result<Reserve, Problem> {
+    pub(crate) async fn ask(&self, api: &Api) -> Result<Reserve, Problem> {
+        self.ask_as(api, self.holder(api)?).await
+    }
+
+    /// Who asks.
+    fn holder(&self, api: &Api) -> Result<HostId, Invalid> {
+        let Some(id) = &self.worker_id else { return Ok(api.tenure().remote().draw_worker()) };
+        id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })
+    }
+
+    async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         let most = self.limit.unwrap_or(USUAL);
         if !(1..=limits::RESERVE_JOBS).contains(&most) {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);
@@ -92,12 +107,6 @@ impl Claim {
         }
         let ttl = self.lease_seconds.map_or(Ok(LEASE), |span| seconds("lease_seconds", span))?;
         check_lease(ttl)?;
-        let holder = match &self.worker_id {
-            Some(id) => {
-                id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })?
-            }
-            None => api.tenure().remote().draw_worker(),
-        };
         let kinds: Result<Arc<[Kind]>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
         let kinds = if self.kinds.is_empty() { Kinds::All } else { Kinds::Only(kinds?) };
         let queues = self.queues(api).await?;
@@ -110,6 +119,10 @@ impl Claim {
         if self.queues.is_empty() {
             return Ok(vec![QueueName::default()]);
         }
+        if self.queues.len() > limits::QUEUES {
+            let allowed = format!("at most {}", limits::QUEUES);
+            return Err(Invalid::new("queues", format_args!("{} of them", self.queues.len()), allowed).into());
+        }
         let mut names = Vec::new();
         for name in &self.queues {
             if name == "*" {
@@ -118,13 +131,10 @@ impl Claim {
                 names.push(QueueName::new(name)?);
             }
         }
-        // One that was said comes before all the others, and once.
-        let mut seen = std::collections::BTreeSet::new();
+        // Each once, where it was said first; of more queues than can be asked at once the first ones.
+        let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
-        if names.len() > limits::QUEUES {
-            let allowed = format!("at most {}", limits::QUEUES);
-            return Err(Invalid::new("queues", format_args!("{} of them", names.len()), allowed).into());
-        }
+        names.truncate(limits::QUEUES);
         Ok(names)
     }
 }
@@ -140,7 +150,7 @@ pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
 }
 
 /// Jobs, as soon as there are some, or none when the time is over or the server is about to end.
-async fn wait_for_jobs(api: &Api, ask: &Reserve, wait: Duration) -> Result<Claimed, Problem> {
+async fn wait_for_jobs(api: &Api, claim: &Claim, holder: HostId, wait: Duration) -> Result<Claimed, Problem> {
     let clock = api.tenure().store().clock();
     let over = async {
         tokio::select! {
@@ -150,21 +160,56 @@ async fn wait_for_jobs(api: &Api, ask: &Reserve, wait: Duration) -> Result<Claim
         }
     };
     tokio::pin!(over);
-    let mut due = api.tenure().store().due();
+    let (mut due, mut vain) = (api.tenure().store().due(), FIRST_VAIN_WAIT);
     loop {
+        // A server that is about to end grants nothing: nobody would know its tokens.
+        if api.is_draining() {
+            return Ok(Claimed::default());
+        }
         due.mark_unchanged();
-        let claimed = api.tenure().remote().reserve(ask.clone()).await?;
+        // Which queues there are may have changed since.
+        let claimed = grant(api, claim.ask_as(api, holder).await?).await?;
         if !claimed.jobs.is_empty() || wait.is_zero() {
             return Ok(claimed);
         }
-        let next = claimed.due_in.map_or(LOOK, |due_in| due_in.clamp(Duration::from_millis(1), LOOK));
+        let next = match claimed.due_in {
+            None => LOOK,
+            // Something is due that was not granted: to somebody else, for instance.
+            Some(Duration::ZERO) => {
+                vain = (vain * 2).min(LOOK);
+                vain
+            }
+            Some(due_in) => due_in.min(LOOK),
+        };
         tokio::select! {
             biased;
-            _ = due.changed() => {}
+            // First, so that no amount of hints keeps anybody waiting.
             () = &mut over => return Ok(claimed),
+            _ = due.changed() => {}
             () = clock.sleep(next) => {}
         }
     }
+}
+
+/// Grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
+async fn grant(api: &Api, ask: Reserve) -> Result<Claimed, Problem> {
+    let (to, granted) = oneshot::channel();
+    let tenure = api.tenure().clone();
+    tokio::spawn(async move {
+        let claimed = tenure.remote().reserve(ask).await;
+        if let Err(Ok(claimed)) = to.send(claimed) {
+            tenure.remote().give_back(claimed).await;
+        }
+    });
+    Ok(granted.await.map_err(|_| unfinished())??)
+}
+
+/// What is told if a task of the server's own has not come to its end.
+pub(crate) fn unfinished() -> Problem {
+    Problem::new(
+        problem::Kind::Internal,
+        "this was not brought to an end; the operator finds more in the log",
+    )
 }
 
 /// What a worker is told of what was granted to it.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tenure::{Fence, JobId, JobRecord};
+use tenure::{Args, Fence, JobId, JobRecord, State, limits};
 
 use crate::api::Api;
 use crate::problem::{Kind, Problem};
@@ -21,7 +22,7 @@ pub(crate) struct Granted {
 impl Granted {
     pub(crate) fn remember(&self, jobs: &[Arc<JobRecord>]) {
         let mut kept = self.lock();
-        kept.extend(jobs.iter().map(|job| ((job.fence, job.id), Arc::clone(job))));
+        kept.extend(jobs.iter().map(|job| ((job.fence, job.id), Arc::new(without_args(job)))));
         while kept.len() > MOST {
             // The one that was granted first.
             kept.pop_first();
@@ -41,6 +42,11 @@ impl Granted {
     }
 }
 
+/// All that is needed to end it.
+fn without_args(job: &JobRecord) -> JobRecord {
+    JobRecord { args: Args::stored(b"null"), failure: None, progress: None, ..job.clone() }
+}
+
 /// The job that was granted under this receipt, as far as it is known here without asking: the store decides whether it
 /// is still held.
 pub(crate) async fn of_receipt(api: &Api, id: JobId, receipt: &str) -> Result<Arc<JobRecord>, Problem> {
@@ -50,6 +56,12 @@ pub(crate) async fn of_receipt(api: &Api, id: JobId, receipt: &str) -> Result<Ar
     }
     let job = api.job(id).await?;
     if job.fence == fence { Ok(Arc::new(job)) } else { Err(lost(id)) }
+}
+
+/// For how long a job is held from now if its worker does not say: for as long as it was granted, as far as that is known.
+pub(crate) fn span(job: &JobRecord, usual: Duration) -> Duration {
+    let State::Running { until, .. } = job.state else { return usual };
+    job.started.map_or(usual, |started| until.since(started)).max(usual).min(limits::LONGEST_LEASE)
 }
 
 /// What a worker is told that has lost its job.

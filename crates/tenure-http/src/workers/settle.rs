@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Ending, JobId, Settled, Verdict, limits};
+use tenure::{Claimed, Ending, JobId, Reserve, Settled, Verdict, limits};
+use tokio::sync::oneshot;
 
 use super::attempt::told;
-use super::claim::{Claim, ClaimedJob, answer};
+use super::claim::{Claim, ClaimedJob, answer, unfinished};
 use super::granted::of_receipt;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -115,9 +116,10 @@ pub(crate) async fn post(
         return Err(Problem::new(Kind::PayloadTooLarge, detail));
     }
     let key = api.key()?.clone();
+    // A server that is about to end grants nothing: nobody would know its tokens.
     let then = match said.claim {
-        Some(claim) => Some(claim.ask(&api).await?),
-        None => None,
+        Some(claim) if !api.is_draining() => Some(claim.ask(&api).await?),
+        Some(_) | None => None,
     };
     let mut answers = Vec::with_capacity(said.items.len());
     let (mut endings, mut places) = (Vec::new(), Vec::new());
@@ -125,7 +127,8 @@ pub(crate) async fn post(
         let job_id = item.job_id.clone();
         match ending(&api, item).await {
             Ok(ending) => {
-                places.push((answers.len(), ending.job.id, ending.job.clone()));
+                let completes = matches!(ending.verdict, Verdict::Succeeded(_));
+                places.push((answers.len(), completes, ending.job.clone()));
                 endings.push(ending);
                 answers.push(SettleItemAnswer {
                     job_id,
@@ -139,15 +142,32 @@ pub(crate) async fn post(
         }
     }
     let holder = then.as_ref().map(|ask| ask.holder);
-    let (settled, claimed) = api.tenure().remote().settle(endings, then).await?;
-    for ((at, id, job), settled) in places.into_iter().zip(settled) {
+    let (settled, claimed) = settle_whatever_happens(&api, endings, then).await?;
+    for ((at, completes, job), settled) in places.into_iter().zip(settled) {
         api.granted().forget(&job);
-        answers[at] = settled_answer(&api, id, settled);
+        answers[at] = settled_answer(&api, job.id, completes, settled).await;
     }
     let granted = holder.map(|holder| answer(&api, &key, holder, &claimed));
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
     Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
+}
+
+/// Settles in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
+async fn settle_whatever_happens(
+    api: &Api,
+    endings: Vec<Ending>,
+    then: Option<Reserve>,
+) -> Result<(Vec<Settled>, Claimed), Problem> {
+    let (to, settled) = oneshot::channel();
+    let tenure = api.tenure().clone();
+    tokio::spawn(async move {
+        let settled = tenure.remote().settle(endings, then).await;
+        if let Err(Ok((_, claimed))) = to.send(settled) {
+            tenure.remote().give_back(claimed).await;
+        }
+    });
+    Ok(settled.await.map_err(|_| unfinished())??)
 }
 
 async fn ending(api: &Api, item: SettleItem) -> Result<Ending, Problem> {
@@ -168,12 +188,12 @@ fn verdict(item: SettleItem) -> Result<Verdict, tenure::Invalid> {
     }
 }
 
-fn settled_answer(api: &Api, id: JobId, settled: Settled) -> SettleItemAnswer {
-    match told(api, id, settled) {
+async fn settled_answer(api: &Api, id: JobId, completes: bool, settled: Settled) -> SettleItemAnswer {
+    match told(api, id, completes, settled).await {
         Ok(told) => SettleItemAnswer {
             job_id: told.job_id,
             status: 200,
-            state: told.state,
+            state: Some(told.state),
             repeated: told.repeated,
             problem: None,
         },

@@ -1,7 +1,10 @@
 //! The server on a port.
 
+#![allow(clippy::disallowed_methods, reason = "a real connection is waited for in real time")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure::{Chance, Clock, MemoryStore, SystemClock, Tenure};
 use tenure_http::{Options, Server};
@@ -22,6 +25,7 @@ async fn served() -> Served {
     let tenure = Tenure::on(Arc::new(MemoryStore::new(clock)), Chance::seeded(1));
     let mut options = Options::default();
     options.bind = "127.0.0.1:0".parse().unwrap();
+    options.head_within = Duration::from_millis(300);
     let server = Server::bind(&tenure, options).await.unwrap();
     let (address, (stop, stopped)) = (server.address(), oneshot::channel());
     let ended = tokio::spawn(server.run(async { drop(stopped.await) }));
@@ -78,14 +82,41 @@ async fn whoever_waits_is_answered_when_it_stops_and_then_it_ends() {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let ask = format!("GET /queue/{id} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=50\r\n\r\n");
     stream.write_all(ask.as_bytes()).await.unwrap();
-    // It is answered in order: once this one is, the one before waits.
     let ready =
         say(served.address, "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
     drop(served.stop.take());
     let mut told = Vec::new();
-    stream.read_to_end(&mut told).await.unwrap();
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut told)).await;
+    read.expect("it waited for longer than the server").unwrap();
     let told = String::from_utf8(told).unwrap();
     assert!(told.starts_with("HTTP/1.1 200") && told.contains("\"queued\""), "{told}");
     served.ended.await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_connects_and_says_nothing_is_let_go() {
+    let served = served().await;
+    for said in ["", "GET /livez HTTP/1.1\r\nhost: local", "PRI * HT"] {
+        let told = tokio::time::timeout(Duration::from_secs(10), say(served.address, said)).await;
+        let told = told.expect("it is kept for ever");
+        assert!(!told.starts_with("HTTP/1.1 2"), "{said:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_elses_changes_nothing() {
+    let served = served().await;
+    let claim = |header: &str| {
+        format!(
+            "POST /v1/claim HTTP/1.1\r\nhost: localhost\r\n{header}connection: close\r\ncontent-length: 0\r\n\r\n"
+        )
+    };
+    for header in ["origin: https://evil.example\r\n", "sec-fetch-site: cross-site\r\n", "origin: null\r\n"] {
+        let told = say(served.address, &claim(header)).await;
+        assert!(told.starts_with("HTTP/1.1 403") && told.contains("cross-site"), "{told}");
+    }
+    let told =
+        say(served.address, &claim("origin: http://localhost:8368\r\nsec-fetch-site: same-origin\r\n")).await;
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
 }

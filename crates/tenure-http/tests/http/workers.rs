@@ -62,16 +62,21 @@ async fn whoever_has_no_receipt_can_end_no_job() {
     let other = enqueued(&service, r#"{"kind":"k"}"#).await;
     let answer = claimed(&service, r#"{"limit":2}"#).await;
     let job = &answer["jobs"][0];
-    for token in ["", "1", "1.00000000000000000000000000000000", job["lease"]["fence"].as_str().unwrap()] {
+    for (token, status) in
+        [("", 422), ("1", 422), (job["lease"]["fence"].as_str().unwrap(), 422), ("1.00", 422)]
+    {
         let told = service.post(&path(job, "complete"), &json!({ "token": token }).to_string()).await;
-        assert_eq!(
-            (told.status, told.json()["field"].as_str()),
-            (StatusCode::UNPROCESSABLE_ENTITY, Some("token"))
-        );
+        assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some("token")));
     }
+    let (fence, _) = job["token"].as_str().unwrap().split_once('.').unwrap();
+    let forged = json!({ "token": format!("{fence}.{}", "0".repeat(32)) }).to_string();
+    assert_eq!(
+        service.post(&path(job, "complete"), &forged).await.json()["type"],
+        "urn:tenure:problem:lease-lost"
+    );
     // Nor another one's receipt.
     let told = service.post(&format!("/v1/jobs/{other}/complete"), &with(job, json!({}))).await;
-    assert_eq!(told.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
     assert_eq!(service.get(&path(job, "")[..path(job, "").len() - 1]).await.json()["state"], "running");
 }
 
@@ -181,7 +186,7 @@ async fn a_claim_waits_until_there_is_something_to_do() {
     let service = Service::new();
     let asked = service.asker();
     let waiting = tokio::spawn(async move {
-        asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"queues":["*","late"]}"#).await
+        asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"queues":["*"]}"#).await
     });
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -198,4 +203,65 @@ async fn a_claim_waits_until_there_is_something_to_do() {
     ] {
         assert_eq!(service.post("/v1/claim", claim).await.json()["field"], field, "{claim}");
     }
+}
+
+#[tokio::test]
+async fn a_bare_heartbeat_holds_the_job_for_as_long_as_it_was_granted() {
+    let mut service = Service::new();
+    enqueued(&service, r#"{"kind":"k"}"#).await;
+    let job = claimed(&service, r#"{"lease_seconds":3600}"#).await["jobs"][0].clone();
+    service.advance(Duration::from_secs(1800));
+    let told = service.post(&path(&job, "heartbeat"), &with(&job, json!({}))).await.json();
+    assert_eq!(told["expires_in_seconds"].as_f64(), Some(3600.0));
+}
+
+#[tokio::test]
+async fn what_was_given_back_cannot_be_completed_afterwards() {
+    let service = Service::new();
+    enqueued(&service, r#"{"kind":"k"}"#).await;
+    let job = claimed(&service, "{}").await["jobs"][0].clone();
+    assert_eq!(service.post(&path(&job, "release"), &with(&job, json!({}))).await.json()["state"], "queued");
+    let told = service.post(&path(&job, "complete"), &with(&job, json!({}))).await;
+    assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
+    let again = service.post(&path(&job, "release"), &with(&job, json!({}))).await.json();
+    assert_eq!((again["state"].as_str(), again["repeated"].as_bool()), (Some("queued"), Some(true)));
+}
+
+/// Hints about what nobody here wants keep nobody waiting for longer than he would.
+#[tokio::test]
+async fn a_claim_ends_in_time_whatever_is_enqueued_elsewhere() {
+    let mut service = Service::new();
+    let asked = service.asker();
+    let claim = r#"{"queues":["quiet"]}"#;
+    let waiting =
+        tokio::spawn(async move { asked.ask("POST", "/v1/claim", &["prefer: wait=5"], claim).await });
+    let mut enqueued_meanwhile = 0;
+    while !waiting.is_finished() {
+        enqueued(&service, r#"{"kind":"k","queue":"busy"}"#).await;
+        service.advance(Duration::from_millis(100));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        enqueued_meanwhile += 1;
+        assert!(enqueued_meanwhile < 1_000, "it waits without end");
+    }
+    assert!(waiting.await.unwrap().json()["jobs"].as_array().unwrap().is_empty());
+}
+
+/// A client that hangs up while its jobs are being granted leaves them to others.
+#[tokio::test]
+async fn what_was_granted_to_somebody_who_has_gone_is_given_back() {
+    let service = Service::new();
+    let id = enqueued(&service, r#"{"kind":"k"}"#).await;
+    let asker = service.asker();
+    // Polled once: the claim is on its way to the store, and its client goes.
+    let mut claim = Box::pin(asker.ask("POST", "/v1/claim", &[], r#"{"lease_seconds":3600}"#));
+    let polled = futures_util::poll!(&mut claim);
+    assert!(polled.is_pending());
+    drop(claim);
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    let job = service.get(&format!("/v1/jobs/{id}")).await.json();
+    assert_eq!((job["state"].as_str(), job["attempt"].as_u64()), (Some("queued"), Some(0)), "{job}");
 }

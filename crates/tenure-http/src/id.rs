@@ -1,0 +1,20 @@
+//! The id of a job in a path.
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use tenure::JobId;
+
+use crate::problem::{Kind, Problem};
+
+/// The id in the path of a request.
+pub(crate) struct Id(pub JobId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(text) = path.map_err(|_| Problem::new(Kind::Malformed, "the path is not UTF-8"))?;
+        Ok(Self(text.parse()?))
+    }
+}
