@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::connector::{Ear, Raw, connect};
 use crate::epoch::{self, Origin, WHICH};
 use crate::fault::{Effect, fault_of, too_late};
-use crate::patience::within;
+use crate::patience::{pause, within};
 use crate::pooled::Pooled;
 use crate::query::Query;
 use crate::time::Time;
@@ -99,8 +99,11 @@ impl Database {
             check_server(row.get(0), row.get(1))?;
             let origin = Origin { system: row.get(2), timeline: row.get(3) };
             let mut connection = Connection::new(raw, self.options.patience, pooled);
-            self.meet(&mut connection, origin).await?;
-            Ok(connection)
+            let met = self.meet(&mut connection, origin).await;
+            if connection.met_pooler {
+                self.found_pooler();
+            }
+            met.map(|()| connection)
         };
         let patience = self.options.connecting + self.options.patience;
         within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
@@ -131,17 +134,24 @@ impl Database {
         }
     }
 
-    /// Looks whether two connections share a server, or one of them has several in turn. Only a pooler does that. If it
-    /// is not found out now, the first statement shows it whose name the server does not know.
+    /// Looks whether two connections share a server, or one of them has several in turn. Only a pooler does that. Others may
+    /// be so quick that a look is in vain, hence several. If it is not found out now, the first statement shows it whose name the server does not know.
     async fn look_for_pooler(&self, one: &Raw) {
         let looking = async {
             let other = connect(&self.config, self.encrypts.clone(), None).await.ok()?;
-            let first = pid(one, "").await?;
-            // While its transaction is open, the other one keeps its server.
-            let second = pid(&other, "BEGIN;").await?;
-            let is_shared = first == second || pid(one, "").await? != first;
-            other.client.simple_query("ROLLBACK").await.ok()?;
-            Some(is_shared)
+            let (of_one, of_other) = (pid(one, "").await?, pid(&other, "").await?);
+            for look in 0..LOOKS {
+                if look > 0 {
+                    pause(LOOKS_APART).await;
+                }
+                // While its transaction is open, the other one keeps its server.
+                let (second, first) = (pid(&other, "BEGIN;").await?, pid(one, "").await?);
+                other.client.simple_query("ROLLBACK").await.ok()?;
+                if first != of_one || second != of_other || first == second {
+                    return Some(true);
+                }
+            }
+            Some(of_one == of_other)
         };
         if within(LOOKING, looking).await.flatten() == Some(true) {
             self.found_pooler();
@@ -180,6 +190,11 @@ impl Database {
         format!("PostgreSQL database {name} on {host}:{port}, schema {}{behind}", self.options.schema)
     }
 }
+
+/// How often it is looked whether one connection has another server than before: others may be quick.
+const LOOKS: usize = 4;
+/// How long between, so that those others have come to something else.
+const LOOKS_APART: Duration = Duration::from_millis(3);
 
 /// The process of the server that answers.
 async fn pid(raw: &Raw, before: &str) -> Option<String> {

@@ -77,6 +77,14 @@ impl Link {
         Some(connection)
     }
 
+    /// Whether it is known by now that a pooler is there. The last call may have found out.
+    pub(crate) fn knows_pooler(&self) -> bool {
+        if self.connection.as_ref().is_some_and(|connection| connection.met_pooler) {
+            self.database.found_pooler();
+        }
+        self.database.is_pooled()
+    }
+
     /// Whether the last call was refused because somebody else kept a lock for too long.
     pub(crate) fn waited_in_vain(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.waited_in_vain)

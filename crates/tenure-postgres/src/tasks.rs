@@ -62,12 +62,8 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         let _alive = alive;
         runtime.block_on(async move {
             let mut link = Link::new(Arc::clone(&database), Arc::clone(&memory));
-            if let Err(fault) = schema::migrate(&mut link).await {
+            if let Err(fault) = prepare(&mut link).await {
                 // Whoever opens it may have stopped waiting.
-                let _ = opened.send(Err(fault));
-                return;
-            }
-            if let Err(fault) = copying::refuse_part(&mut link).await {
                 let _ = opened.send(Err(fault));
                 return;
             }
@@ -85,6 +81,22 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         .await
         .unwrap_or_else(|_| Err(Fault::Unavailable("the thread of the store has ended".to_owned())))?;
     Ok((tasks, Ending { closed, alive: ended }))
+}
+
+/// Brings the schema up to date, and refuses what is a part of a copy. Whoever finds out by that that a pooler is there has
+/// been refused for what he did not know, and tries once more.
+async fn prepare(link: &mut Link) -> Result<(), Fault> {
+    let knew = link.knows_pooler();
+    let prepared = try_prepare(link).await;
+    if prepared.is_err() && !knew && link.knows_pooler() {
+        return try_prepare(link).await;
+    }
+    prepared
+}
+
+async fn try_prepare(link: &mut Link) -> Result<(), Fault> {
+    schema::migrate(link).await?;
+    copying::refuse_part(link).await
 }
 
 /// Starts the tasks; the one for others goes on with the connection that there is.
