@@ -44,6 +44,10 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let name = |name: &str| screen.paint(Tone::Busy, &format!("{name:<7}"));
     screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
     screen.line(&format!("{} http://{}, described at /openapi.json", name("http"), server.address()));
+    screen.line(&format!(
+        "{} none here: jobs wait for workers that claim them, and for programs that run them",
+        name("worker")
+    ));
     server
         .run(async {
             // It ends early only if the runtime does, and then stopping is right as well.

@@ -1,15 +1,16 @@
 //! What all routes share: the handle on the store, and who waits for what.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
-use crate::workers::receipt::Key;
+use crate::workers::token::Key;
 
 /// What all routes share. Cloning it is cheap.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ impl Api {
         Self { inner: Arc::new(Inner { tenure, watchers, granted, key: OnceLock::new(), draining }) }
     }
 
-    /// With what receipts are made.
+    /// With what tokens are made.
     pub(crate) fn key(&self) -> Result<&Key, Problem> {
         if let Some(key) = self.inner.key.get() {
             return Ok(key);
@@ -71,6 +72,16 @@ impl Api {
         }
     }
 
+    /// Ends when somebody has waited for so long, or the server is about to end.
+    pub(crate) async fn over(&self, wait: Duration) {
+        let clock = self.tenure().store().clock();
+        tokio::select! {
+            biased;
+            () = self.drained() => {}
+            () = clock.sleep(wait) => {}
+        }
+    }
+
     /// A job, or why there is none.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
         let found = self.tenure().store().job(id).await?;
@@ -85,18 +96,18 @@ impl Api {
             let detail = format!(
                 "job {id} is not kept any more; it was made longer ago than jobs are kept after their end"
             );
-            return Problem::new(Kind::Gone, detail);
+            return Problem::new(ProblemType::Gone, detail);
         }
-        Problem::new(Kind::NotFound, format!("there is no job {id}; it was removed, or never was"))
+        Problem::new(ProblemType::NotFound, format!("there is no job {id}; it was removed, or never was"))
     }
 }
 
 /// The shortest time for which a job is kept after its end, unless it says so itself.
-fn horizon() -> std::time::Duration {
+fn horizon() -> Duration {
     let usual = Retention::default();
     let spans = [usual.succeeded, usual.failed].map(|keep| match keep {
         Keep::For(span) => span,
-        Keep::Forever => std::time::Duration::MAX,
+        Keep::Forever => Duration::MAX,
     });
     spans.into_iter().min().unwrap_or_default()
 }

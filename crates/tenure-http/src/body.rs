@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tenure::limits;
 
 use crate::api::Api;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// How long a client may take to send a body.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -23,15 +23,18 @@ pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Pr
         read = Limited::new(body, most).collect() => read,
         () = clock.sleep(WITHIN) => {
             let detail = format!("the body did not come to its end within {} s", WITHIN.as_secs());
-            return Err(Problem::new(Kind::RequestTimeout, detail));
+            return Err(Problem::new(ProblemType::RequestTimeout, detail));
         }
     };
     read.map(http_body_util::Collected::to_bytes).map_err(|error| {
         if error.downcast_ref::<http_body_util::LengthLimitError>().is_some() {
-            return Problem::new(Kind::PayloadTooLarge, format!("the body is larger than {most} bytes"))
-                .with("limit_bytes", most);
+            return Problem::new(
+                ProblemType::PayloadTooLarge,
+                format!("the body is larger than {most} bytes"),
+            )
+            .with("limit_bytes", most);
         }
-        Problem::new(Kind::Malformed, "the body ended before its end")
+        Problem::new(ProblemType::Malformed, "the body ended before its end")
     })
 }
 
@@ -43,16 +46,18 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
     let (depth, most) = (tenure::depth_of(text), limits::JSON_DEPTH + 2);
     if depth > most {
         let detail = format!("the body is nested {depth} deep; allowed: at most {most}");
-        return Err(Problem::new(Kind::Malformed, detail));
+        return Err(Problem::new(ProblemType::Malformed, detail));
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (path, inner) = (error.path().to_string(), error.inner());
-        let problem = Problem::new(Kind::Malformed, inner.to_string());
+        let problem = Problem::new(ProblemType::Malformed, inner.to_string());
         let problem = problem.with("line", inner.line()).with("column", inner.column());
         if path == "." { problem } else { problem.with("field", path) }
     })?;
-    reader.end().map_err(|error| Problem::new(Kind::Malformed, format!("behind the body: {error}")))?;
+    reader
+        .end()
+        .map_err(|error| Problem::new(ProblemType::Malformed, format!("behind the body: {error}")))?;
     Ok(value)
 }
 
@@ -65,7 +70,7 @@ fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
     }
     let found = said.map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
     let detail = format!("the header content-type says {found}; allowed: application/json");
-    Err(Problem::new(Kind::UnsupportedMediaType, detail))
+    Err(Problem::new(ProblemType::UnsupportedMediaType, detail))
 }
 
 #[cfg(test)]
@@ -86,8 +91,8 @@ mod tests {
         assert_eq!(told["status"], 400);
         let deep = format!("{{\"kind\":\"k\",\"args\":{}1{}}}", "[".repeat(200), "]".repeat(200));
         assert_eq!(
-            json::<Submit>(&said("application/json"), deep.as_bytes()).unwrap_err().kind(),
-            Kind::Malformed
+            json::<Submit>(&said("application/json"), deep.as_bytes()).unwrap_err().problem_type(),
+            ProblemType::Malformed
         );
         let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
         assert!(twice.document()["detail"].as_str().unwrap().contains("behind the body"));
@@ -95,11 +100,15 @@ mod tests {
 
     #[test]
     fn only_json_is_taken_for_json() {
-        let kind =
-            |kind: &str| json::<Submit>(&said(kind), b"{\"kind\":\"k\"}").map(drop).map_err(|p| p.kind());
+        let kind = |kind: &str| {
+            json::<Submit>(&said(kind), b"{\"kind\":\"k\"}").map(drop).map_err(|p| p.problem_type())
+        };
         assert_eq!(kind("application/json; charset=utf-8"), Ok(()));
         assert_eq!(kind("application/vnd.tenure+json"), Ok(()));
-        assert_eq!(kind("text/plain"), Err(Kind::UnsupportedMediaType));
-        assert_eq!(json::<Submit>(&HeaderMap::new(), b"{}").unwrap_err().kind(), Kind::UnsupportedMediaType);
+        assert_eq!(kind("text/plain"), Err(ProblemType::UnsupportedMediaType));
+        assert_eq!(
+            json::<Submit>(&HeaderMap::new(), b"{}").unwrap_err().problem_type(),
+            ProblemType::UnsupportedMediaType
+        );
     }
 }

@@ -17,7 +17,7 @@ use tenure::JobId;
 use crate::answer::Shown;
 use crate::api::Api;
 use crate::id::Id;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watcher;
 
 /// So often something is sent although nothing has happened, so that nobody takes the connection for dead.
@@ -83,7 +83,12 @@ impl Following {
                     self.step = Step::Wait;
                     let job = match self.api.job(self.id).await {
                         Ok(job) => job,
-                        Err(problem) if matches!(problem.kind(), Kind::NotFound | Kind::Gone) => {
+                        Err(problem)
+                            if matches!(
+                                problem.problem_type(),
+                                ProblemType::NotFound | ProblemType::Gone
+                            ) =>
+                        {
                             self.step = Step::End;
                             return Some((Ok(Event::default().event("gone").data("{}")), self));
                         }

@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use tenure::JobId;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// The id in the path of a request.
 pub(crate) struct Id(pub JobId);
@@ -14,7 +14,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = path.map_err(|_| Problem::new(Kind::Malformed, "the path is not UTF-8"))?;
+        let Path(text) = path.map_err(|_| Problem::new(ProblemType::Malformed, "the path is not UTF-8"))?;
         Ok(Self(text.parse()?))
     }
 }

@@ -6,11 +6,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{ChangeOutcome, End, JobRecord, State as JobState};
 
-use crate::answer::{Shown, locate};
 use crate::api::Api;
 use crate::events;
 use crate::id::Id;
-use crate::jobs::act::{Removal, end_or_remove};
+use crate::jobs::act::{self, Removal, end_or_remove};
 use crate::jobs::look;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -44,15 +43,11 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     match end_or_remove(&api, &headers, id).await? {
-        Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
         // It runs: it is asked to stop, and can be watched while it does.
         Removal::Ended(ChangeOutcome::Asked | ChangeOutcome::Already) => {
-            let mut response =
-                Shown::of(&api.job(id).await?, api.tenure().now()).answer(StatusCode::ACCEPTED);
-            locate(response.headers_mut(), &headers, id);
-            Ok(response)
+            act::shown(&api, &headers, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
         }
-        Removal::Ended(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Removal::Ended(_) | Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 

@@ -29,7 +29,7 @@ pub mod wire;
 mod workers;
 
 pub use asked::Asked;
-pub use problem::{Kind, Problem};
+pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
 
 use axum::Router;

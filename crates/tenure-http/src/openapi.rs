@@ -7,13 +7,15 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::answer;
-use crate::problem::Kind;
+use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
 
 /// Refused by any route.
-const BY_ANY: [Kind; 4] = [Kind::Malformed, Kind::StorageUnavailable, Kind::Draining, Kind::Internal];
+const BY_ANY: [ProblemType; 4] =
+    [ProblemType::Malformed, ProblemType::StorageUnavailable, ProblemType::Draining, ProblemType::Internal];
 /// Refused by any route that reads a body.
-const WITH_A_BODY: [Kind; 3] = [Kind::Validation, Kind::UnsupportedMediaType, Kind::PayloadTooLarge];
+const WITH_A_BODY: [ProblemType; 3] =
+    [ProblemType::Validation, ProblemType::UnsupportedMediaType, ProblemType::PayloadTooLarge];
 
 /// The version of the specification in whose words the document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +156,7 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
 
 fn problem() -> Value {
     let types: Vec<String> =
-        Kind::ALL.iter().map(|kind| format!("urn:tenure:problem:{}", kind.name())).collect();
+        ProblemType::ALL.iter().map(|kind| format!("urn:tenure:problem:{}", kind.name())).collect();
     json!({
         "type": "object",
         "required": ["type", "title", "status", "detail"],

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// Why something was not done, as a client can decide by it. `docs/problems.md` tells of each what to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ProblemType {
     /// The request cannot be read: it is no JSON, or a header or a parameter makes no sense.
     Malformed,
     /// The request was read, and a value in it is not allowed.
@@ -52,7 +52,7 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl ProblemType {
     /// Every kind.
     pub const ALL: [Self; 20] = [
         Self::Malformed,
@@ -161,7 +161,7 @@ impl Kind {
 /// A problem document: why something was not done, for programs and for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    kind: Kind,
+    problem_type: ProblemType,
     detail: String,
     retry_after: Option<Duration>,
     more: Map<String, Value>,
@@ -170,14 +170,14 @@ pub struct Problem {
 impl Problem {
     /// A problem of this kind, with a sentence about this case.
     #[must_use]
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None, more: Map::new() }
+    pub fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
+        Self { problem_type, detail: detail.into(), retry_after: None, more: Map::new() }
     }
 
     /// Of which kind it is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn problem_type(&self) -> ProblemType {
+        self.problem_type
     }
 
     /// The same, with one more thing told about it.
@@ -198,9 +198,9 @@ impl Problem {
     #[must_use]
     pub fn document(&self) -> Value {
         let mut document = json!({
-            "type": format!("urn:tenure:problem:{}", self.kind.name()),
-            "title": self.kind.title(),
-            "status": self.kind.status().as_u16(),
+            "type": format!("urn:tenure:problem:{}", self.problem_type.name()),
+            "title": self.problem_type.title(),
+            "status": self.problem_type.status().as_u16(),
             "detail": self.detail,
         });
         if let Some(fields) = document.as_object_mut() {
@@ -215,7 +215,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.kind.status(), self.document().to_string()).into_response();
+        let mut response = (self.problem_type.status(), self.document().to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -237,15 +237,15 @@ mod tests {
 
     #[test]
     fn kinds_have_names_of_their_own_and_say_so_with_an_error() {
-        let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
-        assert!(Kind::ALL.iter().all(|kind| kind.status().as_u16() >= 400));
+        let names: std::collections::BTreeSet<_> = ProblemType::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), ProblemType::ALL.len());
+        assert!(ProblemType::ALL.iter().all(|kind| kind.status().as_u16() >= 400));
     }
 
     #[test]
     fn the_page_about_problems_tells_of_every_kind() {
         let page = include_str!("../../../docs/guide/problems.md");
-        for kind in Kind::ALL {
+        for kind in ProblemType::ALL {
             let row = format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.title());
             assert!(page.contains(&row), "{row}");
         }
@@ -253,7 +253,8 @@ mod tests {
 
     #[test]
     fn a_document_keeps_its_own_words_whatever_is_added() {
-        let problem = Problem::new(Kind::Gone, "it was removed").with("status", 200).with("field", "id");
+        let problem =
+            Problem::new(ProblemType::Gone, "it was removed").with("status", 200).with("field", "id");
         let document = problem.document();
         assert_eq!(document["status"], 410);
         assert_eq!(document["field"], "id");

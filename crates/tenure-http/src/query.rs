@@ -5,7 +5,7 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 use tenure::Invalid;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// What was asked behind the question mark.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Query {
             let (name, value) = (decoded(name)?, decoded(value)?);
             if !known.contains(&name.as_str()) {
                 let detail = format!("the parameter {name:?} is not known here; known: {}", known.join(", "));
-                return Err(Problem::new(Kind::Malformed, detail).with("field", name));
+                return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
             }
             pairs.push((name, value));
         }
@@ -34,7 +34,7 @@ impl Query {
         let mut values = self.all::<T>(name)?;
         if values.len() > 1 {
             let detail = format!("the parameter {name} is there {} times; allowed: once", values.len());
-            return Err(Problem::new(Kind::Malformed, detail).with("field", name));
+            return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
         }
         Ok(values.pop())
     }
@@ -56,7 +56,7 @@ impl Query {
             .map(|value| {
                 value.parse().map_err(|wrong: Invalid| {
                     let wrong = Invalid { field: name.to_owned(), ..wrong };
-                    Problem::new(Kind::Malformed, wrong.to_string())
+                    Problem::new(ProblemType::Malformed, wrong.to_string())
                         .with("field", name)
                         .with("allowed", wrong.allowed.as_str())
                 })
@@ -81,13 +81,13 @@ impl FromStr for Number {
 
 fn out_of(name: &str, number: u64, (least, most): (u64, u64)) -> Problem {
     let detail = format!("{name}: {number}; allowed: {least} to {most}");
-    Problem::new(Kind::Malformed, detail).with("field", name)
+    Problem::new(ProblemType::Malformed, detail).with("field", name)
 }
 
 fn decoded(text: &str) -> Result<String, Problem> {
     let text = text.replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8();
-    decoded.map(String::from).map_err(|_| Problem::new(Kind::Malformed, "the query is not UTF-8"))
+    decoded.map(String::from).map_err(|_| Problem::new(ProblemType::Malformed, "the query is not UTF-8"))
 }
 
 #[cfg(test)]

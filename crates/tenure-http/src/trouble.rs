@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure::{Error, Fault, Invalid, Refusal};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// When a client should try again if the store could not answer.
 const STORE_AGAIN: Duration = Duration::from_secs(2);
@@ -12,7 +12,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(2);
 impl From<Invalid> for Problem {
     fn from(wrong: Invalid) -> Self {
         let Invalid { field, found, allowed } = &wrong;
-        let problem = Self::new(Kind::Validation, wrong.to_string());
+        let problem = Self::new(ProblemType::Validation, wrong.to_string());
         problem.with("field", field.as_str()).with("found", found.as_str()).with("allowed", allowed.as_str())
     }
 }
@@ -23,22 +23,22 @@ impl From<Fault> for Problem {
         match fault {
             Fault::Unavailable(why) => {
                 tracing::warn!(%why, "the store cannot answer");
-                Self::new(Kind::StorageUnavailable, "the store cannot answer at the moment; try again")
+                Self::new(ProblemType::StorageUnavailable, "the store cannot answer at the moment; try again")
                     .retry_after(STORE_AGAIN)
             }
             Fault::Unknown(why) => {
                 tracing::warn!(%why, "the store was lost before it answered");
                 let detail = "the store was lost before it answered: whether this was done is not known; look, or ask again";
-                Self::new(Kind::StorageUnavailable, detail)
+                Self::new(ProblemType::StorageUnavailable, detail)
                     .with("outcome_known", false)
                     .retry_after(STORE_AGAIN)
             }
-            Fault::Closed => Self::new(Kind::Draining, "the server is about to end; ask another one")
+            Fault::Closed => Self::new(ProblemType::Draining, "the server is about to end; ask another one")
                 .retry_after(STORE_AGAIN),
             Fault::Broken(why) => {
                 tracing::error!(%why, "the store is broken");
                 Self::new(
-                    Kind::Internal,
+                    ProblemType::Internal,
                     "something is wrong with the store; its operator finds more in the log",
                 )
             }
@@ -52,10 +52,10 @@ impl From<Error> for Problem {
             Error::Invalid(wrong) => wrong.into(),
             Error::Fault(fault) => fault.into(),
             Error::Refused { index, refusal } => refused(refusal).with("index", index),
-            Error::NotFound(id) => Self::new(Kind::NotFound, format!("there is no job {id}")),
-            Error::NoTimer(name) => Self::new(Kind::NotFound, format!("there is no timer {name}")),
+            Error::NotFound(id) => Self::new(ProblemType::NotFound, format!("there is no job {id}")),
+            Error::NoTimer(name) => Self::new(ProblemType::NotFound, format!("there is no timer {name}")),
             Error::Json { what, source } => {
-                Self::new(Kind::Validation, format!("{what} is not what its type says: {source}"))
+                Self::new(ProblemType::Validation, format!("{what} is not what its type says: {source}"))
                     .with("field", what)
             }
             // No route leads to these, and what a later version adds is no client's fault until somebody has thought of it.
@@ -72,7 +72,7 @@ impl From<Error> for Problem {
             | _) => {
                 tracing::error!(error = %other, "something that no client is told of");
                 Self::new(
-                    Kind::Internal,
+                    ProblemType::Internal,
                     "something is wrong with the server; its operator finds more in the log",
                 )
             }
@@ -82,9 +82,9 @@ impl From<Error> for Problem {
 
 fn refused(refusal: Refusal) -> Problem {
     let (kind, id) = match refusal {
-        Refusal::IdTaken(id) => (Kind::IdTaken, id),
-        Refusal::KeyHeld(id) => (Kind::UniqueConflict, id),
-        Refusal::NoSuchJob(id) => (Kind::Validation, id),
+        Refusal::IdTaken(id) => (ProblemType::IdTaken, id),
+        Refusal::KeyHeld(id) => (ProblemType::UniqueConflict, id),
+        Refusal::NoSuchJob(id) => (ProblemType::Validation, id),
     };
     let detail = match refusal {
         Refusal::IdTaken(id) => format!("job {id} is there already, with another kind or other args"),

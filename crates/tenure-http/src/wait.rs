@@ -18,14 +18,7 @@ pub(crate) async fn until(
         return api.job(id).await;
     }
     let mut watcher = api.watchers().watch(id);
-    let clock = api.tenure().store().clock();
-    let over = async {
-        tokio::select! {
-            biased;
-            () = api.drained() => {}
-            () = clock.sleep(wait) => {}
-        }
-    };
+    let over = api.over(wait);
     tokio::pin!(over);
     loop {
         let job = api.job(id).await?;

@@ -49,14 +49,6 @@ impl<'a> Remote<'a> {
         self.tenure.draw_host()
     }
 
-    /// Grants due jobs.
-    ///
-    /// # Errors
-    /// A fault of the store.
-    pub async fn reserve(&self, ask: Reserve) -> Result<Claimed, Error> {
-        Ok(Claimed::of(self.tenure.store().reserve(ask).await?))
-    }
-
     /// Holds jobs for so long from now; one answer each.
     ///
     /// # Errors
@@ -97,7 +89,7 @@ impl<'a> Remote<'a> {
         loop {
             match self.tenure.store().settle(settlements.clone(), then.clone()).await {
                 Ok(turn) => return Ok((turn.settled, Claimed::of(turn.reservation))),
-                Err(Fault::Unknown(_)) if repeats > 0 => {
+                Err(Fault::Unknown(_)) if repeats > 0 && !settlements.is_empty() => {
                     // Something may have been granted already; what nobody hears of lapses.
                     (repeats, then) = (repeats - 1, None);
                 }

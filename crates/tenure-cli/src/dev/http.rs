@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
-use tenure_http::{Asked, Kind, Options, Problem, ServeError, Server};
+use tenure_http::{Asked, Options, Problem, ProblemType, ServeError, Server};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -75,8 +75,9 @@ async fn shown_when_built(State(tenure): State<Tenure>) -> Result<Response, Prob
 
 /// A star that was built: what its job has returned.
 async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<Json<Star>, Problem> {
-    let missing =
-        || Problem::new(Kind::NotFound, format!("there is no star {number}, or it is not kept any more"));
+    let missing = || {
+        Problem::new(ProblemType::NotFound, format!("there is no star {number}, or it is not kept any more"))
+    };
     // The number of a star is the place of its job in the order of acceptance.
     let ask = PageAsk {
         filter: Filter {

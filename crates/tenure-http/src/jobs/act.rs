@@ -14,7 +14,7 @@ use crate::answer::{Shown, json, locate};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// How long a holder has to stop, unless the client says otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -58,9 +58,7 @@ pub(crate) async fn retry(
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let outcome = api.tenure().jobs().redo(id).await?;
-    let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
-    locate(response.headers_mut(), &headers, id);
-    Ok(response)
+    shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `POST /v1/jobs/{id}/run-now`
@@ -72,9 +70,7 @@ pub(crate) async fn run_now(
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
-    let mut response = shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await?;
-    locate(response.headers_mut(), &headers, id);
-    Ok(response)
+    shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `DELETE /v1/jobs/{id}`
@@ -102,7 +98,7 @@ pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> 
     let job = api.job(id).await?;
     if Shown::of(&job, api.tenure().now()).tag.is_refused(headers) {
         return Err(Problem::new(
-            Kind::PreconditionFailed,
+            ProblemType::PreconditionFailed,
             format!("job {id} has changed since it was looked at"),
         ));
     }
@@ -118,7 +114,7 @@ pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> 
 }
 
 /// Shows what a wish came to.
-async fn shown(
+pub(crate) async fn shown(
     api: &Api,
     headers: &HeaderMap,
     id: JobId,
@@ -150,8 +146,8 @@ fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
         ChangeOutcome::RefusedUnfinished => "it has not ended",
         ChangeOutcome::RefusedKeyHeld(other) => {
             let detail = format!("job {other} holds the unique key of job {id}");
-            return Some(Problem::new(Kind::UniqueConflict, detail).with("job_id", other.to_string()));
+            return Some(Problem::new(ProblemType::UniqueConflict, detail).with("job_id", other.to_string()));
         }
     };
-    Some(Problem::new(Kind::StateConflict, format!("this cannot be done with job {id}: {why}")))
+    Some(Problem::new(ProblemType::StateConflict, format!("this cannot be done with job {id}: {why}")))
 }

@@ -12,7 +12,7 @@ use tenure::{Accepted, Draft, Invalid};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 use crate::wire::Submit;
 
 /// Jobs of one request.
@@ -56,7 +56,7 @@ pub(crate) async fn post(
     let jobs = if is_lines(&headers) { lines(&text)? } else { body::json::<Batch>(&headers, &text)?.jobs };
     if jobs.len() > MOST_JOBS {
         let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
-        return Err(Problem::new(Kind::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
+        return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
     }
     let drafts: Result<Vec<Draft>, Invalid> =
         (0..).zip(jobs).map(|(index, job)| job.draft(None).map_err(|wrong| wrong.in_item(index))).collect();

@@ -12,7 +12,7 @@ use crate::answer::{Shown, json, look_next};
 use crate::api::Api;
 use crate::id::Id;
 use crate::prefer::Prefer;
-use crate::problem::{Kind, Problem, whole_seconds};
+use crate::problem::{Problem, ProblemType, whole_seconds};
 use crate::query::Query;
 use crate::wait::until;
 use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
@@ -49,8 +49,10 @@ pub(crate) async fn result(
     };
     let said = || job.failure.as_ref().map_or_else(String::new, ToString::to_string);
     match end {
-        End::Failed => Err(Problem::new(Kind::JobFailed, format!("the job has failed: {}", said()))),
-        End::Cancelled => Err(Problem::new(Kind::JobCancelled, format!("the job was cancelled: {}", said()))),
+        End::Failed => Err(Problem::new(ProblemType::JobFailed, format!("the job has failed: {}", said()))),
+        End::Cancelled => {
+            Err(Problem::new(ProblemType::JobCancelled, format!("the job was cancelled: {}", said())))
+        }
         End::Succeeded => {
             let value = job.output.map(|output| output.value).unwrap_or_default();
             if value.is_empty() || value == b"null" {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::hosts::Hosts;
 use crate::api::Api;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest number that a client may give its request.
@@ -24,12 +24,12 @@ pub(crate) fn wrapped(router: Router, hosts: Hosts, api: &Api) -> Router {
 }
 
 async fn nowhere() -> Problem {
-    Problem::new(Kind::NotFound, "there is nothing at this path; /openapi.json tells what there is")
+    Problem::new(ProblemType::NotFound, "there is nothing at this path; /openapi.json tells what there is")
 }
 
 async fn not_so() -> Problem {
     Problem::new(
-        Kind::MethodNotAllowed,
+        ProblemType::MethodNotAllowed,
         "this path cannot be asked for by this method; the header allow tells by which",
     )
 }
@@ -38,13 +38,13 @@ async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> R
     let changes = !request.method().is_safe();
     if changes && !hosts.allow_page(request.headers()) {
         let detail = "a browser sent this for a page of somebody else's, which may change nothing here";
-        return Problem::new(Kind::CrossSite, detail).into_response();
+        return Problem::new(ProblemType::CrossSite, detail).into_response();
     }
     if hosts.allow(request.headers(), request.uri().authority()) {
         return next.run(request).await;
     }
     let detail = "the header host names somebody else; names are allowed by the server's setting `hosts`";
-    Problem::new(Kind::HostNotAllowed, detail).into_response()
+    Problem::new(ProblemType::HostNotAllowed, detail).into_response()
 }
 
 /// Gives each answer the number of its request: the client's, or a new one.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds};
 
 use super::claim::{LEASE, check_lease};
-use super::granted::{lost, of_receipt, span};
+use super::granted::{lost, of_token, span};
 use super::verdict::{Complete, Fail, Release};
 use crate::answer::json;
 use crate::api::Api;
@@ -105,7 +105,7 @@ pub(crate) async fn release(
 
 async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<Response, Problem> {
     let completes = matches!(verdict, Verdict::Succeeded(_));
-    let job = of_receipt(api, id, token).await?;
+    let job = of_token(api, id, token).await?;
     let ending = Ending { job: std::sync::Arc::clone(&job), verdict };
     let (settled, _) = api.tenure().remote().settle(vec![ending], None).await?;
     api.granted().forget(&job);
@@ -146,7 +146,7 @@ pub(crate) async fn heartbeat(
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
     let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
-    let job = of_receipt(&api, id, &said.token).await?;
+    let job = of_token(&api, id, &said.token).await?;
     if progress.is_some() {
         let report = Report { held: held(&job), progress, lines: Vec::new() };
         api.tenure().remote().report(vec![report]).await?;

@@ -14,15 +14,14 @@ use tenure::{
     Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds,
 };
 
-use tokio::sync::oneshot;
-
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::prefer::Prefer;
-use crate::problem::{self, Problem};
+use crate::problem::Problem;
 use crate::wire::JobDocument;
-use crate::workers::receipt::Key;
+use crate::workers::settle::settle_and_grant;
+use crate::workers::token::Key;
 
 /// The largest body of a claim.
 const BODY_BYTES: usize = 64 * 1024;
@@ -152,13 +151,7 @@ pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
 /// Jobs, as soon as there are some, or none when the time is over or the server is about to end.
 async fn wait_for_jobs(api: &Api, claim: &Claim, holder: HostId, wait: Duration) -> Result<Claimed, Problem> {
     let clock = api.tenure().store().clock();
-    let over = async {
-        tokio::select! {
-            biased;
-            () = api.drained() => {}
-            () = clock.sleep(wait) => {}
-        }
-    };
+    let over = api.over(wait);
     tokio::pin!(over);
     let (mut due, mut vain) = (api.tenure().store().due(), FIRST_VAIN_WAIT);
     loop {
@@ -168,7 +161,8 @@ async fn wait_for_jobs(api: &Api, claim: &Claim, holder: HostId, wait: Duration)
         }
         due.mark_unchanged();
         // Which queues there are may have changed since.
-        let claimed = grant(api, claim.ask_as(api, holder).await?).await?;
+        let ask = claim.ask_as(api, holder).await?;
+        let (_, claimed) = settle_and_grant(api, Vec::new(), Some(ask)).await?;
         if !claimed.jobs.is_empty() || wait.is_zero() {
             return Ok(claimed);
         }
@@ -191,27 +185,6 @@ async fn wait_for_jobs(api: &Api, claim: &Claim, holder: HostId, wait: Duration)
     }
 }
 
-/// Grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
-async fn grant(api: &Api, ask: Reserve) -> Result<Claimed, Problem> {
-    let (to, granted) = oneshot::channel();
-    let tenure = api.tenure().clone();
-    tokio::spawn(async move {
-        let claimed = tenure.remote().reserve(ask).await;
-        if let Err(Ok(claimed)) = to.send(claimed) {
-            tenure.remote().give_back(claimed).await;
-        }
-    });
-    Ok(granted.await.map_err(|_| unfinished())??)
-}
-
-/// What is told if a task of the server's own has not come to its end.
-pub(crate) fn unfinished() -> Problem {
-    Problem::new(
-        problem::Kind::Internal,
-        "this was not brought to an end; the operator finds more in the log",
-    )
-}
-
 /// What a worker is told of what was granted to it.
 pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, claimed: &Claimed) -> ClaimAnswer {
     api.granted().remember(&claimed.jobs);
@@ -228,7 +201,7 @@ fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
         }
     };
     ClaimedJob {
-        token: key.receipt(job.id, job.fence),
+        token: key.token(job.id, job.fence),
         expires_in_seconds: held.as_secs_f64(),
         job: JobDocument::of(job, now),
     }

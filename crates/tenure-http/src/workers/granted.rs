@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure::{Args, Fence, JobId, JobRecord, State, limits};
 
 use crate::api::Api;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// Jobs that are kept in mind at most.
 const MOST: usize = 100_000;
@@ -47,10 +47,10 @@ fn without_args(job: &JobRecord) -> JobRecord {
     JobRecord { args: Args::stored(b"null"), failure: None, progress: None, ..job.clone() }
 }
 
-/// The job that was granted under this receipt, as far as it is known here without asking: the store decides whether it
+/// The job that was granted under this token, as far as it is known here without asking: the store decides whether it
 /// is still held.
-pub(crate) async fn of_receipt(api: &Api, id: JobId, receipt: &str) -> Result<Arc<JobRecord>, Problem> {
-    let fence = api.key()?.fence(id, receipt)?;
+pub(crate) async fn of_token(api: &Api, id: JobId, token: &str) -> Result<Arc<JobRecord>, Problem> {
+    let fence = api.key()?.fence(id, token)?;
     if let Some(job) = api.granted().find(fence, id) {
         return Ok(job);
     }
@@ -67,5 +67,5 @@ pub(crate) fn span(job: &JobRecord, usual: Duration) -> Duration {
 /// What a worker is told that has lost its job.
 pub(crate) fn lost(id: JobId) -> Problem {
     let detail = format!("job {id} was taken from this worker, which may write nothing about it any more");
-    Problem::new(Kind::LeaseLost, detail).with("job_id", id.to_string())
+    Problem::new(ProblemType::LeaseLost, detail).with("job_id", id.to_string())
 }

@@ -4,6 +4,6 @@ pub(crate) mod attempt;
 pub(crate) mod claim;
 pub(crate) mod granted;
 pub(crate) mod key;
-pub(crate) mod receipt;
 pub(crate) mod settle;
+pub(crate) mod token;
 pub(crate) mod verdict;

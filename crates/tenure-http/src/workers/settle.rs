@@ -12,13 +12,13 @@ use tenure::{Claimed, Ending, JobId, Reserve, Settled, Verdict, limits};
 use tokio::sync::oneshot;
 
 use super::attempt::told;
-use super::claim::{Claim, ClaimedJob, answer, unfinished};
-use super::granted::of_receipt;
+use super::claim::{Claim, ClaimedJob, answer};
+use super::granted::of_token;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 
 /// Jobs of one request.
 const MOST: usize = limits::RESERVE_JOBS;
@@ -113,7 +113,7 @@ pub(crate) async fn post(
     let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.items.len() > MOST {
         let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());
-        return Err(Problem::new(Kind::PayloadTooLarge, detail));
+        return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let key = api.key()?.clone();
     // A server that is about to end grants nothing: nobody would know its tokens.
@@ -142,7 +142,7 @@ pub(crate) async fn post(
         }
     }
     let holder = then.as_ref().map(|ask| ask.holder);
-    let (settled, claimed) = settle_whatever_happens(&api, endings, then).await?;
+    let (settled, claimed) = settle_and_grant(&api, endings, then).await?;
     for ((at, completes, job), settled) in places.into_iter().zip(settled) {
         api.granted().forget(&job);
         answers[at] = settled_answer(&api, job.id, completes, settled).await;
@@ -153,8 +153,8 @@ pub(crate) async fn post(
     Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
 }
 
-/// Settles in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
-async fn settle_whatever_happens(
+/// Settles and grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
+pub(crate) async fn settle_and_grant(
     api: &Api,
     endings: Vec<Ending>,
     then: Option<Reserve>,
@@ -170,9 +170,15 @@ async fn settle_whatever_happens(
     Ok(settled.await.map_err(|_| unfinished())??)
 }
 
+/// What is told if a task of the server's own has not come to its end.
+fn unfinished() -> Problem {
+    let detail = "this was not brought to an end; the operator finds more in the log";
+    Problem::new(ProblemType::Internal, detail)
+}
+
 async fn ending(api: &Api, item: SettleItem) -> Result<Ending, Problem> {
     let id: JobId = item.job_id.parse()?;
-    let job = of_receipt(api, id, &item.token).await?;
+    let job = of_token(api, id, &item.token).await?;
     Ok(Ending { job, verdict: verdict(item)? })
 }
 
@@ -202,6 +208,6 @@ async fn settled_answer(api: &Api, id: JobId, completes: bool, settled: Settled)
 }
 
 fn refused(job_id: String, problem: &Problem) -> SettleItemAnswer {
-    let status = problem.kind().status().as_u16();
+    let status = problem.problem_type().status().as_u16();
     SettleItemAnswer { job_id, status, state: None, repeated: false, problem: Some(problem.document()) }
 }

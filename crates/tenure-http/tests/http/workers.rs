@@ -56,7 +56,7 @@ async fn a_worker_claims_a_job_tells_how_far_it_is_and_completes_it() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_receipt_can_end_no_job() {
+async fn whoever_has_no_token_can_end_no_job() {
     let service = Service::new();
     enqueued(&service, r#"{"kind":"k"}"#).await;
     let other = enqueued(&service, r#"{"kind":"k"}"#).await;
@@ -74,7 +74,7 @@ async fn whoever_has_no_receipt_can_end_no_job() {
         service.post(&path(job, "complete"), &forged).await.json()["type"],
         "urn:tenure:problem:lease-lost"
     );
-    // Nor another one's receipt.
+    // Nor another one's token.
     let told = service.post(&format!("/v1/jobs/{other}/complete"), &with(job, json!({}))).await;
     assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
     assert_eq!(service.get(&path(job, "")[..path(job, "").len() - 1]).await.json()["state"], "running");

@@ -1,5 +1,5 @@
-//! Receipts: what a worker shows to prove that it was granted a job. A fence is a small number and can be guessed; a
-//! receipt is made with a key that only servers have.
+//! Tokens: what a worker shows to prove that it was granted a job. A fence is a small number and can be guessed; a
+//! token is made with a key that only servers have.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tenure::{Fence, JobId};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemType};
 use crate::workers::granted::lost;
 
-/// Bytes of the digest in a receipt.
+/// Bytes of the digest in a token.
 const DIGEST: usize = 16;
 
-/// The key with which receipts are made. All servers on one store have the same.
+/// The key with which tokens are made. All servers on one store have the same.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);
 
@@ -22,25 +22,25 @@ impl Key {
         Self(bytes)
     }
 
-    /// The receipt for a grant.
-    pub(crate) fn receipt(&self, id: JobId, fence: Fence) -> String {
-        let mut receipt = format!("{:x}.", fence.number());
+    /// The token for a grant.
+    pub(crate) fn token(&self, id: JobId, fence: Fence) -> String {
+        let mut token = format!("{:x}.", fence.number());
         for byte in self.digest(id, fence).finalize().into_bytes().iter().take(DIGEST) {
             // Text grows without failing.
-            let _ = write!(receipt, "{byte:02x}");
+            let _ = write!(token, "{byte:02x}");
         }
-        receipt
+        token
     }
 
-    /// The fence of the grant for which a receipt was made, if it was made here and for this job.
-    pub(crate) fn fence(&self, id: JobId, receipt: &str) -> Result<Fence, Problem> {
+    /// The fence of the grant for which a token was made, if it was made here and for this job.
+    pub(crate) fn fence(&self, id: JobId, token: &str) -> Result<Fence, Problem> {
         let read = || {
-            let (number, digest) = receipt.split_once('.')?;
+            let (number, digest) = token.split_once('.')?;
             Some((Fence::from_number(u64::from_str_radix(number, 16).ok()?), bytes(digest)?))
         };
         let (fence, digest) = read().ok_or_else(|| {
             let detail = "the token is not the text that was given with a job";
-            Problem::new(Kind::Validation, detail).with("field", "token")
+            Problem::new(ProblemType::Validation, detail).with("field", "token")
         })?;
         // It takes equally long wherever it differs. One that another server gave is as good as lost.
         self.digest(id, fence).verify_truncated_left(&digest).map(|()| fence).map_err(|_| lost(id))
@@ -68,16 +68,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receipt_is_good_for_its_job_and_grant_and_for_no_other() {
+    fn a_token_is_good_for_its_job_and_grant_and_for_no_other() {
         let (key, other) = (Key::new([1; 32]), Key::new([2; 32]));
         let (id, fence) = (JobId::from_bytes([7; 16]), Fence::from_number(8841));
-        let receipt = key.receipt(id, fence);
-        assert_eq!(key.fence(id, &receipt), Ok(fence));
-        assert!(key.fence(JobId::from_bytes([8; 16]), &receipt).is_err());
-        assert!(other.fence(id, &receipt).is_err());
-        let (_, digest) = receipt.split_once('.').unwrap();
+        let token = key.token(id, fence);
+        assert_eq!(key.fence(id, &token), Ok(fence));
+        assert!(key.fence(JobId::from_bytes([8; 16]), &token).is_err());
+        assert!(other.fence(id, &token).is_err());
+        let (_, digest) = token.split_once('.').unwrap();
         for bad in
-            ["", ".", "2289.", "8842", &receipt[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")]
+            ["", ".", "2289.", "8842", &token[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")]
         {
             assert!(key.fence(id, bad).is_err(), "{bad}");
         }

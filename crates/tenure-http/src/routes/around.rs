@@ -1,0 +1,67 @@
+//! What is told of the server itself.
+
+use axum::http::Method;
+use axum::routing;
+
+use super::{Answer, Endpoint, JSON, NOTHING};
+use crate::health;
+use crate::openapi::{self, Schemas};
+
+/// What is told of the server itself.
+pub(super) fn around() -> Vec<Endpoint> {
+    vec![
+        Endpoint {
+            method: Method::GET,
+            path: "/livez",
+            name: "live",
+            summary: "Whether the program turns; asks no store",
+            takes: NOTHING,
+            answers: vec![Answer { status: 200, summary: "It does", kind: JSON, body: Some(Schemas::any) }],
+            refuses: &[],
+            serve: || routing::get(health::live),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/readyz",
+            name: "ready",
+            summary: "Whether requests should be sent here",
+            takes: NOTHING,
+            answers: vec![
+                Answer { status: 200, summary: "They should", kind: JSON, body: Some(Schemas::any) },
+                Answer { status: 503, summary: "They should not", kind: JSON, body: Some(Schemas::any) },
+            ],
+            refuses: &[],
+            serve: || routing::get(health::ready),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/version",
+            name: "version",
+            summary: "Which version answers",
+            takes: NOTHING,
+            answers: vec![Answer { status: 200, summary: "This one", kind: JSON, body: Some(Schemas::any) }],
+            refuses: &[],
+            serve: || routing::get(health::version),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/openapi.json",
+            name: "openapi",
+            summary: "This document",
+            takes: NOTHING,
+            answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
+            refuses: &[],
+            serve: || routing::get(openapi::get),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/openapi-3.0.json",
+            name: "openapi_3_0",
+            summary: "This document in the words of OpenAPI 3.0",
+            takes: NOTHING,
+            answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
+            refuses: &[],
+            serve: || routing::get(openapi::get_3_0),
+        },
+    ]
+}

@@ -1,0 +1,74 @@
+//! Every way of asking, each with what is told about it: what stands here is served and documented, and nothing else is.
+
+mod around;
+mod items;
+mod jobs;
+mod workers;
+
+pub(crate) use items::items;
+
+use axum::Router;
+use axum::http::Method;
+use axum::routing::MethodRouter;
+
+use crate::api::Api;
+use crate::openapi::Schemas;
+use crate::problem::ProblemType;
+use crate::wire::JobDocument;
+
+/// One way of asking.
+pub(crate) struct Endpoint {
+    pub method: Method,
+    pub path: &'static str,
+    /// By which generated clients call it.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    pub takes: Takes,
+    pub answers: Vec<Answer>,
+    /// What it may refuse with, beside what anything may.
+    pub refuses: &'static [ProblemType],
+    pub serve: fn() -> MethodRouter<Api>,
+}
+
+/// What is sent with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Takes {
+    /// What may stand behind the question mark, and what it means.
+    pub query: &'static [(&'static str, &'static str)],
+    /// The body.
+    pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
+    /// Whether the client may say how long it would rather wait.
+    pub waits: bool,
+}
+
+/// How it is answered.
+pub(crate) struct Answer {
+    pub status: u16,
+    pub summary: &'static str,
+    pub kind: &'static str,
+    pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
+}
+
+const NOTHING: Takes = Takes { query: &[], body: None, waits: false };
+const JSON: &str = "application/json";
+
+const fn job(status: u16, summary: &'static str) -> Answer {
+    Answer { status, summary, kind: JSON, body: Some(Schemas::of::<JobDocument>) }
+}
+
+const fn empty(status: u16, summary: &'static str) -> Answer {
+    Answer { status, summary, kind: "", body: None }
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<Endpoint> {
+    [jobs::jobs(), items(), workers::workers(), around::around()].into_iter().flatten().collect()
+}
+
+/// A router for these; whatever else is asked for is told so by a problem.
+pub(crate) fn router(endpoints: Vec<Endpoint>) -> Router<Api> {
+    endpoints
+        .into_iter()
+        .fold(Router::new(), |router, endpoint| router.route(endpoint.path, (endpoint.serve)()))
+}

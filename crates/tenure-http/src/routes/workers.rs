@@ -1,0 +1,100 @@
+//! What workers in other languages ask and tell.
+
+use axum::http::Method;
+use axum::routing;
+
+use super::{Answer, Endpoint, JSON, NOTHING, Takes};
+use crate::openapi::Schemas;
+use crate::problem::ProblemType;
+use crate::workers::verdict::{Complete, Fail, Release};
+use crate::workers::{attempt, claim, settle};
+
+/// What workers in other languages ask and tell.
+pub(super) fn workers() -> Vec<Endpoint> {
+    vec![
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/claim",
+            name: "claim_jobs",
+            summary: "Grants due jobs to a worker, or none if there are none within the wait",
+            takes: Takes { body: Some(Schemas::of::<claim::Claim>), waits: true, ..NOTHING },
+            answers: vec![Answer {
+                status: 200,
+                summary: "What was granted, each with its token",
+                kind: JSON,
+                body: Some(Schemas::of::<claim::ClaimAnswer>),
+            }],
+            refuses: &[],
+            serve: || routing::post(claim::post),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/settle",
+            name: "settle_jobs",
+            summary: "Tells how up to a thousand jobs went, and claims the next ones",
+            takes: Takes { body: Some(Schemas::of::<settle::Settle>), ..NOTHING },
+            answers: vec![Answer {
+                status: 200,
+                summary: "What became of each, and what was granted",
+                kind: JSON,
+                body: Some(Schemas::of::<settle::SettleAnswer>),
+            }],
+            refuses: &[ProblemType::PayloadTooLarge],
+            serve: || routing::post(settle::post),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/jobs/{id}/heartbeat",
+            name: "extend_job",
+            summary: "Holds a job for longer, tells how far it has come, and learns whether to stop",
+            takes: Takes { body: Some(Schemas::of::<attempt::Heartbeat>), ..NOTHING },
+            answers: vec![Answer {
+                status: 200,
+                summary: "It is held",
+                kind: JSON,
+                body: Some(Schemas::of::<attempt::HeartbeatAnswer>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            serve: || routing::post(attempt::heartbeat),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/jobs/{id}/complete",
+            name: "complete_job",
+            summary: "The job is done",
+            takes: Takes { body: Some(Schemas::of::<Complete>), ..NOTHING },
+            answers: vec![settled()],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            serve: || routing::post(attempt::complete),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/jobs/{id}/fail",
+            name: "fail_job",
+            summary: "The attempt has failed",
+            takes: Takes { body: Some(Schemas::of::<Fail>), ..NOTHING },
+            answers: vec![settled()],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            serve: || routing::post(attempt::fail),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/jobs/{id}/release",
+            name: "release_job",
+            summary: "The job is given back, and no attempt is spent",
+            takes: Takes { body: Some(Schemas::of::<Release>), ..NOTHING },
+            answers: vec![settled()],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            serve: || routing::post(attempt::release),
+        },
+    ]
+}
+
+const fn settled() -> Answer {
+    Answer {
+        status: 200,
+        summary: "It is so, or was told before",
+        kind: JSON,
+        body: Some(Schemas::of::<attempt::SettledAnswer>),
+    }
+}
