@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
 use crate::exit::Failure;
+use crate::files;
 use crate::screen::{Screen, Tone, complain};
 
 /// What can be said to `tenure serve`.
@@ -30,6 +31,7 @@ pub(crate) struct Serve {
 
 /// Serves until somebody interrupts it.
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
+    files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
