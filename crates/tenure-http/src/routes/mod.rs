@@ -38,6 +38,8 @@ pub(crate) struct Takes {
     pub query: &'static [(&'static str, &'static str)],
     /// The body.
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
+    /// Whether it cannot be empty.
+    pub needs_body: bool,
     /// Whether the client may say how long it would rather wait.
     pub waits: bool,
 }
@@ -50,7 +52,7 @@ pub(crate) struct Answer {
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
 }
 
-const NOTHING: Takes = Takes { query: &[], body: None, waits: false };
+const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, waits: false };
 const JSON: &str = "application/json";
 
 const fn job(status: u16, summary: &'static str) -> Answer {

@@ -4,6 +4,7 @@
 mod attempt;
 mod job;
 mod page;
+pub(crate) mod shape;
 mod submit;
 
 pub use attempt::AttemptDocument;
