@@ -6,6 +6,7 @@ use std::time::Duration;
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
+use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
@@ -24,6 +25,7 @@ struct Inner {
     watchers: Watchers,
     granted: Granted,
     lines: Lines,
+    metrics: Metrics,
     key: OnceLock<Key>,
     draining: watch::Sender<bool>,
 }
@@ -33,7 +35,17 @@ impl Api {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
         let (granted, lines) = (Granted::default(), Lines::default());
         let draining = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { tenure, watchers, granted, lines, key: OnceLock::new(), draining }) }
+        Self {
+            inner: Arc::new(Inner {
+                tenure,
+                watchers,
+                granted,
+                lines,
+                metrics: Metrics::default(),
+                key: OnceLock::new(),
+                draining,
+            }),
+        }
     }
 
     /// With what tokens are made.
@@ -48,6 +60,11 @@ impl Api {
     /// What was granted to workers through this server.
     pub(crate) fn granted(&self) -> &Granted {
         &self.inner.granted
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// Who waits for jobs.

@@ -7,6 +7,7 @@ mod bodies;
 mod ends;
 mod item;
 mod listing;
+mod metrics;
 mod serving;
 mod submitting;
 mod workers;
