@@ -11,6 +11,7 @@ use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
+use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
@@ -26,6 +27,7 @@ struct Inner {
     granted: Granted,
     lines: Lines,
     metrics: Metrics,
+    roll: Roll,
     key: OnceLock<Key>,
     draining: watch::Sender<bool>,
 }
@@ -42,6 +44,7 @@ impl Api {
                 granted,
                 lines,
                 metrics: Metrics::default(),
+                roll: Roll::default(),
                 key: OnceLock::new(),
                 draining,
             }),
@@ -60,6 +63,11 @@ impl Api {
     /// What was granted to workers through this server.
     pub(crate) fn granted(&self) -> &Granted {
         &self.inner.granted
+    }
+
+    /// Which workers the store was told of.
+    pub(crate) fn roll(&self) -> &Roll {
+        &self.inner.roll
     }
 
     /// What is counted.

@@ -4,6 +4,7 @@
 
 mod asking;
 mod bodies;
+mod crew;
 mod ends;
 mod item;
 mod listing;

@@ -41,3 +41,21 @@ async fn metrics_tell_what_waits_and_how_attempts_ended() {
     assert!(open.header("content-type").starts_with("application/openmetrics-text"));
     assert!(open.text.contains("# TYPE tenure_enqueued counter\n") && open.text.ends_with("# EOF\n"));
 }
+
+/// The page tells of each metric that there is, with all of its labels, and of no other.
+#[tokio::test]
+async fn the_page_about_metrics_tells_of_every_metric() {
+    let page = include_str!("../../../../docs/guide/metrics.md");
+    let told: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter(|name| name.contains('_'))
+        .collect();
+    let exposed = Service::new().get("/metrics").await.text;
+    let exposed: Vec<&str> =
+        exposed.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let (mut sorted, mut expected) = (exposed.clone(), told);
+    sorted.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(sorted, expected);
+}
