@@ -15,6 +15,7 @@ mod health;
 mod id;
 mod item;
 mod jobs;
+mod leases;
 mod openapi;
 mod prefer;
 mod problem;

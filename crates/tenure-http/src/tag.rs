@@ -15,6 +15,11 @@ impl Tag {
         Self(format!("\"{hex}\""))
     }
 
+    /// The tag of something that is shown otherwise each time: the same if what counts is the same.
+    pub(crate) fn weak(essence: &[u8]) -> Self {
+        Self(format!("W/{}", Self::of(essence).0))
+    }
+
     /// As it stands in a header.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
@@ -24,7 +29,7 @@ impl Tag {
     pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
         named(headers, &IF_NONE_MATCH).is_some_and(|mut names| {
             // A weak comparison: this is about showing, not about changing.
-            names.any(|name| name == "*" || name.strip_prefix("W/").unwrap_or(name) == self.0)
+            names.any(|name| name == "*" || bare(name) == bare(&self.0))
         })
     }
 
@@ -32,6 +37,11 @@ impl Tag {
     pub(crate) fn is_refused(&self, headers: &HeaderMap) -> bool {
         named(headers, &IF_MATCH).is_some_and(|mut names| !names.any(|name| name == "*" || name == self.0))
     }
+}
+
+/// Without the mark that it is weak.
+fn bare(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 fn named<'h>(

@@ -3,11 +3,16 @@
 
 mod attempt;
 mod job;
+mod lease;
 mod page;
 mod submit;
 
 pub use attempt::AttemptDocument;
 pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
+pub use lease::{
+    AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
+    LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
+};
 pub use page::{JobPage, LogLineDocument, LogPage};
 pub(crate) use submit::BODY_BYTES;
 pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

@@ -6,6 +6,7 @@ mod asking;
 mod bodies;
 mod ends;
 mod item;
+mod leases;
 mod listing;
 mod serving;
 mod submitting;
