@@ -20,6 +20,7 @@ mod openapi;
 mod prefer;
 mod problem;
 mod query;
+mod queues;
 mod routes;
 mod server;
 mod tag;

@@ -4,6 +4,7 @@ mod around;
 mod items;
 mod jobs;
 mod leases;
+mod queues;
 mod workers;
 
 pub(crate) use items::items;
@@ -67,7 +68,7 @@ const fn empty(status: u16, summary: &'static str) -> Answer {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [jobs::jobs(), items(), workers::workers(), leases::leases(), around::around()]
+    [jobs::jobs(), items(), workers::workers(), leases::leases(), queues::queues(), around::around()]
         .into_iter()
         .flatten()
         .collect()

@@ -5,6 +5,7 @@ mod attempt;
 mod job;
 mod lease;
 mod page;
+mod queue;
 mod submit;
 
 pub use attempt::AttemptDocument;
@@ -14,5 +15,9 @@ pub use lease::{
     LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
 };
 pub use page::{JobPage, LogLineDocument, LogPage};
+pub use queue::{
+    KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
+    RateDocument, Stats,
+};
 pub(crate) use submit::BODY_BYTES;
 pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

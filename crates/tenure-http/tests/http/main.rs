@@ -8,6 +8,7 @@ mod ends;
 mod item;
 mod leases;
 mod listing;
+mod queues;
 mod serving;
 mod submitting;
 mod workers;
