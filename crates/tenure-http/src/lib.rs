@@ -22,6 +22,7 @@ mod problem;
 mod query;
 mod queues;
 mod routes;
+mod schedules;
 mod server;
 mod tag;
 mod trouble;

@@ -5,6 +5,7 @@ mod items;
 mod jobs;
 mod leases;
 mod queues;
+mod schedules;
 mod workers;
 
 pub(crate) use items::items;
@@ -68,10 +69,18 @@ const fn empty(status: u16, summary: &'static str) -> Answer {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [jobs::jobs(), items(), workers::workers(), leases::leases(), queues::queues(), around::around()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        jobs::jobs(),
+        items(),
+        workers::workers(),
+        leases::leases(),
+        queues::queues(),
+        schedules::schedules(),
+        around::around(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A router for these; whatever else is asked for is told so by a problem.

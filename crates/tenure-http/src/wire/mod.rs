@@ -6,6 +6,7 @@ mod job;
 mod lease;
 mod page;
 mod queue;
+mod schedule;
 mod submit;
 
 pub use attempt::AttemptDocument;
@@ -19,5 +20,13 @@ pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
     RateDocument, Stats,
 };
-pub(crate) use submit::BODY_BYTES;
+pub(crate) use schedule::origin;
+pub use schedule::{
+    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CatchUpName, ComingDocument, ComingSlot,
+    DialectName, GroupDocument, JobPatch, LastRun, LastSkip, NextRuns, OnEditName, OverlapName, PauseAsk,
+    PauseDocument, PreviewAnswer, PreviewAsk, RuleSpec, RunDocument, RunPage, ScheduleDocument,
+    ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec, ScheduledJob, SlotDocument, TriggerAsk,
+    ZoneChangeDocument,
+};
+pub(crate) use submit::{BODY_BYTES, instant};
 pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

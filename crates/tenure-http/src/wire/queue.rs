@@ -135,7 +135,7 @@ pub struct KindStats {
 }
 
 /// What is there, even if it is `null`; what is not there is left at its default.
-pub(super) fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)

@@ -9,6 +9,7 @@ mod item;
 mod leases;
 mod listing;
 mod queues;
+mod schedules;
 mod serving;
 mod submitting;
 mod workers;

@@ -1,6 +1,7 @@
 //! Jobs that are done, and leases that are held, outside of this program, by those who ask through it.
 
 mod leases;
+mod timers;
 
 use std::sync::Arc;
 use std::time::Duration;
