@@ -1,5 +1,6 @@
 //! The installed binaries.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -11,6 +12,7 @@ const OLDEST: u32 = 15;
 
 /// The directory of the newest binaries; installs some if there are none.
 pub(crate) fn find_or_install() -> Result<PathBuf, Error> {
+    let _alone = one_at_a_time()?;
     if let Some(found) = find() {
         return Ok(found);
     }
@@ -24,6 +26,7 @@ pub(crate) fn find_or_install_pooler() -> Result<PathBuf, Error> {
         let places = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
         places.iter().map(PathBuf::from).find(|place| place.exists())
     };
+    let _alone = one_at_a_time()?;
     if let Some(found) = find() {
         return Ok(found);
     }
@@ -74,6 +77,20 @@ fn install() -> Result<(), Error> {
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql"])
 }
 
+/// Tests run side by side, and a package manager serves one at a time: whoever comes second finds what the first has
+/// installed. Only root may install. It is free again when what is answered is dropped, or when its process has ended.
+fn one_at_a_time() -> Result<Option<File>, Error> {
+    if !is_root() {
+        return Ok(None);
+    }
+    let place = std::env::temp_dir().join("own-postgres.lock");
+    let file = File::options().create(true).append(true).open(&place);
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    locked
+        .map(Some)
+        .map_err(|error| Error::NotInstalled(format!("{} cannot be locked: {error}", place.display())))
+}
+
 fn may_install(package: &str) -> Result<(), Error> {
     if is_root() {
         return Ok(());
@@ -82,7 +99,12 @@ fn may_install(package: &str) -> Result<(), Error> {
 }
 
 fn apt(args: &[&str]) -> Result<(), Error> {
-    let said = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output();
+    // Somebody else on this machine may be installing something, too.
+    let said = Command::new("apt-get")
+        .args(["-o", "DPkg::Lock::Timeout=300"])
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .output();
     match said {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => Err(Error::NotInstalled(String::from_utf8_lossy(&said.stderr).trim().to_owned())),

@@ -5,6 +5,7 @@ mod bench;
 mod db;
 mod dev;
 mod exit;
+mod files;
 mod schedule;
 mod screen;
 mod serve;

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use tenure::Tenure;
+use tenure::{Tenure, Worker};
 use tenure_http::{Options, Server};
+use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
 use crate::exit::Failure;
-use crate::screen::{Screen, Tone};
+use crate::files;
+use crate::screen::{Screen, Tone, complain};
 
 /// What can be said to `tenure serve`.
 #[derive(Debug, Args)]
@@ -22,10 +24,14 @@ pub(crate) struct Serve {
     /// A name by which it may be addressed beside localhost, such as that of the proxy before it; may be said often
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// Fires no timers; some other program on the same store has to
+    #[arg(long)]
+    no_timer: bool,
 }
 
 /// Serves until somebody interrupts it.
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
+    files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -41,21 +47,41 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let mut options = Options::default();
     (options.bind, options.hosts) = (serve.bind, serve.hosts);
     let server = Server::bind(&tenure, options).await?;
-    let name = |name: &str| screen.paint(Tone::Busy, &format!("{name:<7}"));
-    screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
-    screen.line(&format!("{} http://{}, described at /openapi.json", name("http"), server.address()));
-    screen.line(&format!(
-        "{} none here: jobs wait for workers that claim them, and for programs that run them",
-        name("worker")
-    ));
+    introduce(&tenure, &server, serve.no_timer, &screen);
+    let stop = CancellationToken::new();
+    let firing = (!serve.no_timer).then(|| tokio::spawn(fire_timers(tenure.clone(), stop.clone())));
     server
         .run(async {
             // It ends early only if the runtime does, and then stopping is right as well.
             let _ = interrupted.await;
+            stop.cancel();
             screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
         })
         .await;
+    if let Some(firing) = firing {
+        // How it went was told when it ended.
+        let _ = firing.await;
+    }
     tenure.close().await?;
     screen.line("stopped");
     Ok(())
+}
+
+/// One line for each thing that was opened.
+fn introduce(tenure: &Tenure, server: &Server, no_timer: bool, screen: &Screen) {
+    let line = |name: &str, said: &str| {
+        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<7}"))));
+    };
+    line("store", &tenure.store().describe());
+    line("http", &format!("http://{}, described at /openapi.json", server.address()));
+    line("worker", "none here: jobs wait for workers that claim them, and for programs that run them");
+    line("timers", if no_timer { "are not fired here" } else { "are fired here, whoever has set them" });
+}
+
+/// Fires the timers of the store until told to stop. Without it requests are answered all the same.
+async fn fire_timers(tenure: Tenure, stop: CancellationToken) {
+    let worker = Worker::new(&tenure, ()).only_timers().name("tenure serve");
+    if let Err(error) = worker.run(stop.cancelled()).await {
+        complain(&format!("timers are not fired here any more: {error}"));
+    }
 }

@@ -78,6 +78,24 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
     assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");
 }
 
+/// The server is measured from outside, in a process of its own, that is gone afterwards.
+#[test]
+fn the_server_is_measured_by_figures_of_its_own() {
+    let folder = tempdir().unwrap();
+    let figures = figures(&["--http", "--quick", "--jobs", "200"], folder.path());
+    let expected = ["http_submit", "http_batch", "http_settle", "http_status", "http_idle", "http_start"];
+    assert_eq!(names(&figures), expected);
+    for figure in &figures[..4] {
+        assert!(figure["jobs_per_s"].as_f64().unwrap() > 0.0, "{figure}");
+        assert!(figure["p99_ms"].as_f64().unwrap() >= figure["p50_ms"].as_f64().unwrap(), "{figure}");
+    }
+    // All that was sent in batches and one by one was there to be claimed.
+    assert_eq!((&figures[2]["jobs"], &figures[4]["waiting"]), (&Value::from(200), &Value::from(100)));
+    assert!(figures[5]["ready_ms"].as_f64().unwrap() > 0.0);
+    let left: Vec<_> = std::fs::read_dir(folder.path().join(".tenure")).unwrap().collect();
+    assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");
+}
+
 /// A client whose every call waits for a commit of its own cannot beat the disk; sixteen share one.
 #[test]
 fn clients_share_a_commit_when_the_disk_is_slow() {

@@ -15,6 +15,7 @@ use program::{Program, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::tempdir;
+use tenure::{Tenure, TimerDraft, when};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -127,6 +128,26 @@ fn whoever_watches_through_one_server_hears_of_what_was_done_through_another() {
     assert_eq!(ask(&second, "POST", &format!("/v1/jobs/{id}/complete"), "", &body).0, 200);
     let (status, _, told) = watching.join().unwrap();
     assert!(status == 200 && told.contains("event: end") && told.contains("succeeded"), "{told}");
+}
+
+/// A service without a program in Rust: its timers are fired all the same, unless somebody said that they shall not be.
+#[test]
+fn timers_are_fired_by_a_server_whoever_has_set_them() {
+    let folder = tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("jobs.db").display());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let tenure = Tenure::open(&url).await.unwrap();
+        let every_second = TimerDraft::raw("tick", when::every(Duration::from_secs(1)), "tick", &json!(null));
+        tenure.timers().set(every_second).await.unwrap();
+        tenure.close().await.unwrap();
+    });
+    let args = ["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--no-timer"];
+    let mut idle = Program::start(&args, folder.path());
+    idle.line_with("not fired here", SOON);
+    let (_server, address) = served(folder.path());
+    let claim = ask(&address, "POST", "/v1/claim", "prefer: wait=20\r\n", "{}");
+    assert_eq!(json_of(&claim)["jobs"][0]["kind"], "tick", "{claim:?}");
 }
 
 #[test]

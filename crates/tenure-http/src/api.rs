@@ -11,6 +11,7 @@ use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
 use crate::workers::token::Key;
+use crate::workers::waiting::Lines;
 
 /// What all routes share. Cloning it is cheap.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ struct Inner {
     tenure: Tenure,
     watchers: Watchers,
     granted: Granted,
+    lines: Lines,
     key: OnceLock<Key>,
     draining: watch::Sender<bool>,
 }
@@ -29,8 +31,9 @@ struct Inner {
 impl Api {
     pub(crate) fn new(tenure: &Tenure) -> Self {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
-        let (granted, draining) = (Granted::default(), watch::Sender::new(false));
-        Self { inner: Arc::new(Inner { tenure, watchers, granted, key: OnceLock::new(), draining }) }
+        let (granted, lines) = (Granted::default(), Lines::default());
+        let draining = watch::Sender::new(false);
+        Self { inner: Arc::new(Inner { tenure, watchers, granted, lines, key: OnceLock::new(), draining }) }
     }
 
     /// With what tokens are made.
@@ -45,6 +48,11 @@ impl Api {
     /// What was granted to workers through this server.
     pub(crate) fn granted(&self) -> &Granted {
         &self.inner.granted
+    }
+
+    /// Who waits for jobs.
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.inner.lines
     }
 
     pub(crate) fn tenure(&self) -> &Tenure {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tenure::{OpenOptions, SqliteOptions, Tenure};
+use tenure::{OpenOptions, PageAsk, SqliteOptions, Tenure};
 
 use super::disk::{fsyncs_per_s, name_of};
 use crate::dev::folder;
@@ -15,14 +15,24 @@ use crate::exit::Failure;
 #[derive(Debug)]
 pub(crate) struct Ground {
     folder: Option<PathBuf>,
+    /// The database that is measured in, if it is none of ours.
+    database: Option<String>,
     next_file: AtomicU32,
     disk: Duration,
 }
 
 impl Ground {
     /// A place beside what was named; the named file itself is never touched.
-    pub(crate) async fn prepare(db: Option<&str>, disk: Duration) -> Result<Self, Failure> {
+    ///
+    /// A server can be measured on a PostgreSQL database, too: in the named one, which has to be empty.
+    pub(crate) async fn prepare(db: Option<&str>, disk: Duration, http: bool) -> Result<Self, Failure> {
+        let is_database = |db: &&str| http && db.starts_with("postgres");
+        let database = db.filter(is_database).map(str::to_owned);
+        if let Some(database) = &database {
+            refuse_used(database).await?;
+        }
         let parent = match db {
+            _ if database.is_some() => None,
             Some("memory:") => None,
             Some(db) => Some(beside(db).await?),
             None => Some(folder(Path::new("."))?),
@@ -32,7 +42,7 @@ impl Ground {
             std::fs::create_dir_all(folder)
                 .map_err(|source| Failure::Folder { path: folder.clone(), source })?;
         }
-        Ok(Self { folder, next_file: AtomicU32::new(0), disk })
+        Ok(Self { folder, database, next_file: AtomicU32::new(0), disk })
     }
 
     /// Whether what is acknowledged here survives.
@@ -46,6 +56,7 @@ impl Ground {
                 let disk = name_of(folder).unwrap_or_else(|| "a disk that the system does not name".into());
                 format!("in {} ({disk})", folder.display())
             }
+            None if self.database.is_some() => "in the named database".to_owned(),
             None => "in memory".to_owned(),
         }
     }
@@ -61,6 +72,11 @@ impl Ground {
         self.fresh_file().map_or_else(|| "memory:".to_owned(), |file| format!("sqlite://{}", file.display()))
     }
 
+    /// The URL of a store that is empty and that a server in a process of its own can use.
+    pub(crate) fn http_url(&self) -> String {
+        self.database.clone().unwrap_or_else(|| self.fresh_url())
+    }
+
     /// An empty store with the library's defaults; a commit takes at least `commit`, if that is said.
     pub(crate) async fn open(&self, commit: Option<Duration>) -> Result<Tenure, Failure> {
         let sqlite = SqliteOptions { commit_takes_at_least: commit, ..SqliteOptions::default() };
@@ -74,8 +90,9 @@ impl Ground {
         say("version", json!(env!("CARGO_PKG_VERSION")));
         say("profile", json!(if cfg!(debug_assertions) { "debug" } else { "release" }));
         let Some(folder) = &self.folder else {
-            say("store", json!("memory"));
-            say("durability", json!("none"));
+            let is_database = self.database.is_some();
+            say("store", json!(if is_database { "postgres" } else { "memory" }));
+            say("durability", json!(if is_database { "the server's" } else { "none" }));
             return Ok(facts);
         };
         say("store", json!("sqlite"));
@@ -111,6 +128,19 @@ impl Drop for Ground {
     }
 }
 
+/// What is measured is left behind in a database, and what is in it would be measured as well.
+async fn refuse_used(url: &str) -> Result<(), Failure> {
+    let tenure = Tenure::open(url).await?;
+    let found = tenure.jobs().page(PageAsk { at_most: 1, ..PageAsk::default() }).await?;
+    tenure.close().await?;
+    if found.jobs.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Conflict(
+        "there are jobs in this database; name one that is empty, or another schema".to_owned(),
+    ))
+}
+
 /// The folder of the named file, or the named folder.
 async fn beside(db: &str) -> Result<PathBuf, Failure> {
     let path = db.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
@@ -136,7 +166,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let named = parent.path().join("mine.db");
         std::fs::write(&named, "mine").unwrap();
-        let ground = Ground::prepare(Some(named.to_str().unwrap()), Duration::from_millis(1)).await.unwrap();
+        let ground =
+            Ground::prepare(Some(named.to_str().unwrap()), Duration::from_millis(1), false).await.unwrap();
         assert_ne!(ground.fresh_file(), ground.fresh_file());
         assert_eq!(ground.facts().unwrap()["durability"], "full");
         drop(ground);

@@ -9,6 +9,7 @@ mod disk;
 mod figure;
 mod floor;
 mod ground;
+mod http;
 mod idle;
 mod keys;
 mod latency;
@@ -48,6 +49,9 @@ pub(crate) struct Bench {
     /// Only these figures
     #[arg(long = "figure", value_name = "NAME")]
     figures: Vec<Name>,
+    /// Measures the server: requests in a second, what they cost, and what those cost who wait
+    #[arg(long)]
+    http: bool,
     /// Small and short: shows that it works, not how fast it is
     #[arg(long)]
     quick: bool,
@@ -75,6 +79,7 @@ enum Name {
     Idle,
     Leases,
     Timers,
+    Http,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -105,7 +110,7 @@ fn runtime(threads: u8) -> Result<tokio::runtime::Runtime, Failure> {
 
 async fn measure(bench: &Bench) -> Result<(), Failure> {
     let sizes = Sizes::of(bench);
-    let ground = Ground::prepare(bench.db.as_deref(), sizes.disk).await?;
+    let ground = Ground::prepare(bench.db.as_deref(), sizes.disk, bench.http).await?;
     if bench.floor && !ground.is_durable() {
         return Err(Failure::Usage(
             "--floor measures the SQLite driver, so --db must name a SQLite file".into(),
@@ -113,7 +118,7 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
     }
     tell(&format!("measuring {}", ground.describe()));
     for name in Name::value_variants() {
-        if !bench.figures.is_empty() && !bench.figures.contains(name) {
+        if !is_wanted(*name, bench) {
             continue;
         }
         let figures = figures(*name, bench, &sizes, &ground).await?;
@@ -127,6 +132,14 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Figures that are named, or else those of the library or of the server.
+fn is_wanted(name: Name, bench: &Bench) -> bool {
+    match bench.figures.is_empty() {
+        true => (name == Name::Http) == bench.http,
+        false => bench.figures.contains(&name),
+    }
+}
+
 async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> Result<Vec<Figure>, Failure> {
     match name {
         Name::EnqueueBulk => bulk::measure(ground, sizes).await,
@@ -138,5 +151,6 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Idle => idle::measure(ground, sizes).await,
         Name::Leases => leases::measure(ground, sizes).await,
         Name::Timers => timers::measure(ground, sizes).await,
+        Name::Http => http::measure(ground, sizes).await,
     }
 }

@@ -39,6 +39,10 @@ pub(crate) struct Sizes {
     pub(crate) disk: Duration,
     /// Keys that jobs share where keys are measured.
     pub(crate) keys: usize,
+    /// Requests to a server, of each sort.
+    pub(crate) http_requests: usize,
+    /// Connections on which somebody waits for something that does not come.
+    pub(crate) http_idle: usize,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -67,6 +71,8 @@ impl Sizes {
                 timers_lead: millis(2_000),
                 disk: millis(20),
                 keys: (jobs / 100).max(1),
+                http_requests: jobs,
+                http_idle: 100,
                 slots,
             };
         }
@@ -88,6 +94,8 @@ impl Sizes {
             timers_lead: millis(30_000),
             disk: millis(300),
             keys: (jobs / 100).max(1),
+            http_requests: jobs,
+            http_idle: 10_000,
             slots,
         }
     }

@@ -108,7 +108,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/break",
             name: "break_lease",
             summary: "Takes a lease from whoever has it, at once or after a while",
-            takes: Takes { body: Some(Schemas::of::<BreakAsk>), ..NOTHING },
+            takes: Takes { body: Some(Schemas::of::<BreakAsk>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "When it is free",

@@ -24,7 +24,7 @@ impl Shape {
         let bounds = Bounds {
             starts_at: said_instant("starts_at", spec.starts_at.as_deref())?,
             ends_at: said_instant("ends_at", spec.ends_at.as_deref())?,
-            most_runs: spec.max_runs,
+            most_runs: spec.max_runs.map(u64::from),
         };
         Ok(Self { rule, zone, except: calendar(&spec.except)?, bounds, jitter: jitter(spec.jitter_seconds)? })
     }
@@ -58,7 +58,7 @@ impl Shape {
         if let Some(at) = &patch.ends_at {
             bounds.ends_at = said_instant("ends_at", at.as_deref())?;
         }
-        bounds.most_runs = patch.max_runs.unwrap_or(bounds.most_runs);
+        bounds.most_runs = patch.max_runs.map_or(bounds.most_runs, |most| most.map(u64::from));
         Ok(Self {
             rule,
             zone,

@@ -7,6 +7,7 @@ mod lease;
 mod page;
 mod queue;
 mod schedule;
+pub(crate) mod shape;
 mod submit;
 
 pub use attempt::AttemptDocument;

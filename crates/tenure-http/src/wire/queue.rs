@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use tenure::{Invalid, Limit, QueueInfo, Rate, seconds};
+use tenure::{Invalid, Limit, QueueInfo, Rate, limits, seconds};
+
+use super::shape;
 
 /// A queue: what was agreed about it. How many jobs are in it is told by itself, since that changes all the time.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -28,10 +30,14 @@ pub struct QueueDocument {
 #[schemars(title = "Rate")]
 pub struct RateDocument {
     /// How many start …
+    #[serde(deserialize_with = "shape::whole_there")]
+    #[schemars(range(min = 1, max = limits::RATE_TIMES))]
     pub limit: u32,
     /// … in this time.
     pub per_seconds: f64,
     /// How many may start at once when none has for a while; all of them if it is not said.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::RATE_TIMES))]
     pub burst: Option<u32>,
 }
 
@@ -61,6 +67,8 @@ pub struct QueueSpec {
     /// Whether it hands out no jobs.
     pub paused: bool,
     /// How many of its jobs run at once, over all hosts.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<u32>,
     /// How many of its jobs start in a time.
     pub rate: Option<RateDocument>,
@@ -73,8 +81,8 @@ pub struct QueuePatch {
     /// Whether it hands out no jobs.
     pub paused: Option<bool>,
     /// How many of its jobs run at once, over all hosts.
-    #[serde(deserialize_with = "said")]
-    #[schemars(with = "Option<u32>")]
+    #[serde(deserialize_with = "shape::whole_or_null")]
+    #[schemars(with = "Option<u32>", range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<Option<u32>>,
     /// How many of its jobs start in a time.
     #[serde(deserialize_with = "said")]

@@ -10,18 +10,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{
-    Claimed, HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds,
-};
+use tenure::{HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds};
 
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
-use crate::wire::JobDocument;
+use crate::wire::{JobDocument, shape};
+use crate::workers::grant::Grant;
 use crate::workers::settle::settle_and_grant;
 use crate::workers::token::Key;
+use crate::workers::waiting::{self, Wish};
 
 /// The largest body of a claim.
 const BODY_BYTES: usize = 64 * 1024;
@@ -29,24 +29,29 @@ const BODY_BYTES: usize = 64 * 1024;
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Jobs of one claim, unless the worker says otherwise.
 const USUAL: usize = 1;
-/// A worker that waits looks so often, whatever is heard.
-const LOOK: Duration = Duration::from_secs(5);
-/// The first wait after a look for something that is due by now but was not granted; it doubles.
-const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
+
+/// A queue, or all.
+const QUEUE: &str = r"^(\*|[A-Za-z0-9._:-]{1,128})$";
 
 /// What a worker can do.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Claim {
     /// Who asks: the id that an earlier answer has told, so that its attempts are told of as those of one worker.
+    #[schemars(regex(pattern = shape::ID))]
     worker_id: Option<String>,
     /// From which queues, the first served first; `*` is all. `default` if it is not said.
+    #[schemars(length(max = limits::QUEUES), inner(regex(pattern = QUEUE)))]
     queues: Vec<String>,
     /// Of which kinds; of any if it is not said.
+    #[schemars(inner(regex(pattern = shape::NAME)))]
     kinds: Vec<String>,
     /// How many at most: 1 to 1000, usually 1.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     limit: Option<usize>,
     /// For how long at first: 1 to 86400, usually 30.
+    #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 
@@ -82,8 +87,13 @@ pub(crate) async fn post(
     let key = api.key()?.clone();
     let holder = claim.holder(&api)?;
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
-    let claimed = wait_for_jobs(&api, &claim, holder, wait).await?;
-    Ok(json(StatusCode::OK, &answer(&api, &key, holder, &claimed)))
+    // What is wrong with it is told before it waits.
+    let ask = claim.ask_as(&api, holder).await?;
+    let grant = match wait.is_zero() {
+        true => settle_and_grant(&api, Vec::new(), Some(ask)).await?.1,
+        false => waiting::wait(&api, claim, holder, wait).await?,
+    };
+    Ok(json(StatusCode::OK, &answer(&api, &key, holder, grant)))
 }
 
 impl Claim {
@@ -98,8 +108,18 @@ impl Claim {
         id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })
     }
 
-    async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
-        let most = self.limit.unwrap_or(USUAL);
+    /// What it wishes for: whoever wishes for the same waits in the same line.
+    pub(crate) fn wish(&self) -> Wish {
+        Wish { queues: self.queues.clone(), kinds: self.kinds.clone() }
+    }
+
+    /// How many jobs it can take.
+    pub(crate) fn most(&self) -> usize {
+        self.limit.unwrap_or(USUAL)
+    }
+
+    pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
+        let most = self.most();
         if !(1..=limits::RESERVE_JOBS).contains(&most) {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);
             return Err(Invalid::new("limit", most, allowed).into());
@@ -148,45 +168,9 @@ pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
     Err(Invalid::new("lease_seconds", ttl.as_secs_f64(), allowed))
 }
 
-/// Jobs, as soon as there are some, or none when the time is over or the server is about to end.
-async fn wait_for_jobs(api: &Api, claim: &Claim, holder: HostId, wait: Duration) -> Result<Claimed, Problem> {
-    let clock = api.tenure().store().clock();
-    let over = api.over(wait);
-    tokio::pin!(over);
-    let (mut due, mut vain) = (api.tenure().store().due(), FIRST_VAIN_WAIT);
-    loop {
-        // A server that is about to end grants nothing: nobody would know its tokens.
-        if api.is_draining() {
-            return Ok(Claimed::default());
-        }
-        due.mark_unchanged();
-        // Which queues there are may have changed since.
-        let ask = claim.ask_as(api, holder).await?;
-        let (_, claimed) = settle_and_grant(api, Vec::new(), Some(ask)).await?;
-        if !claimed.jobs.is_empty() || wait.is_zero() {
-            return Ok(claimed);
-        }
-        let next = match claimed.due_in {
-            None => LOOK,
-            // Something is due that was not granted: to somebody else, for instance.
-            Some(Duration::ZERO) => {
-                vain = (vain * 2).min(LOOK);
-                vain
-            }
-            Some(due_in) => due_in.min(LOOK),
-        };
-        tokio::select! {
-            biased;
-            // First, so that no amount of hints keeps anybody waiting.
-            () = &mut over => return Ok(claimed),
-            _ = due.changed() => {}
-            () = clock.sleep(next) => {}
-        }
-    }
-}
-
 /// What a worker is told of what was granted to it.
-pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, claimed: &Claimed) -> ClaimAnswer {
+pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, grant: Grant) -> ClaimAnswer {
+    let claimed = grant.told();
     api.granted().remember(&claimed.jobs);
     let now = api.tenure().now();
     let jobs = claimed.jobs.iter().map(|job| granted(key, job, now)).collect();

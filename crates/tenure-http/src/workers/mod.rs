@@ -2,8 +2,10 @@
 
 pub(crate) mod attempt;
 pub(crate) mod claim;
+pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;
 pub(crate) mod settle;
 pub(crate) mod token;
 pub(crate) mod verdict;
+pub(crate) mod waiting;

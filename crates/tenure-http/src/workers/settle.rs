@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Claimed, Ending, JobId, Reserve, Settled, Verdict, limits};
+use tenure::{Ending, JobId, Reserve, Settled, Verdict, limits};
 use tokio::sync::oneshot;
 
 use super::attempt::told;
 use super::claim::{Claim, ClaimedJob, answer};
+use super::grant::Grant;
 use super::granted::of_token;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -30,12 +31,13 @@ const BODY_BYTES: usize = 4 * 1024 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settle {
     /// How they went; a thousand at most.
+    #[schemars(length(max = MOST))]
     items: Vec<SettleItem>,
     /// What is wanted next.
     claim: Option<Claim>,
 }
 
-/// How one job went.
+/// How one job went. What is wrong with it is told of it alone, and the others are settled.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleItem {
@@ -142,12 +144,12 @@ pub(crate) async fn post(
         }
     }
     let holder = then.as_ref().map(|ask| ask.holder);
-    let (settled, claimed) = settle_and_grant(&api, endings, then).await?;
+    let (settled, grant) = settle_and_grant(&api, endings, then).await?;
     for ((at, completes, job), settled) in places.into_iter().zip(settled) {
         api.granted().forget(&job);
         answers[at] = settled_answer(&api, job.id, completes, settled).await;
     }
-    let granted = holder.map(|holder| answer(&api, &key, holder, &claimed));
+    let granted = holder.map(|holder| answer(&api, &key, holder, grant));
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
     Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
@@ -158,14 +160,13 @@ pub(crate) async fn settle_and_grant(
     api: &Api,
     endings: Vec<Ending>,
     then: Option<Reserve>,
-) -> Result<(Vec<Settled>, Claimed), Problem> {
+) -> Result<(Vec<Settled>, Grant), Problem> {
     let (to, settled) = oneshot::channel();
     let tenure = api.tenure().clone();
     tokio::spawn(async move {
         let settled = tenure.remote().settle(endings, then).await;
-        if let Err(Ok((_, claimed))) = to.send(settled) {
-            tenure.remote().give_back(claimed).await;
-        }
+        // If nobody receives it any more, the grant gives itself back.
+        let _ = to.send(settled.map(|(settled, claimed)| (settled, Grant::new(&tenure, claimed))));
     });
     Ok(settled.await.map_err(|_| unfinished())??)
 }

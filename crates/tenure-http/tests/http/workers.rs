@@ -205,6 +205,70 @@ async fn a_claim_waits_until_there_is_something_to_do() {
     }
 }
 
+async fn let_others_go_on() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn of_those_who_wait_for_the_same_the_one_who_came_first_is_served_first() {
+    let service = Service::new();
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        let asked = service.asker();
+        waiting.push(tokio::spawn(async move {
+            asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"kinds":["k"]}"#).await
+        }));
+        let_others_go_on().await;
+    }
+    // Somebody who has gone keeps nobody waiting, and is given nothing.
+    waiting.remove(1).abort();
+    for number in 0..4 {
+        let id = enqueued(&service, r#"{"kind":"k"}"#).await;
+        let told = waiting.remove(0).await.unwrap().json();
+        assert_eq!(told["jobs"][0]["id"].as_str(), Some(id.as_str()), "{number}: {told}");
+        assert_eq!(told["jobs"][0]["attempt"].as_u64(), Some(1));
+        assert!(waiting.iter().all(|one| !one.is_finished()), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_wishes_for_something_else_waits_for_nobody() {
+    let service = Service::new();
+    let mut waiting = Vec::new();
+    for wish in [r#"{"kinds":["never"]}"#, r#"{"queues":["mail"]}"#, r#"{"queues":["*"],"limit":7}"#] {
+        let asked = service.asker();
+        waiting.push(tokio::spawn(async move {
+            asked.ask("POST", "/v1/claim", &["prefer: wait=30"], wish).await
+        }));
+        let_others_go_on().await;
+    }
+    let jobs: Vec<Value> = (0..9).map(|_| json!({ "kind": "k", "queue": "bulk" })).collect();
+    service.post("/v1/jobs/batch", &json!({ "jobs": jobs }).to_string()).await;
+    let told = waiting.remove(2).await.unwrap().json();
+    assert_eq!(told["jobs"].as_array().unwrap().len(), 7);
+    let id = enqueued(&service, r#"{"kind":"k","queue":"mail"}"#).await;
+    assert_eq!(waiting.remove(1).await.unwrap().json()["jobs"][0]["id"].as_str(), Some(id.as_str()));
+    assert!(!waiting[0].is_finished());
+}
+
+/// A job that is due later is granted to who waits for it, although nobody calls out that it is due.
+#[tokio::test]
+async fn a_claim_waits_for_what_becomes_due() {
+    let mut service = Service::new();
+    enqueued(&service, r#"{"kind":"k","delay_seconds":2}"#).await;
+    let asked = service.asker();
+    let waiting =
+        tokio::spawn(async move { asked.ask("POST", "/v1/claim", &["prefer: wait=30"], "{}").await });
+    let_others_go_on().await;
+    service.advance(Duration::from_millis(1_900));
+    let_others_go_on().await;
+    assert!(!waiting.is_finished());
+    service.advance(Duration::from_millis(100));
+    assert_eq!(waiting.await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn a_bare_heartbeat_holds_the_job_for_as_long_as_it_was_granted() {
     let mut service = Service::new();

@@ -142,6 +142,12 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
+    /// Runs no jobs: it fires the timers of its store, for programs that only hand jobs out.
+    pub fn only_timers(mut self) -> Self {
+        self.settings.only_timers = true;
+        self
+    }
+
     /// What happens to jobs for whose kind there is no handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;

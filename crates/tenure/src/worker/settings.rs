@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) finish_within: Duration,
     pub(crate) stop_grace: Duration,
     pub(crate) name: Option<String>,
+    /// It runs no jobs.
+    pub(crate) only_timers: bool,
 }
 
 impl Default for Settings {
@@ -65,6 +67,7 @@ impl Default for Settings {
             finish_within: Duration::from_secs(20),
             stop_grace: Duration::from_secs(5),
             name: None,
+            only_timers: false,
         }
     }
 }
@@ -97,7 +100,12 @@ impl Settings {
     }
 
     pub(crate) fn check(&self, kinds: &[Kind], beside: usize) -> Result<Lease, Error> {
-        if self.queues.is_empty() && (beside == 0 || !kinds.is_empty()) {
+        if self.only_timers && (beside > 0 || !self.queues.is_empty() || !kinds.is_empty()) {
+            return Err(Error::Settings(
+                "it is only for timers, and has something else to do as well".into(),
+            ));
+        }
+        if self.queues.is_empty() && !self.only_timers && (beside == 0 || !kinds.is_empty()) {
             return Err(Error::Settings("it serves no queue; name one with Worker::queue".into()));
         }
         if !self.queues.is_empty() && kinds.is_empty() && self.unknown == UnknownKinds::Leave {
@@ -167,6 +175,10 @@ mod tests {
     fn settings_that_cannot_work_are_refused_by_name() {
         let mut settings = Settings::default();
         assert!(settings.check(&[], 0).unwrap_err().to_string().contains("Worker::queue"));
+        settings.only_timers = true;
+        assert!(settings.check(&[], 0).is_ok());
+        assert!(settings.check(&[], 1).unwrap_err().to_string().contains("only for timers"));
+        settings.only_timers = false;
         assert_eq!(settings.queue("mail", 0, 1).unwrap_err().field, "slots of queue mail");
         assert_eq!(settings.queue("mail", 1, 0).unwrap_err().field, "weight of queue mail");
         assert_eq!(settings.queue("", 1, 1).unwrap_err().field, "queue");

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tenure::limits;
 
 use super::super::Submit;
 use super::super::queue::said;
+use super::super::shape;
 use super::RuleSpec;
 
 /// A schedule as somebody wants it. What is not said is as for a new one.
@@ -26,16 +28,22 @@ pub struct ScheduleSpec {
     /// No slot after it.
     pub ends_at: Option<String>,
     /// So many jobs in all.
-    pub max_runs: Option<u64>,
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = u32::MAX))]
+    pub max_runs: Option<u32>,
     /// What becomes of a slot while jobs of earlier ones have not ended.
     #[serde(default)]
     pub overlap: OverlapName,
     /// With `allow`: how many jobs run at once, 1000 if it is not said.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::OPEN_JOBS))]
     pub overlap_max: Option<u32>,
     /// What becomes of slots that were missed.
     #[serde(default)]
     pub catch_up: CatchUpName,
     /// With `all`: how many at most, 1000 if it is not said.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::CATCH_UP))]
     pub catch_up_max: Option<u32>,
     /// A slot that is later than this is skipped.
     pub max_lateness_seconds: Option<f64>,
@@ -43,6 +51,8 @@ pub struct ScheduleSpec {
     #[serde(default)]
     pub on_edit: OnEditName,
     /// The version of what is declared: a lower one does not change what a higher one declared.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 0, max = i64::MAX))]
     pub revision: Option<u64>,
     /// The job of each slot. It is due with its slot, so it has no `run_at`.
     pub job: Submit,
@@ -73,16 +83,20 @@ pub struct SchedulePatch {
     #[schemars(with = "Option<String>")]
     pub ends_at: Option<Option<String>>,
     /// So many jobs in all.
-    #[serde(deserialize_with = "said")]
-    #[schemars(with = "Option<u64>")]
-    pub max_runs: Option<Option<u64>>,
+    #[serde(deserialize_with = "shape::whole_or_null")]
+    #[schemars(with = "Option<u32>", range(min = 1, max = u32::MAX))]
+    pub max_runs: Option<Option<u32>>,
     /// What becomes of a slot while jobs of earlier ones have not ended.
     pub overlap: Option<OverlapName>,
     /// With `allow`: how many jobs run at once.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::OPEN_JOBS))]
     pub overlap_max: Option<u32>,
     /// What becomes of slots that were missed.
     pub catch_up: Option<CatchUpName>,
     /// With `all`: how many at most.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::CATCH_UP))]
     pub catch_up_max: Option<u32>,
     /// A slot that is later than this is skipped.
     #[serde(deserialize_with = "said")]
@@ -104,6 +118,8 @@ pub struct JobPatch {
     /// Where it waits.
     pub queue: Option<String>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = -100, max = 100))]
     pub priority: Option<i64>,
 }
 
@@ -200,5 +216,7 @@ pub struct PreviewAsk {
     /// After which instant; now if it is not said.
     pub from: Option<String>,
     /// How many slots: 1 to 1000, usually 10.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = 1000))]
     pub count: Option<u64>,
 }

@@ -1,0 +1,40 @@
+//! What those cost who wait and have nothing to do: half of them for a job to claim, half of them following a job.
+
+use super::server::Server;
+use super::wire::{Connection, request, wrong};
+use crate::bench::figure::{Figure, rounded};
+use crate::bench::ground::Ground;
+use crate::bench::meter::{now, rest};
+use crate::bench::sizes::Sizes;
+use crate::exit::Failure;
+
+/// Who waits: a connection each.
+pub(super) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Figure, Failure> {
+    let server = Server::start(&ground.http_url()).await?;
+    let alone = server.rss_mib().unwrap_or(f64::NAN);
+    let mut one = Connection::open(server.address()).await?;
+    let accepted = one.ask(&request("POST", "/v1/jobs", "", r#"{"kind":"k","queue":"nobody"}"#)).await?;
+    let told: serde_json::Value =
+        serde_json::from_slice(&accepted.body).map_err(|error| wrong(error.to_string()))?;
+    let id = told["id"].as_str().ok_or_else(|| wrong("no job was accepted"))?;
+    let claim = request("POST", "/v1/claim", "prefer: wait=55\r\n", "{}");
+    let follow = request("GET", &format!("/v1/jobs/{id}/events"), "", "");
+    let mut waiting = Vec::new();
+    for number in 0..sizes.http_idle {
+        let mut connection = Connection::open(server.address()).await?;
+        connection.send(if number % 2 == 0 { &claim } else { &follow }).await?;
+        waiting.push(connection);
+    }
+    // Until all of them are known to the server, it is not idle.
+    rest(sizes.idle / 4).await;
+    let (before, begun) = (server.cpu_us(), now());
+    rest(sizes.idle).await;
+    let seconds = now().duration_since(begun).as_secs_f64();
+    let spent = server.cpu_us().zip(before).map(|(after, before)| after - before);
+    let rss = server.rss_mib().unwrap_or(f64::NAN);
+    let figure = Figure::bare("http_idle", 0).with("waiting", waiting.len());
+    Ok(figure
+        .with("rss_mib", rounded(rss))
+        .with("rss_mib_alone", rounded(alone))
+        .with_some("cpu_percent", spent.map(|spent| rounded(spent / seconds / 1e4))))
+}

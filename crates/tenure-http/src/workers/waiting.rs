@@ -1,0 +1,191 @@
+//! Who waits for jobs. Claims that wish for the same stand in one line, and one look of the store's serves the line: what
+//! is due goes to whoever came first, and however many wait, something that happens wakes one of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tenure::HostId;
+use tokio::sync::{oneshot, watch};
+
+use super::claim::Claim;
+use super::grant::Grant;
+use super::settle::settle_and_grant;
+use crate::api::Api;
+use crate::problem::Problem;
+
+/// A line looks so often, whatever is heard.
+const LOOK: Duration = Duration::from_secs(5);
+/// The first wait after a look for something that is due by now but was not granted; it doubles.
+const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
+/// The first wait after a look that the store could not answer; it doubles.
+const FIRST_FAULT_WAIT: Duration = Duration::from_millis(100);
+/// As long as there is plenty, so many of a line are served at once.
+const MOST_AT_ONCE: usize = 64;
+
+/// The lines, by what is wished for.
+#[derive(Default)]
+pub(crate) struct Lines {
+    lines: Mutex<BTreeMap<Wish, VecDeque<Waiting>>>,
+}
+
+/// What those in a line have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wish {
+    /// Queues as they were said: which `*` means may change.
+    pub queues: Vec<String>,
+    /// Kinds.
+    pub kinds: Vec<String>,
+}
+
+/// One who waits. Whoever has gone does not receive any more.
+struct Waiting {
+    claim: Claim,
+    holder: HostId,
+    to: oneshot::Sender<Result<Grant, Problem>>,
+}
+
+/// What came of serving some of a line.
+struct Served {
+    /// Whether each of them was given all that he could take, so that there may be more.
+    plenty: bool,
+    /// In how long something becomes due for those who were given nothing.
+    due_in: Option<Duration>,
+    /// Whether the store could not answer.
+    failed: bool,
+}
+
+/// Waits until something is granted to this claim; nothing if the wait is over or the server is about to end before that.
+pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration) -> Result<Grant, Problem> {
+    let (to, mut granted) = oneshot::channel();
+    api.lines().join(api, Waiting { claim, holder, to });
+    tokio::select! {
+        biased;
+        // The line ends without a word only if it cannot go on.
+        granted = &mut granted => granted.unwrap_or_else(|_| Ok(Grant::none(api.tenure()))),
+        () = api.over(wait) => Ok(Grant::none(api.tenure())),
+    }
+}
+
+impl Lines {
+    /// Takes the last place in its line. If there was no line, somebody begins to look for it.
+    fn join(&self, api: &Api, waiting: Waiting) {
+        let wish = waiting.claim.wish();
+        let mut lines = self.lock();
+        let is_new = !lines.contains_key(&wish);
+        lines.entry(wish.clone()).or_default().push_back(waiting);
+        if is_new {
+            tokio::spawn(serve(api.clone(), wish));
+        }
+    }
+
+    /// Takes the first ones out of a line; those who have gone are left out. A line without anybody is given up.
+    fn first(&self, wish: &Wish, most: usize) -> Vec<Waiting> {
+        let mut lines = self.lock();
+        let Some(line) = lines.get_mut(wish) else { return Vec::new() };
+        line.retain(|waiting| !waiting.to.is_closed());
+        if line.is_empty() {
+            lines.remove(wish);
+            return Vec::new();
+        }
+        line.drain(..line.len().min(most)).collect()
+    }
+
+    /// Gives them back their places, before all others.
+    fn put_back(&self, wish: &Wish, waiting: Vec<Waiting>) {
+        let mut lines = self.lock();
+        let line = lines.entry(wish.clone()).or_default();
+        waiting.into_iter().rev().for_each(|one| line.push_front(one));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Wish, VecDeque<Waiting>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves a line until nobody is in it, or the server is about to end.
+async fn serve(api: Api, wish: Wish) {
+    let mut due = api.tenure().store().due();
+    let (mut at_once, mut vain, mut fault) = (1, FIRST_VAIN_WAIT, FIRST_FAULT_WAIT);
+    loop {
+        // What is called out from here on is heard below.
+        due.mark_unchanged();
+        let first = api.lines().first(&wish, at_once);
+        // A server that is about to end grants nothing: nobody would know its tokens.
+        if first.is_empty() || api.is_draining() {
+            return;
+        }
+        let served = serve_some(&api, &wish, first).await;
+        if served.plenty {
+            at_once = (at_once * 2).min(MOST_AT_ONCE);
+            continue;
+        }
+        at_once = 1;
+        let pause = match (served.failed, served.due_in) {
+            (true, _) => doubled(&mut fault),
+            (false, None) => LOOK,
+            // Something is due that was not granted: to somebody else, for instance.
+            (false, Some(Duration::ZERO)) => doubled(&mut vain),
+            (false, Some(due_in)) => due_in.min(LOOK),
+        };
+        if !served.failed {
+            fault = FIRST_FAULT_WAIT;
+        }
+        if rest(&api, &mut due, pause, served.failed).await {
+            vain = FIRST_VAIN_WAIT;
+        }
+    }
+}
+
+/// Waits for so long, or until something may be due or the server is about to end; answers whether something may be due.
+async fn rest(api: &Api, due: &mut watch::Receiver<u64>, pause: Duration, deaf: bool) -> bool {
+    let clock = api.tenure().store().clock();
+    tokio::select! {
+        biased;
+        () = api.drained() => false,
+        // A store that cannot answer is not asked at each hint.
+        called = due.changed(), if !deaf => called.is_ok(),
+        () = clock.sleep(pause) => false,
+    }
+}
+
+fn doubled(wait: &mut Duration) -> Duration {
+    *wait = (*wait * 2).min(LOOK);
+    *wait
+}
+
+/// Asks for each of them; whoever is given nothing has his place back.
+async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
+    let asked = some.iter().map(|one| ask(api, &one.claim, one.holder));
+    let answers = join_all(asked).await;
+    let mut served = Served { plenty: true, due_in: None, failed: false };
+    let mut empty = Vec::new();
+    for (one, answer) in some.into_iter().zip(answers) {
+        match answer {
+            Ok(grant) if grant.len() == 0 => {
+                served.plenty = false;
+                served.due_in = grant.due_in();
+                empty.push(one);
+            }
+            Ok(grant) => {
+                served.plenty &= grant.len() >= one.claim.most();
+                // If he has gone, the grant gives itself back.
+                let _ = one.to.send(Ok(grant));
+            }
+            Err(problem) => {
+                (served.plenty, served.failed) = (false, true);
+                // He may have gone, and then there is nobody to tell.
+                let _ = one.to.send(Err(problem));
+            }
+        }
+    }
+    api.lines().put_back(wish, empty);
+    served
+}
+
+async fn ask(api: &Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> {
+    // Which queues there are may have changed since.
+    let ask = claim.ask_as(api, holder).await?;
+    settle_and_grant(api, Vec::new(), Some(ask)).await.map(|(_, grant)| grant)
+}
