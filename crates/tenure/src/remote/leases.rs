@@ -8,9 +8,11 @@ use tenure_core::{
     Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, Timestamp, Ttl,
 };
 use tenure_store::{Clock, Fault};
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use super::Remote;
+use super::line::Place;
 use crate::holding::{Pace, check_is_users};
 use crate::{Error, Tenure};
 
@@ -21,6 +23,8 @@ const SEAT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(5);
 /// and never sooner than this: the store's clock may be a little behind.
 const SOONEST: Duration = Duration::from_millis(20);
+/// Who is not the first in line only keeps its place, and asks so often.
+const STAY: Duration = Duration::from_secs(10);
 /// Hints may be about other leases: a few are followed at once, then one in so long.
 const HINTS_APART: Duration = Duration::from_secs(1);
 const HINTS_AT_ONCE: u32 = 4;
@@ -71,7 +75,8 @@ impl Remote<'_> {
         tokio::spawn(wanting.ask_for(tell, wait));
         let unfinished =
             || Fault::Unknown("the part of this program that asks for a lease has ended".to_owned());
-        told.await.map_err(|_| unfinished())?
+        let granted = told.await.map_err(|_| unfinished())??;
+        Ok(granted.map(Given::taken))
     }
 
     /// Holds a lease for longer: for as long as it was taken for, or from now on for another time.
@@ -128,7 +133,7 @@ struct Wanting {
 
 impl Wanting {
     /// In a task of its own: whoever asked may go away meanwhile.
-    async fn ask_for<F>(self, mut tell: oneshot::Sender<Result<Leased<LeaseGrant>, Error>>, wait: Option<F>)
+    async fn ask_for<F>(self, mut tell: oneshot::Sender<Result<Leased<Given>, Error>>, wait: Option<F>)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -139,28 +144,30 @@ impl Wanting {
             }
         });
         let (mut freed, mut pace) = (self.tenure.store().freed(), Pace::new(HINTS_APART, HINTS_AT_ONCE));
+        // Given up at the end, when the store knows that he has gone.
+        let mut place: Option<Place> = None;
         let end = loop {
             freed.mark_unchanged();
             let refusal = match self.ask().await {
                 Ok(Err(refusal)) if waits => refusal,
                 end => break end,
             };
+            let place = place.get_or_insert_with(|| self.tenure.waiting_elsewhere().join(&self.name));
             tokio::select! {
                 biased;
                 // First, so that no amount of hints keeps anybody waiting.
                 () = &mut over => break Ok(Err(refusal)),
                 () = tell.closed() => break Ok(Err(refusal)),
-                () = self.worth_a_look(&refusal, &mut freed, &mut pace) => {}
+                () = self.worth_a_look(place, &refusal, &mut freed, &mut pace) => {}
             }
         };
-        let granted = matches!(end, Ok(Ok(_)));
         // After a fault nobody knows what was granted; who gives up has a place in line.
-        if !granted && (waits || end.is_err()) {
-            self.leave().await;
+        if end.is_err() || (waits && matches!(end, Ok(Err(_)))) {
+            leave(&self.tenure, &self.name, self.id).await;
         }
-        if tell.send(end).is_err() && granted {
-            self.leave().await;
-        }
+        let given = |grant| Given { tenure: self.tenure.clone(), grant, has_arrived: false };
+        // If he has gone, what was granted is given back.
+        let _ = tell.send(end.map(|granted| granted.map(given)));
     }
 
     async fn ask(&self) -> Result<Leased<LeaseGrant>, Error> {
@@ -170,8 +177,22 @@ impl Wanting {
     }
 
     /// Ends when it may be had.
-    async fn worth_a_look(&self, refusal: &LeaseRefusal, freed: &mut watch::Receiver<u64>, pace: &mut Pace) {
+    async fn worth_a_look(
+        &self,
+        place: &Place,
+        refusal: &LeaseRefusal,
+        freed: &mut watch::Receiver<u64>,
+        pace: &mut Pace,
+    ) {
         let clock: &Arc<dyn Clock> = self.tenure.clock();
+        if !place.is_first() {
+            tokio::select! {
+                biased;
+                () = place.comes_up() => {}
+                () = clock.sleep(STAY) => {}
+            }
+            return;
+        }
         let nap = self.had_in(refusal).map_or(LOOK, |span| span.clamp(SOONEST, LOOK));
         tokio::select! {
             biased;
@@ -200,13 +221,36 @@ impl Wanting {
             | LeaseRefusal::NotHeld => None,
         }
     }
+}
 
-    /// Nobody wants it any more: neither a place in line nor what may have been granted.
-    async fn leave(&self) {
-        let left = self.tenure.leases().wish(&self.name, LeaseAct::Leave { id: self.id }).await;
-        if let Err(error) = left {
-            tracing::warn!(lease = %self.name, %error, "a wish for a lease could not be taken back; it lapses");
+/// A grant on its way to somebody. If it does not arrive, because he has gone, it is given back.
+struct Given {
+    tenure: Tenure,
+    grant: LeaseGrant,
+    has_arrived: bool,
+}
+
+impl Given {
+    fn taken(mut self) -> LeaseGrant {
+        self.has_arrived = true;
+        self.grant.clone()
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Without a runtime the program is ending: it lapses.
+        if let (false, Ok(runtime)) = (self.has_arrived, Handle::try_current()) {
+            let (tenure, name, id) = (self.tenure.clone(), self.grant.name.clone(), self.grant.id);
+            runtime.spawn(async move { leave(&tenure, &name, id).await });
         }
+    }
+}
+
+/// Nobody wants it any more: neither a place in line nor what may have been granted.
+async fn leave(tenure: &Tenure, lease: &LeaseName, id: LeaseId) {
+    if let Err(error) = tenure.leases().wish(lease, LeaseAct::Leave { id }).await {
+        tracing::warn!(%lease, %error, "a wish for a lease could not be taken back; it lapses");
     }
 }
 

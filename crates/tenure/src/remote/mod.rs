@@ -1,6 +1,7 @@
 //! Jobs that are done, and leases that are held, outside of this program, by those who ask through it.
 
 mod leases;
+mod line;
 mod timers;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tenure_store::{Fault, Held, Renew, Renewal, Report, Reported, Reservation, R
 use crate::{Error, Tenure};
 
 pub use leases::{LeaseGrant, Leased};
+pub(crate) use line::Lines;
 
 /// Times that a settling whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
