@@ -11,6 +11,9 @@ use crate::wire::HolderDocument;
 /// When somebody should ask again for a lease of which nobody knows when it ends.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// And at the latest, however long it is to last: it may be given back sooner.
+const AT_LEAST: Duration = Duration::from_secs(60);
+
 /// Somebody else has it.
 pub(crate) fn held(name: &LeaseName, refusal: &LeaseRefusal, now: Timestamp) -> Problem {
     let problem = Problem::new(ProblemType::LeaseHeld, format!("lease {name}: {refusal}"));
@@ -20,7 +23,7 @@ pub(crate) fn held(name: &LeaseName, refusal: &LeaseRefusal, now: Timestamp) -> 
         let left = until.since(now);
         let problem =
             problem.with("expires_at", until.to_string()).with("expires_in_seconds", left.as_secs_f64());
-        problem.retry_after(left)
+        problem.retry_after(left.min(AT_LEAST))
     };
     match refusal {
         LeaseRefusal::Held { by, fence, since, until, waiting } => {

@@ -231,18 +231,24 @@ async fn whoever_hangs_up_stands_in_nobodys_way() {
     turns().await;
     assert_eq!(service.get("/v1/leases/one").await.json()["waiting"], 0);
     assert_eq!(act(&service, "one", "release", &first).await.status, StatusCode::NO_CONTENT);
-    // Polled once: the wish is on its way to the store, and its client goes.
-    let asker = service.asker();
-    let body = r#"{"owner":"gone","ttl_seconds":3600}"#;
-    let mut wish = Box::pin(asker.ask("POST", "/v1/leases/one/acquire", &[], body));
-    assert!(futures_util::poll!(&mut wish).is_pending());
-    drop(wish);
-    turns().await;
-    let history = service.get("/v1/leases/one/history?limit=2").await.json();
-    let entry =
-        |at: usize| (history["items"][at]["what"].clone(), history["items"][at]["by"]["owner"].clone());
-    assert_eq!(entry(1), (json!("acquired"), json!("gone")), "it was granted: {history}");
-    assert_eq!(entry(0), (json!("released"), json!("gone")));
+    // Polled once: the wish is on its way to the store, and its client goes: at once, or when the answer is on its way.
+    for goes_late in [false, true] {
+        let asker = service.asker();
+        let body = r#"{"owner":"gone","ttl_seconds":3600}"#;
+        let mut wish = Box::pin(asker.ask("POST", "/v1/leases/one/acquire", &[], body));
+        assert!(futures_util::poll!(&mut wish).is_pending());
+        if goes_late {
+            turns().await;
+            assert_eq!(service.get("/v1/leases/one").await.json()["holder"]["owner"], "gone");
+        }
+        drop(wish);
+        turns().await;
+        let history = service.get("/v1/leases/one/history?limit=2").await.json();
+        let entry =
+            |at: usize| (history["items"][at]["what"].clone(), history["items"][at]["by"]["owner"].clone());
+        assert_eq!(entry(1), (json!("acquired"), json!("gone")), "it was granted: {history}");
+        assert_eq!(entry(0), (json!("released"), json!("gone")));
+    }
     assert_eq!(acquire(&service, "one", "third").await.status, StatusCode::OK);
 }
 
