@@ -125,10 +125,11 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
 }
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    let of_path = parts(endpoint.path).map(|name| parameter(name, "path", "Its identity"));
-    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(name, "query", about));
+    let path = endpoint.path;
+    let of_path = parts(path).map(|name| parameter(path, name, "path", "Its identity"));
+    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(path, name, "query", about));
     let wait = "`wait=N`: would rather wait up to N seconds, 55 at most";
-    let prefer = endpoint.takes.waits.then(|| parameter("Prefer", "header", wait));
+    let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
     of_path.chain(of_query).chain(prefer).collect()
 }
 
@@ -137,8 +138,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// A parameter. One name has one shape, wherever it stands.
-fn parameter(name: &str, place: &str, about: &str) -> Value {
+/// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
+fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
@@ -149,12 +150,23 @@ fn parameter(name: &str, place: &str, about: &str) -> Value {
         "created_from" | "created_before" => {
             (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
         }
+        "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
+        "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
+        "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
+        "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
+        "cursor" if path == "/v1/leases" => (json!({ "type": "string", "minLength": 1 }), false),
+        "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
+        "cursor" if path.ends_with("/history") => {
+            (json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }), false)
+        }
+        "cursor" if path.ends_with("/runs") => (json!({ "type": "string", "pattern": shape::RUN }), false),
         "cursor" => (json!({ "type": "string", "pattern": "^c[0-9a-f]{1,15}$" }), false),
         "after" => (json!({ "type": "string", "pattern": "^[0-9]{1,9}\\.[0-9]{1,9}$" }), false),
         _ => (json!({ "type": "string" }), false),
     };
-    let mut parameter =
-        json!({ "name": name, "in": place, "required": place == "path", "description": about });
+    // A calendar has no beginning and no end of its own.
+    let required = place == "path" || path == "/v1/calendar" && matches!(name, "from" | "to");
+    let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
     if let Some(fields) = parameter.as_object_mut() {
         match are_many {
             true => {

@@ -3,6 +3,9 @@
 mod around;
 mod items;
 mod jobs;
+mod leases;
+mod queues;
+mod schedules;
 mod workers;
 
 pub(crate) use items::items;
@@ -53,6 +56,9 @@ pub(crate) struct Answer {
 }
 
 const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, waits: false };
+/// What may stand behind the question mark of a list.
+const PAGED: [(&str, &str); 2] =
+    [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];
 const JSON: &str = "application/json";
 
 const fn job(status: u16, summary: &'static str) -> Answer {
@@ -65,7 +71,18 @@ const fn empty(status: u16, summary: &'static str) -> Answer {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [jobs::jobs(), items(), workers::workers(), around::around()].into_iter().flatten().collect()
+    [
+        jobs::jobs(),
+        items(),
+        workers::workers(),
+        leases::leases(),
+        queues::queues(),
+        schedules::schedules(),
+        around::around(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A router for these; whatever else is asked for is told so by a problem.

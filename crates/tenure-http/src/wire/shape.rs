@@ -11,6 +11,8 @@ use serde_json::Number;
 pub(crate) const NAME: &str = "^[A-Za-z0-9._:-]{1,128}$";
 /// The id of a job or worker.
 pub(crate) const ID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
+/// The place of a record of a slot.
+pub(crate) const RUN: &str = "^[0-9]{1,17}\\.(schedule|start|trigger|backfill)\\.[A-Za-z0-9._:-]{1,128}$";
 /// The years in which instants are understood.
 pub(crate) const YEARS: &str = "^(19[7-9][0-9]|[2-8][0-9]{3})-";
 /// The longest span in seconds.
@@ -59,6 +61,18 @@ pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) ->
 /// Reads a list of objects.
 pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|Object(read)| read).collect())
+}
+
+/// Reads a whole number that has to be there.
+pub(crate) fn whole_there<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<T, D::Error> {
+    whole(from)?.ok_or_else(|| de::Error::custom("null is not a whole number"))
+}
+
+/// Reads a whole number that is there, or `null`.
+pub(crate) fn whole_or_null<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    whole(from).map(Some)
 }
 
 #[cfg(test)]
