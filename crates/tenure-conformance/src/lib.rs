@@ -62,6 +62,7 @@ mod put_back;
 mod queue_limit;
 mod races;
 mod rate;
+mod records;
 mod renew;
 mod report;
 mod reserve;
@@ -141,6 +142,7 @@ fn all() -> Vec<Test> {
         queue_limit::tests(),
         races::tests(),
         rate::tests(),
+        records::tests(),
         renew::tests(),
         report::tests(),
         reserve::tests(),

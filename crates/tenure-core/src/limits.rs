@@ -88,6 +88,25 @@ pub const HELD_LEASES: usize = 100_000;
 /// Most that wait for one lease in the order in which they came; later ones wait unheard.
 pub const LEASE_WAITERS: usize = 1_000;
 
+/// Longest key of a record, in bytes.
+pub const RECORD_KEY_BYTES: usize = 255;
+/// Largest value of a record, in bytes.
+pub const RECORD_BYTES: usize = 64 * 1024;
+/// Longest subject of a journal's entry, in bytes.
+pub const SUBJECT_BYTES: usize = 255;
+/// Largest value of a journal's entry, in bytes.
+pub const ENTRY_BYTES: usize = 16 * 1024;
+/// Most records that one call puts or removes.
+pub const WRITE_RECORDS: usize = 100;
+/// Most entries that one call appends to journals.
+pub const WRITE_ENTRIES: usize = 100;
+/// Most records that one page returns: they may be large.
+pub const PAGE_RECORDS: usize = 200;
+/// Most entries of a journal that one page returns.
+pub const PAGE_ENTRIES: usize = 500;
+/// Most expired records, and as many entries, that one step of tending removes.
+pub const PRUNE_RECORDS: usize = 1_000;
+
 /// Longest ordering, limit or share key, in bytes.
 pub const KEY_BYTES: usize = 256;
 /// Most jobs that one job waits for.

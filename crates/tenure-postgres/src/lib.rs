@@ -62,6 +62,7 @@ mod plans;
 mod pooled;
 mod prefix;
 mod query;
+mod records;
 mod rows;
 mod schema;
 mod sheet;

@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "0004_timers", sql: include_str!("migrations/0004_timers.sql") },
     Step { name: "0005_joint", sql: include_str!("migrations/0005_joint.sql") },
     Step { name: "0006_outside", sql: include_str!("migrations/0006_outside.sql") },
+    Step { name: "0007_records", sql: include_str!("migrations/0007_records.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

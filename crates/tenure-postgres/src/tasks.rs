@@ -37,6 +37,8 @@ pub(crate) struct Tasks {
     pub leases: mpsc::Sender<leases::Command>,
     /// Timers, which keep nobody waiting.
     pub timers: mpsc::Sender<Errand>,
+    /// Records and journals, which a server writes with its requests.
+    pub records: mpsc::Sender<Errand>,
     /// Looking.
     pub reads: mpsc::Sender<Errand>,
 }
@@ -122,12 +124,14 @@ fn spawn(
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (timers, inbox) = mpsc::channel(WAITING);
     running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
+    let (records, inbox) = mpsc::channel(WAITING);
+    running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
     let (reads, inbox) = mpsc::channel(WAITING);
     let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    (Tasks { enqueueing, working, standing, others, leases, timers, reads }, running)
+    (Tasks { enqueueing, working, standing, others, leases, timers, records, reads }, running)
 }
 
 /// Does one thing after the other.

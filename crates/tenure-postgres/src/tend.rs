@@ -10,6 +10,7 @@ use crate::keyed;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
+use crate::records;
 use crate::rows::{self, Stored};
 use crate::sweep;
 use crate::transaction::Gate;
@@ -64,10 +65,16 @@ pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let spent = answered.last().map_or(0, |answered| answered.changed);
     let spends_on = spent >= limits::SWEEP_ROWS as u64;
     let (pruned, prunes_on) = prune(link).await?;
+    let records_left = records::prune(link).await?;
     if lapsed + due > 0 {
         link.memory.publish(News::of_due());
     }
-    let more = lapsed >= limits::SWEEP_ROWS || due >= limits::SWEEP_ROWS || prunes_on || goes_on || spends_on;
+    let more = lapsed >= limits::SWEEP_ROWS
+        || due >= limits::SWEEP_ROWS
+        || prunes_on
+        || goes_on
+        || spends_on
+        || records_left;
     Ok(Tended { lapsed, due, pruned, more })
 }
 

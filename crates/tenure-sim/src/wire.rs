@@ -1,5 +1,6 @@
 //! The wire between a host and the store: all that a host knows of the store comes through it.
 
+mod records;
 mod timers;
 
 use std::fmt;

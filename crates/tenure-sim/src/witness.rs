@@ -1,5 +1,6 @@
 //! The witness between the wires and the store: writes down what the store was asked and answered.
 
+mod records;
 mod timers;
 
 use std::collections::BTreeSet;

@@ -9,7 +9,8 @@ use tenure_core::{
 };
 use tenure_store::{
     Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, Renew, Renewal, Report,
-    Reported, Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn,
+    Reported, Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn, Writes,
+    Written,
 };
 use tokio::sync::oneshot;
 
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Fire(usize, Reply<Fired>),
     ChangeTimer(Name, TimerAct, Reply<TimerOutcome>),
     PruneSlots(Timestamp, Reply<Pruned>),
+    WriteRecords(Writes, Reply<Written>),
     ClaimApp(AppId, String, HostId, Reply<Claimed>),
     BeginCopy(Reply<Option<String>>),
     TakeIn(Vec<Item>, Reply<()>),
@@ -103,6 +105,7 @@ impl Command {
             Self::Fire(at_most, _) => FIRED_ROWS * (*at_most).min(limits::FIRE_TIMERS),
             Self::ChangeTimer(_, TimerAct::Backfill { .. }, _) => FIRED_ROWS * limits::CATCH_UP_JOBS,
             Self::PruneSlots(..) => limits::PRUNE_SLOTS,
+            Self::WriteRecords(writes, _) => 1 + writes.records.len() + writes.entries.len(),
             Self::TakeIn(items, _) => items.len(),
             Self::SetPaused(..)
             | Self::SetQueueLimit(..)
@@ -140,6 +143,7 @@ impl Command {
             Self::Fire(at_most, reply) => reply.keep(writing.fire(*at_most)),
             Self::ChangeTimer(name, act, reply) => reply.keep(writing.change_timer(name, act)),
             Self::PruneSlots(before, reply) => reply.keep(writing.prune_slots(*before)),
+            Self::WriteRecords(writes, reply) => reply.keep(writing.write_records(writes)),
             Self::ClaimApp(app, program, host, reply) => reply.keep(writing.claim_app(app, program, *host)),
             Self::BeginCopy(reply) => reply.keep(writing.begin_copy()),
             Self::TakeIn(items, reply) => reply.keep(writing.take_in(items)),
@@ -169,6 +173,7 @@ impl Command {
             Self::SetTimers(_, _, reply) => reply.tell(fate),
             Self::Fire(_, reply) => reply.tell(fate),
             Self::ChangeTimer(_, _, reply) => reply.tell(fate),
+            Self::WriteRecords(_, reply) => reply.tell(fate),
             Self::ClaimApp(_, _, _, reply) => reply.tell(fate),
             Self::BeginCopy(reply) => reply.tell(fate),
             Self::TakeIn(_, reply) | Self::EndCopy(_, reply) => reply.tell(fate),

@@ -58,6 +58,7 @@ mod plans;
 mod prefix;
 mod queue_limits;
 mod readers;
+mod records;
 mod remembered;
 mod renew;
 mod report;

@@ -72,6 +72,17 @@ const PROBES: &[(&str, &str)] = &[
         "SELECT 'the timer ' || t.name || ' will never be looked at' FROM timer t
         WHERE NOT EXISTS (SELECT 1 FROM timer_standing s WHERE s.name = t.name) LIMIT ?1",
     ),
+    (
+        "records",
+        "SELECT 'the record ' || r.shelf || '/' || r.key || ' has version ' || r.version || ', which was never given'
+        FROM record r WHERE r.version < 1 OR r.version > (SELECT value FROM meta WHERE name = 'versions') LIMIT ?1",
+    ),
+    (
+        "journals",
+        "SELECT 'entry ' || e.number || ' of the journal ' || e.journal || ' has a number that was never given'
+        FROM journal_entry e WHERE e.number < 1
+            OR e.number > (SELECT seq FROM sqlite_sequence WHERE name = 'journal_entry') LIMIT ?1",
+    ),
 ];
 
 /// How many jobs of each lane are where, and what its counters say. Who is blocked stands at several places: that is

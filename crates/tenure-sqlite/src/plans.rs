@@ -6,7 +6,7 @@ use tenure_store::Order;
 
 use crate::{
     aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, limit_line,
-    listing, open, place, reserve, settle, shares, sweep, tend, timers, views,
+    listing, open, place, records, reserve, settle, shares, sweep, tend, timers, views,
 };
 
 /// The plan in SQLite's words, a line a step.
@@ -95,6 +95,30 @@ const FOR_KEYS: &[&str] = &[
     key_views::OVERHELD,
     key_views::OVERHELD_IN_QUEUE,
 ];
+
+/// What records and journals go through.
+const FOR_RECORDS: &[&str] = &[
+    records::PUT,
+    records::REMOVE,
+    records::EXPIRED,
+    records::PRUNE,
+    records::EXPIRED_ENTRIES,
+    records::PRUNE_ENTRY,
+    records::ONE,
+    records::PAGE,
+    records::KEPT,
+    records::ALL_OLDEST,
+    records::ALL_NEWEST,
+    records::SUBJECT_OLDEST,
+    records::SUBJECT_NEWEST,
+    records::ENTRIES_KEPT,
+];
+
+#[test]
+fn what_records_and_journals_do_scans_and_sorts_nothing() {
+    let (_directory, conn) = file();
+    FOR_RECORDS.iter().for_each(|sql| is_narrow(&conn, sql));
+}
 
 /// What timers go through.
 const FOR_TIMERS: &[&str] = &[

@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     Step { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
     Step { name: "0002_leases", sql: include_str!("migrations/0002_leases.sql") },
     Step { name: "0003_timers", sql: include_str!("migrations/0003_timers.sql") },
+    Step { name: "0004_records", sql: include_str!("migrations/0004_records.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (

@@ -9,14 +9,15 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tenure_core::{
     AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
+    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, Event, Fault, Fired, Hints, Host,
-    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
-    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
-    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
-    check_timers, check_wishes,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
+    Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
+    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
+    check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -27,7 +28,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, timers, views};
+use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, records, timers, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -258,6 +259,28 @@ impl Timers for SqliteStore {
 
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
         Box::pin(self.write(move |reply| Command::PruneSlots(before, reply)))
+    }
+}
+
+impl Records for SqliteStore {
+    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
+        Box::pin(async {
+            check_writes(&writes)?;
+            self.write(|reply| Command::WriteRecords(writes, reply)).await
+        })
+    }
+
+    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
+        let (shelf, key) = (shelf.clone(), key.clone());
+        Box::pin(self.read(move |conn, now| records::one(conn, &shelf, &key, now)))
+    }
+
+    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
+        Box::pin(self.read(move |conn, now| records::page(conn, &ask, now)))
+    }
+
+    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
+        Box::pin(self.read(move |conn, now| records::entries(conn, &ask, now)))
     }
 }
 

@@ -24,8 +24,13 @@ impl Writing<'_> {
         self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
         self.prune_shares()?;
         let gone = self.clear_line(limits::SWEEP_ROWS)?;
+        let records_left = self.prune_records()?;
         let lapses_left = self.notice_lapses()?;
-        let more = swept.more || pruned >= limits::PRUNE_JOBS || gone >= limits::SWEEP_ROWS || lapses_left;
+        let more = swept.more
+            || pruned >= limits::PRUNE_JOBS
+            || gone >= limits::SWEEP_ROWS
+            || records_left
+            || lapses_left;
         Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
     }
 

@@ -22,6 +22,7 @@ mod joint;
 mod leases;
 mod memory;
 mod operations;
+mod records;
 mod steps;
 mod timers;
 mod views;
@@ -50,6 +51,10 @@ pub use leases::{
 };
 pub use memory::MemoryStore;
 pub use operations::{Finding, Hearing, Migration, Status};
+pub use records::{
+    Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
+    Written, check_writes,
+};
 pub use steps::Steps;
 pub use timers::{
     Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
@@ -61,7 +66,7 @@ pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
-pub trait Store: Jobs + Leases + Timers + Hosts + Views + Hints + Send + Sync {
+pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send + Sync {
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 

@@ -135,11 +135,11 @@ fn refused((from, to): &(String, String), why: &CopyRefusal) -> Failure {
 }
 
 fn tell(form: Form, (from, to): &(String, String), totals: CopyTotals) {
-    let CopyTotals { jobs, keys, leases, entries, timers, slots } = totals;
+    let CopyTotals { jobs, keys, leases, entries, timers, slots, records, journal_entries } = totals;
     screen::print(&match form {
         Form::Json => serde_json::json!({
             "from": from, "to": to, "jobs": jobs, "unique_keys": keys, "leases": leases, "ledger_entries": entries,
-            "timers": timers, "slots": slots,
+            "timers": timers, "slots": slots, "records": records, "journal_entries": journal_entries,
         })
         .to_string(),
         Form::Table => format!(

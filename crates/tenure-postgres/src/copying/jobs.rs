@@ -153,6 +153,8 @@ fn job_of(item: &Item) -> Option<&Job> {
         | Item::Entry(_)
         | Item::Timer(_)
         | Item::Slot(_)
+        | Item::Record(_)
+        | Item::JournalEntry(_)
         | Item::App(_) => None,
     }
 }

@@ -4,11 +4,12 @@ mod jobs;
 mod others;
 mod rest;
 
-use tenure_core::{Fence, UniqueKey};
+use tenure_core::{Fence, JournalEntry, Name, Record, RecordKey, UniqueKey};
 use tenure_store::{Answer, Copies, CopyEnd, Fault, Item, KeyHold, Rest};
 
 use crate::link::Link;
 use crate::query::Query;
+use crate::records;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
 use crate::value;
@@ -25,6 +26,9 @@ const PLACES: &str = "SELECT setval(s, greatest($1, nextval(s)))
      FROM (SELECT pg_get_serial_sequence('job', 'seq')::regclass AS s) s";
 const NUMBERS: &str = "SELECT setval(s, greatest((SELECT max(number) FROM ledger), nextval(s)))
      FROM (SELECT pg_get_serial_sequence('ledger', 'number')::regclass AS s) s";
+const VERSIONS: &str = "SELECT setval('record_version', greatest($1, nextval('record_version')))";
+const ENTRIES: &str = "SELECT setval(s, greatest($1, nextval(s)))
+     FROM (SELECT pg_get_serial_sequence('journal_entry', 'number')::regclass AS s) s";
 const END: &str = "DELETE FROM meta WHERE name = 'copying'";
 
 impl Copies for PostgresStore {
@@ -34,6 +38,18 @@ impl Copies for PostgresStore {
 
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
         Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(rest::keys_held(link, behind, at_most))))
+    }
+
+    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(records::records_kept(link, behind, at_most))),
+        )
+    }
+
+    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
+        Box::pin(
+            self.ask(&self.tasks.reads, move |link| Box::pin(records::entries_kept(link, behind, at_most))),
+        )
     }
 
     fn begin_copy(&self) -> Answer<'_, Option<String>> {
@@ -92,6 +108,8 @@ async fn take_in(link: &mut Link, items: Vec<Item>) -> Result<(), Fault> {
                 crate::timers::copied(&timer)?.into_iter().try_for_each(|query| writing.write(query))?;
             }
             Item::Slot(record) => writing.write(crate::timers::copied_slot(&record))?,
+            Item::Record(record) => writing.write(records::copied(&record))?,
+            Item::JournalEntry(entry) => writing.write(records::copied_entry(&entry))?,
             Item::App(app) => writing.write(crate::hosts::copied(&app))?,
         }
     }
@@ -105,6 +123,8 @@ async fn finish(link: &mut Link, end: CopyEnd) -> Result<(), Fault> {
     writing.write(Query::new(FENCES).with(value::signed(fence.number())))?;
     writing.write(Query::new(PLACES).with(value::signed(end.last_seq)))?;
     writing.write(Query::new(NUMBERS))?;
+    writing.write(Query::new(VERSIONS).with(value::signed(end.last_version)))?;
+    writing.write(Query::new(ENTRIES).with(value::signed(end.last_number)))?;
     writing.write(Query::new(END))?;
     writing.news.due = true;
     writing.commit().await

@@ -13,13 +13,19 @@ use crate::writing::Writing;
 
 const EPOCH: &str = "SELECT value, coalesce((SELECT last_value FROM pg_sequences
          WHERE schemaname = current_schema() AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'epoch'";
+const LAST: &str = "SELECT
+         coalesce((SELECT last_value FROM pg_sequences
+             WHERE schemaname = current_schema() AND sequencename = 'record_version'), 0),
+         coalesce((SELECT last_value FROM pg_sequences
+             WHERE schemaname = current_schema() AND sequencename = 'journal_entry_number_seq'), 0)";
 const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
 const KEYS: &str = "SELECT key, seq, id, until FROM unique_key WHERE key > $1 ORDER BY key LIMIT $2";
 const TOTALS: &str = "SELECT
          (SELECT coalesce(sum(coalesce(scheduled, 0) + coalesce(queued, 0) + coalesce(blocked, 0) + coalesce(running, 0)
              + coalesce(succeeded, 0) + coalesce(failed, 0) + coalesce(cancelled, 0)), 0)::bigint FROM tally),
          (SELECT count(*) FROM unique_key), (SELECT count(*) FROM lease WHERE NOT forgotten),
-         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot)";
+         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot),
+         (SELECT count(*) FROM record), (SELECT count(*) FROM journal_entry)";
 /// Besides what is counted.
 const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT FROM job) THEN 'jobs' WHEN EXISTS (SELECT FROM lease) THEN 'leases'
@@ -43,7 +49,7 @@ pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
         let (writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
         writing.commit().await?;
     }
-    let queries = [Query::new(EPOCH), Query::new(BUCKETS), Query::new(TOTALS)];
+    let queries = [Query::new(EPOCH), Query::new(BUCKETS), Query::new(TOTALS), Query::new(LAST)];
     let mut read = Vec::new();
     for query in queries {
         read.push(link.connection().await?.read(query).await?);
@@ -55,7 +61,9 @@ pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
     let last_seq = value::seq(first.get(1))?;
     let bucket = |row: &Row| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
     let buckets = read[1].iter().map(bucket).collect::<Result<Vec<_>, Fault>>()?;
-    Ok(Rest { epoch, last_seq, buckets, totals: totals(&read[2])? })
+    let last = read[3].first().ok_or_else(|| unreadable("a store without counters"))?;
+    let (last_version, last_number) = (value::seq(last.get(0))?, value::seq(last.get(1))?);
+    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, totals: totals(&read[2])? })
 }
 
 fn totals(rows: &[Row]) -> Result<Totals, Fault> {
@@ -68,6 +76,8 @@ fn totals(rows: &[Row]) -> Result<Totals, Fault> {
         entries: count(3)?,
         timers: count(4)?,
         slots: count(5)?,
+        records: count(6)?,
+        journal_entries: count(7)?,
     })
 }
 

@@ -239,6 +239,20 @@ pub(super) const PROBES: &[Probe] = &[
                  AND NOT EXISTS (SELECT FROM timer t WHERE t.name = s.name) LIMIT $3",
     },
     Probe {
+        about: "records",
+        table: "record",
+        sql: "SELECT 'the record ' || r.shelf || '/' || r.key || ' has version ' || r.version || ', which was never given'
+             FROM record r WHERE r.ctid >= $1::text::tid AND r.ctid < $2::text::tid AND (r.version < 1
+                 OR r.version > (SELECT last_value FROM record_version)) LIMIT $3",
+    },
+    Probe {
+        about: "journals",
+        table: "journal_entry",
+        sql: "SELECT 'entry ' || e.number || ' of the journal ' || e.journal || ' has a number that was never given'
+             FROM journal_entry e WHERE e.ctid >= $1::text::tid AND e.ctid < $2::text::tid AND (e.number < 1
+                 OR e.number > (SELECT last_value FROM journal_entry_number_seq)) LIMIT $3",
+    },
+    Probe {
         about: "queues",
         table: "lane",
         sql: "SELECT l.kind || ' is in the queue ' || l.queue || ', which does not exist' FROM lane l

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name,
-    NewJob, NewTimer, QueueName, Reserved, RetryPolicy, Serves, Settlement, Standing, State, StateName,
-    Timer, Timestamp, Verdict,
+    NewJob, NewTimer, QueueName, Record, RecordKey, Reserved, RetryPolicy, Serves, Settlement, Standing,
+    State, StateName, Timer, Timestamp, Verdict,
 };
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, SlotPage,
-    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
+    Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
+    LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal, Report,
+    Reported, Reservation, Reserve, Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct,
+    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -354,6 +355,24 @@ impl Timers for Broken {
 
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
         self.inner.prune_slots(before)
+    }
+}
+
+impl Records for Broken {
+    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
+        self.inner.write_records(writes)
+    }
+
+    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
+        self.inner.record(shelf, key)
+    }
+
+    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
+        self.inner.records(ask)
+    }
+
+    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
+        self.inner.entries(ask)
     }
 }
 

@@ -5,13 +5,13 @@ mod others;
 mod rest;
 
 use rusqlite::Result;
-use tenure_core::UniqueKey;
+use tenure_core::{JournalEntry, Name, Record, RecordKey, UniqueKey};
 use tenure_store::{Answer, Copies, CopyEnd, Item, KeyHold, Rest};
 
-use crate::SqliteStore;
 use crate::command::Command;
 use crate::value;
 use crate::writing::Writing;
+use crate::{SqliteStore, records};
 
 /// What is in the file while it is part of a copy.
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
@@ -34,6 +34,14 @@ impl Copies for SqliteStore {
 
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
         Box::pin(self.read(move |conn, _| rest::keys_held(conn, behind, at_most)))
+    }
+
+    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
+        Box::pin(self.read(move |conn, _| records::records_kept(conn, behind.as_ref(), at_most)))
+    }
+
+    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
+        Box::pin(self.read(move |conn, _| records::entries_kept(conn, behind.as_ref(), at_most)))
     }
 
     fn begin_copy(&self) -> Answer<'_, Option<String>> {
@@ -72,6 +80,8 @@ impl Writing<'_> {
                 Item::Entry(entry) => self.take_entry_in(entry)?,
                 Item::Timer(timer) => self.take_timer_in(timer)?,
                 Item::Slot(record) => self.take_slot_in(record)?,
+                Item::Record(record) => self.keep_record(record)?,
+                Item::JournalEntry(entry) => self.keep_entry(entry)?,
                 Item::App(app) => self.keep_app(app)?,
             }
         }
@@ -84,6 +94,7 @@ impl Writing<'_> {
             .execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'epoch'", [end.epoch.number()])?;
         self.retire_seq(value::signed(end.last_seq))?;
         self.give_back_seq(None);
+        self.go_on_behind(end.last_version, end.last_number)?;
         self.memory.epoch = self.memory.epoch.max(end.epoch);
         self.conn.execute(END, [])?;
         self.news.due = true;

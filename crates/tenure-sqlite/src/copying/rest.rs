@@ -9,13 +9,16 @@ use crate::value;
 
 const EPOCH: &str = "SELECT value, max((SELECT ifnull(max(seq), 0) FROM job),
          (SELECT value FROM meta WHERE name = 'removed')) FROM meta WHERE name = 'epoch'";
+const LAST: &str = "SELECT value, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'journal_entry'), 0)
+     FROM meta WHERE name = 'versions'";
 const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
 const KEYS: &str =
     "SELECT key, seq, id, until FROM unique_key WHERE key > ?1 OR ?2 ORDER BY key LIMIT ?3 + 0";
 const TOTALS: &str = "SELECT
          (SELECT ifnull(sum(scheduled + queued + blocked + running + succeeded + failed + cancelled), 0) FROM lane),
          (SELECT count(*) FROM unique_key), (SELECT count(*) FROM lease WHERE forgotten = 0),
-         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot)";
+         (SELECT count(*) FROM ledger), (SELECT count(*) FROM timer), (SELECT count(*) FROM timer_slot),
+         (SELECT count(*) FROM record), (SELECT count(*) FROM journal_entry)";
 /// Besides what is counted.
 const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT 1 FROM job) THEN 'jobs' WHEN EXISTS (SELECT 1 FROM lease) THEN 'leases'
@@ -31,7 +34,10 @@ pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
         u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
     let bucket = |row: &Row<'_>| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
     let buckets = conn.prepare_cached(BUCKETS)?.query_map([], bucket)?.collect::<Result<Vec<_>>>()?;
-    Ok(Rest { epoch, last_seq: value::seq(last_seq)?, buckets, totals: totals(conn)? })
+    let last = |row: &Row<'_>| Ok((value::seq(row.get(0)?)?, value::seq(row.get(1)?)?));
+    let (last_version, last_number) = conn.query_row(LAST, [], last)?;
+    let (last_seq, totals) = (value::seq(last_seq)?, totals(conn)?);
+    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, totals })
 }
 
 fn totals(conn: &Connection) -> Result<Totals> {
@@ -44,6 +50,8 @@ fn totals(conn: &Connection) -> Result<Totals> {
             entries: count(3)?,
             timers: count(4)?,
             slots: count(5)?,
+            records: count(6)?,
+            journal_entries: count(7)?,
         })
     })
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use tenure_core::{
-    AppUse, Attempt, Bucket, Epoch, Fence, Job, JobId, Key, Lease, LedgerEntry, Limit, LogLine, QueueName,
-    SlotRecord, Timer, Timestamp, UniqueKey,
+    AppUse, Attempt, Bucket, Epoch, Fence, Job, JobId, JournalEntry, Key, Lease, LedgerEntry, Limit, LogLine,
+    QueueName, Record, SlotRecord, Timer, Timestamp, UniqueKey,
 };
 
 /// Something that a copy takes along.
@@ -28,6 +28,10 @@ pub enum Item {
     Timer(Box<Timer>),
     /// What became of a slot.
     Slot(SlotRecord),
+    /// A record.
+    Record(Record),
+    /// An entry of a journal.
+    JournalEntry(JournalEntry),
     /// Which program uses an app id.
     App(AppUse),
 }
@@ -89,6 +93,10 @@ pub struct Rest {
     pub epoch: Epoch,
     /// The last place that it gave in the order of acceptance.
     pub last_seq: u64,
+    /// The last version that a record got.
+    pub last_version: u64,
+    /// The last number that an entry of a journal got.
+    pub last_number: u64,
     /// What is left of the rates of queues that have a limit.
     pub buckets: Vec<(QueueName, Bucket)>,
     /// How much there is in it.
@@ -110,22 +118,28 @@ pub struct Totals {
     pub timers: u64,
     /// Records of slots.
     pub slots: u64,
+    /// Records, expired ones included.
+    pub records: u64,
+    /// Entries of journals, expired ones included.
+    pub journal_entries: u64,
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { jobs, keys, leases, entries, timers, slots } = self;
+        let Self { jobs, keys, leases, entries, timers, slots, records, journal_entries } = self;
         let of =
             |count: &u64, one: &str, many: &str| format!("{count} {}", if *count == 1 { one } else { many });
         write!(
             f,
-            "{}, {}, {}, {}, {} and {}",
+            "{}, {}, {}, {}, {}, {}, {} and {}",
             of(jobs, "job", "jobs"),
             of(keys, "unique key", "unique keys"),
             of(leases, "lease", "leases"),
             of(entries, "entry of the ledger", "entries of the ledger"),
             of(timers, "timer", "timers"),
             of(slots, "record of a slot", "records of slots"),
+            of(records, "record", "records"),
+            of(journal_entries, "entry of a journal", "entries of journals"),
         )
     }
 }
@@ -140,6 +154,8 @@ impl Totals {
             Item::Entry(_) => &mut self.entries,
             Item::Timer(_) => &mut self.timers,
             Item::Slot(_) => &mut self.slots,
+            Item::Record(_) => &mut self.records,
+            Item::JournalEntry(_) => &mut self.journal_entries,
             Item::Queue(_) | Item::Lines(..) | Item::Limit(_) | Item::App(_) => return,
         };
         *count += 1;
@@ -155,6 +171,8 @@ impl Totals {
             (self.entries, "entries of the ledger"),
             (self.timers, "timers"),
             (self.slots, "records of slots"),
+            (self.records, "records"),
+            (self.journal_entries, "entries of journals"),
         ];
         all.into_iter().find(|(count, _)| *count > 0).map(|(_, what)| what)
     }
@@ -192,6 +210,8 @@ impl Item {
                 }
                 Self::Lines(_, lines) => lines.iter().map(|line| line.text.len() + LEAST).sum(),
                 Self::Timer(timer) => timer.agreed.job.args.as_bytes().len() + timer.open.len() * 16,
+                Self::Record(record) => record.value.as_bytes().len(),
+                Self::JournalEntry(entry) => entry.value.as_bytes().len(),
                 Self::Queue(_)
                 | Self::Key(_)
                 | Self::Limit(_)
@@ -214,6 +234,8 @@ impl Item {
             | Self::Limit(_)
             | Self::Timer(_)
             | Self::Slot(_)
+            | Self::Record(_)
+            | Self::JournalEntry(_)
             | Self::App(_) => Fence::NONE,
         }
     }

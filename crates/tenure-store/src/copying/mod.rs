@@ -12,7 +12,7 @@ mod reading;
 pub use holders::InTheWay;
 pub use items::{CopiedJob, CopiedLimit, CopiedQueue, Item, KeyHold, Rest, Totals};
 
-use tenure_core::{Epoch, Fence, UniqueKey};
+use tenure_core::{Epoch, Fence, JournalEntry, Name, Record, RecordKey, UniqueKey};
 
 use crate::{Answer, Fault, Store};
 use pouring::Pouring;
@@ -24,6 +24,12 @@ pub trait Copies: Send + Sync {
 
     /// A page of the unique keys that are held, by key.
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>>;
+
+    /// A page of all records, by shelf and key, expired ones included.
+    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>>;
+
+    /// A page of all entries of journals, by journal and number, expired ones included.
+    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>>;
 
     /// Begins to be what a copy is written into: from now on it cannot be opened until the copy is whole. If there is
     /// anything in it, it answers what, in a word, and nothing has happened.
@@ -46,6 +52,10 @@ pub struct CopyEnd {
     pub fence: Fence,
     /// The last place that was given in the order of acceptance.
     pub last_seq: u64,
+    /// The last version that a record got.
+    pub last_version: u64,
+    /// The last number that an entry of a journal got.
+    pub last_number: u64,
 }
 
 /// What came of copying.
@@ -136,6 +146,8 @@ pub async fn copy(
         return refused(CopyRefusal::Incomplete { expected: copied, found });
     }
     let last_seq = before.last_seq.max(after.last_seq);
-    target.end_copy(CopyEnd { epoch, fence, last_seq }).await?;
+    let last_version = before.last_version.max(after.last_version);
+    let last_number = before.last_number.max(after.last_number);
+    target.end_copy(CopyEnd { epoch, fence, last_seq, last_version, last_number }).await?;
     Ok(Copied::Whole(copied))
 }

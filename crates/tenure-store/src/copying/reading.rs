@@ -29,6 +29,8 @@ pub(super) async fn read_all(
     ledger(from, to).await?;
     timers(from, to).await?;
     slots(from, to).await?;
+    records(source, to).await?;
+    journals(source, to).await?;
     for app in from.apps().await? {
         to.put(Item::App(app)).await?;
     }
@@ -196,6 +198,30 @@ async fn slots(from: &dyn Store, to: &mut Pouring<'_>) -> Result<(), Fault> {
         behind = page.next;
         if behind.is_none() {
             return Ok(());
+        }
+    }
+}
+
+async fn records(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault> {
+    let mut behind = None;
+    loop {
+        let page = source.records_kept(behind, PAGE_JOBS).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        behind = Some((last.shelf.clone(), last.key.clone()));
+        for record in page {
+            to.put(Item::Record(record)).await?;
+        }
+    }
+}
+
+async fn journals(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault> {
+    let mut behind = None;
+    loop {
+        let page = source.entries_kept(behind, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        behind = Some((last.journal.clone(), last.number));
+        for entry in page {
+            to.put(Item::JournalEntry(entry)).await?;
         }
     }
 }

@@ -10,15 +10,16 @@ use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
+    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Chance, Change, Changed, Clock, Count, Enqueued, Event, Fault, Fired, Hints, Host, Hosts, Jobs,
-    Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
-    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
-    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
+    Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
+    Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
+    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -272,6 +273,25 @@ impl Timers for FaultyStore {
 
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
         self.meet(move |store| store.prune_slots(before))
+    }
+}
+
+impl Records for FaultyStore {
+    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
+        self.meet(move |store| store.write_records(writes))
+    }
+
+    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
+        let (shelf, key) = (shelf.clone(), key.clone());
+        self.meet(move |store| Box::pin(async move { store.record(&shelf, &key).await }))
+    }
+
+    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
+        self.meet(move |store| store.records(ask))
+    }
+
+    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
+        self.meet(move |store| store.entries(ask))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Block, Epoch, State, Timestamp, UniqueKey};
+use tenure_core::{Block, Epoch, JournalEntry, Name, Record, RecordKey, State, Timestamp, UniqueKey};
 
 use super::MemoryStore;
 use super::keys::Hold;
@@ -14,6 +14,8 @@ impl Copies for MemoryStore {
         self.answer(|rows, _| Rest {
             epoch: rows.epoch,
             last_seq: rows.last_seq,
+            last_version: rows.records.last().0,
+            last_number: rows.records.last().1,
             buckets: rows.queues.iter().map(|(name, queue)| (name.clone(), queue.bucket)).collect(),
             totals: rows.totals(),
         })
@@ -32,6 +34,14 @@ impl Copies for MemoryStore {
         })
     }
 
+    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
+        self.answer(move |rows, _| rows.records.kept(behind).take(at_most).cloned().collect())
+    }
+
+    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
+        self.answer(move |rows, _| rows.records.entries_kept(behind).take(at_most).cloned().collect())
+    }
+
     fn begin_copy(&self) -> Answer<'_, Option<String>> {
         // It goes with its program: nobody can open a part of a copy.
         self.answer(|rows, now| rows.anything(now).map(str::to_owned))
@@ -46,6 +56,7 @@ impl Copies for MemoryStore {
             // Fences go on above those of their own rows.
             rows.epoch = Epoch::max(rows.epoch, end.epoch);
             rows.last_seq = rows.last_seq.max(end.last_seq);
+            rows.records.go_on(end.last_version, end.last_number);
             rows.news.due = true;
         })
     }
@@ -55,6 +66,7 @@ impl Rows {
     fn totals(&self) -> Totals {
         let count = |number: usize| number as u64;
         let ((leases, entries), (timers, slots)) = (self.leases.totals(), self.timers.totals());
+        let (records, journal_entries) = self.records.totals();
         Totals {
             jobs: count(self.jobs.len()),
             keys: count(self.keys.len()),
@@ -62,6 +74,8 @@ impl Rows {
             entries: count(entries),
             timers: count(timers),
             slots: count(slots),
+            records: count(records),
+            journal_entries: count(journal_entries),
         }
     }
 
@@ -90,6 +104,8 @@ impl Rows {
             Item::Entry(entry) => self.leases.copied_entry(entry),
             Item::Timer(timer) => self.timers.copied(*timer),
             Item::Slot(record) => self.timers.copied_slot(record),
+            Item::Record(record) => self.records.keep(record),
+            Item::JournalEntry(entry) => self.records.keep_entry(entry),
             Item::App(app) => _ = self.apps.insert(app.app.clone(), app),
         }
     }

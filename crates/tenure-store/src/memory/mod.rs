@@ -16,6 +16,7 @@ mod limits;
 mod lines;
 mod news;
 mod orders;
+mod records;
 mod reserve;
 mod rows;
 mod settle;
@@ -35,16 +36,17 @@ use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Serves, Settlement, Standing, Timer, Timestamp,
+    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, Event, Fault, Fired, Hints, Host,
-    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page,
-    PageAsk, Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage,
-    SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views,
-    check_timers, check_wishes,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
+    Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
+    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
+    check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -202,6 +204,28 @@ impl Timers for MemoryStore {
 
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
         self.answer(move |rows, _| rows.timers.prune(before))
+    }
+}
+
+impl Records for MemoryStore {
+    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
+        Box::pin(async move {
+            check_writes(&writes)?;
+            self.answer(move |rows, now| rows.records.write(writes, now)).await
+        })
+    }
+
+    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
+        let place = (shelf.clone(), key.clone());
+        self.answer(move |rows, now| rows.records.get(&place, now).cloned())
+    }
+
+    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
+        self.answer(move |rows, now| rows.records.page(&ask, now))
+    }
+
+    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
+        self.answer(move |rows, now| rows.records.journal(&ask, now))
     }
 }
 

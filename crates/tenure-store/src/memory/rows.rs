@@ -13,6 +13,7 @@ use super::limits::{Limits, Use};
 use super::lines::Lines;
 use super::news::News;
 use super::orders::Orders;
+use super::records::RecordRows;
 use super::shares::{Round, Shares};
 use super::timers::TimerRows;
 use super::waits::Waits;
@@ -53,6 +54,8 @@ pub(super) struct Rows {
     pub waits: Waits,
     /// Timers, and what became of their slots.
     pub timers: TimerRows,
+    /// Records, and journals.
+    pub records: RecordRows,
     /// Which program uses which app id.
     pub apps: BTreeMap<AppId, AppUse>,
     /// Hosts that announced themselves.

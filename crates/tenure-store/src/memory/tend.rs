@@ -16,7 +16,9 @@ impl Rows {
         self.forget_silent_hosts(now);
         self.keys.forget_ended(now, limits::PRUNE_JOBS);
         let leases_left = self.leases.notice(now);
+        let records_left = self.records.prune(now);
         let more = leases_left
+            || records_left
             || [&self.held, &self.later, &self.kept]
                 .into_iter()
                 .any(|index| !passed(index, now, 1).is_empty())

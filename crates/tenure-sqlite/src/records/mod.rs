@@ -1,0 +1,130 @@
+//! Records and journals: writing them, all or nothing, and removing what has expired.
+
+mod views;
+
+use rusqlite::{OptionalExtension, Result, params};
+use tenure_core::{JournalEntry, Record, Timestamp, limits};
+use tenure_store::{Append, Put, Writes, Written};
+
+use crate::value;
+use crate::writing::Writing;
+
+#[cfg(test)]
+pub(crate) use views::{
+    ALL_NEWEST, ALL_OLDEST, ENTRIES_KEPT, KEPT, ONE, PAGE, SUBJECT_NEWEST, SUBJECT_OLDEST,
+};
+pub(crate) use views::{entries, entries_kept, one, page, records_kept};
+
+const NEXT_VERSION: &str = "UPDATE meta SET value = value + 1 WHERE name = 'versions' RETURNING value";
+pub(crate) const PUT: &str =
+    "INSERT INTO record (shelf, key, version, expires, value) VALUES (?1, ?2, ?3, ?4, ?5)
+     ON CONFLICT (shelf, key) DO UPDATE SET
+         version = excluded.version, expires = excluded.expires, value = excluded.value";
+pub(crate) const REMOVE: &str = "DELETE FROM record WHERE shelf = ?1 AND key = ?2";
+const APPEND: &str = "INSERT INTO journal_entry (number, journal, at, expires, subject, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(crate) const EXPIRED: &str =
+    "SELECT rowid FROM record WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2 + 0";
+pub(crate) const PRUNE: &str = "DELETE FROM record WHERE rowid = ?1";
+pub(crate) const EXPIRED_ENTRIES: &str = "SELECT number FROM journal_entry WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2 + 0";
+pub(crate) const PRUNE_ENTRY: &str = "DELETE FROM journal_entry WHERE number = ?1";
+
+impl Writing<'_> {
+    /// Writes all or nothing. What is in the way is read before anything is written.
+    pub(crate) fn write_records(&self, writes: &Writes) -> Result<Written> {
+        let find = |put: &Put| views::one(self.conn, &put.shelf, &put.key, self.now);
+        let there = writes.records.iter().map(find).collect::<Result<Vec<_>>>()?;
+        let unmet = writes.unmet(there, self.now);
+        if !unmet.is_empty() {
+            return Ok(Written::Refused(unmet));
+        }
+        let versions = writes.records.iter().map(|put| self.put(put)).collect::<Result<_>>()?;
+        let numbers = writes.entries.iter().map(|entry| self.append(entry)).collect::<Result<_>>()?;
+        Ok(Written::Done { versions, numbers })
+    }
+
+    fn put(&self, put: &Put) -> Result<Option<u64>> {
+        let Some(to) = &put.to else {
+            self.conn.prepare_cached(REMOVE)?.execute([put.shelf.as_str(), put.key.as_str()])?;
+            return Ok(None);
+        };
+        let version: i64 = self.conn.prepare_cached(NEXT_VERSION)?.query_row([], |row| row.get(0))?;
+        let version = value::seq(version)?;
+        let expires = to.keep.map(|keep| self.now.after(keep));
+        let (shelf, key, value) = (put.shelf.clone(), put.key.clone(), to.value.clone());
+        self.keep_record(&Record { shelf, key, version, value, expires })?;
+        Ok(Some(version))
+    }
+
+    /// Keeps a record as it is from now on.
+    pub(crate) fn keep_record(&self, record: &Record) -> Result<()> {
+        self.conn.prepare_cached(PUT)?.execute(params![
+            record.shelf.as_str(),
+            record.key.as_str(),
+            value::signed(record.version),
+            record.expires.map(Timestamp::as_micros),
+            record.value.as_bytes(),
+        ])?;
+        Ok(())
+    }
+
+    fn append(&self, append: &Append) -> Result<u64> {
+        let expires = append.keep.map(|keep| self.now.after(keep));
+        let number = self.conn.prepare_cached(APPEND)?.insert(params![
+            None::<i64>,
+            append.journal.as_str(),
+            self.now.as_micros(),
+            expires.map(Timestamp::as_micros),
+            append.subject.as_str(),
+            append.value.as_bytes(),
+        ])?;
+        value::seq(number)
+    }
+
+    /// Keeps an entry as it was copied.
+    pub(crate) fn keep_entry(&self, entry: &JournalEntry) -> Result<()> {
+        self.conn.prepare_cached(APPEND)?.execute(params![
+            value::signed(entry.number),
+            entry.journal.as_str(),
+            entry.at.as_micros(),
+            entry.expires.map(Timestamp::as_micros),
+            entry.subject.as_str(),
+            entry.value.as_bytes(),
+        ])?;
+        Ok(())
+    }
+
+    /// Gives no version and no number again up to these: the copy is whole.
+    pub(crate) fn go_on_behind(&self, version: u64, number: u64) -> Result<()> {
+        let version = value::signed(version);
+        self.conn.execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'versions'", [version])?;
+        let name = "journal_entry";
+        let is_there = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
+        let last: Option<i64> = self.conn.query_row(is_there, [name], |row| row.get(0)).optional()?;
+        let number = value::signed(number).max(last.unwrap_or(0));
+        // The table has no constraint that would replace an old row.
+        self.conn.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [name])?;
+        self.conn
+            .execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", params![name, number])?;
+        Ok(())
+    }
+
+    /// Removes some of what has expired; answers whether there may be more.
+    pub(crate) fn prune_records(&self) -> Result<bool> {
+        let records = self.prune_by(EXPIRED, PRUNE)?;
+        let entries = self.prune_by(EXPIRED_ENTRIES, PRUNE_ENTRY)?;
+        Ok(records.max(entries) >= limits::PRUNE_RECORDS)
+    }
+
+    fn prune_by(&self, expired: &str, prune: &str) -> Result<usize> {
+        let rows = self
+            .conn
+            .prepare_cached(expired)?
+            .query_map(params![self.now.as_micros(), value::bound(limits::PRUNE_RECORDS)], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
+        let mut prune = self.conn.prepare_cached(prune)?;
+        for row in &rows {
+            prune.execute([row])?;
+        }
+        Ok(rows.len())
+    }
+}
