@@ -20,6 +20,9 @@ pub(crate) const OPERATION_LOCATION: HeaderName = HeaderName::from_static("opera
 /// What was granted of what a client would rather have.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// That what was asked had been done before.
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
 /// When a client that looks again and again should look next.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// And at the latest, however long its job is not due.

@@ -52,12 +52,12 @@ impl Api {
     }
 
     /// With what tokens are made.
-    pub(crate) fn key(&self) -> Result<&Key, Problem> {
+    pub(crate) async fn key(&self) -> Result<&Key, Problem> {
         if let Some(key) = self.inner.key.get() {
             return Ok(key);
         }
-        let drawn = key::drawn()?;
-        Ok(self.inner.key.get_or_init(|| drawn))
+        let shared = key::shared(self.tenure()).await?;
+        Ok(self.inner.key.get_or_init(|| shared))
     }
 
     /// What was granted to workers through this server.

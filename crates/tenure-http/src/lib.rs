@@ -17,6 +17,7 @@ mod item;
 mod jobs;
 mod leases;
 mod metrics;
+mod once;
 mod openapi;
 mod prefer;
 mod problem;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tenure::{StateName, limits};
 
 use crate::answer;
+use crate::once;
 use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
 use crate::wire::shape;
@@ -130,7 +131,9 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(path, name, "query", about));
     let wait = "`wait=N`: would rather wait up to N seconds, 55 at most";
     let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
-    of_path.chain(of_query).chain(prefer).collect()
+    let once = "The request is done once, however often it is sent under this key within a day";
+    let once = endpoint.takes.once.then(|| parameter(path, "Idempotency-Key", "header", once));
+    of_path.chain(of_query).chain(prefer).chain(once).collect()
 }
 
 /// The parts of a path that stand for something.
@@ -143,6 +146,11 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
+        // Without a quotation mark at either end, which would not count.
+        "Idempotency-Key" => {
+            let visible = format!("^[!#-~]([ -~]{{0,{}}}[!#-~])?$", once::KEY_BYTES - 2);
+            (json!({ "type": "string", "pattern": visible }), false)
+        }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "redirect" => (json!({ "type": "boolean" }), false),
         "state" => (json!({ "type": "string", "enum": states }), true),

@@ -26,6 +26,8 @@ pub enum ProblemType {
     StateConflict,
     /// There is one with this id, and it is another one.
     IdTaken,
+    /// Another request was sent under this key.
+    KeyReused,
     /// Another job holds the unique key.
     UniqueConflict,
     /// Somebody else has the lease.
@@ -56,7 +58,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -65,6 +67,7 @@ impl ProblemType {
         Self::Gone,
         Self::StateConflict,
         Self::IdTaken,
+        Self::KeyReused,
         Self::UniqueConflict,
         Self::LeaseHeld,
         Self::LeaseLost,
@@ -92,6 +95,7 @@ impl ProblemType {
             Self::Gone => "gone",
             Self::StateConflict => "state-conflict",
             Self::IdTaken => "id-taken",
+            Self::KeyReused => "idempotency-key-reused",
             Self::UniqueConflict => "unique-conflict",
             Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
@@ -120,6 +124,7 @@ impl ProblemType {
             Self::Gone => "Its time is over",
             Self::StateConflict => "Its state does not allow this",
             Self::IdTaken => "Another job has this id",
+            Self::KeyReused => "The key was used for something else",
             Self::UniqueConflict => "Another job holds the unique key",
             Self::LeaseHeld => "Somebody else has the lease",
             Self::LeaseLost => "It is not held any more under this token",
@@ -141,7 +146,7 @@ impl ProblemType {
     pub fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
-            Self::Validation => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Validation | Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

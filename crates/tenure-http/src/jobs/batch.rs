@@ -12,6 +12,8 @@ use tenure::{Accepted, Draft, Invalid};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::jobs::enqueue::say_replayed;
+use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{Submit, shape};
 
@@ -62,13 +64,21 @@ pub(crate) async fn post(
     }
     let drafts: Result<Vec<Draft>, Invalid> =
         (0..).zip(jobs).map(|(index, job)| job.draft(None).map_err(|wrong| wrong.in_item(index))).collect();
-    let accepted = api.tenure().enqueue_all(drafts?).await?;
+    let (accepted, replayed) = match Once::of(&headers, &[b"POST /v1/jobs/batch", &text])? {
+        None => (api.tenure().enqueue_all(drafts?).await?, false),
+        Some(once) => {
+            let did = once.enqueue(api.tenure(), drafts?).await?;
+            (did.accepted, did.replayed)
+        }
+    };
     let items = accepted.into_iter().enumerate().map(|(index, accepted)| BatchItem {
         index,
         id: accepted.id().to_string(),
         created: matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. }),
     });
-    Ok(json(StatusCode::ACCEPTED, &BatchAnswer { items: items.collect() }))
+    let mut response = json(StatusCode::ACCEPTED, &BatchAnswer { items: items.collect() });
+    say_replayed(&mut response, replayed);
+    Ok(response)
 }
 
 fn is_lines(headers: &HeaderMap) -> bool {

@@ -8,12 +8,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
 
-use crate::answer::{PREFERENCE_APPLIED, Shown, json, locate};
+use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json, locate};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
+use crate::once::Once;
 use crate::prefer::Prefer;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
 
@@ -23,13 +24,33 @@ pub(crate) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let accepted = api.tenure().enqueue_draft(submit.draft(None)?).await?;
+    let text = body::read(&api, body, BODY_BYTES).await?;
+    let submit: Submit = body::json(&headers, &text)?;
+    let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
+    let (accepted, replayed) = accept(api.tenure(), once, submit.draft(None)?).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
     };
-    answer(&api, &headers, accepted.id(), status).await
+    let mut response = answer(&api, &headers, accepted.id(), status).await?;
+    say_replayed(&mut response, replayed);
+    Ok(response)
+}
+
+/// Enqueues a job, once if its client would have that; answers whether it had been done before.
+async fn accept(tenure: &Tenure, once: Option<Once>, draft: Draft) -> Result<(Accepted, bool), Problem> {
+    let Some(once) = once else { return Ok((tenure.enqueue_draft(draft).await?, false)) };
+    let did = once.enqueue(tenure, vec![draft]).await?;
+    let accepted = did.accepted.into_iter().next();
+    let none = || Problem::new(ProblemType::Internal, "a job was neither accepted nor refused");
+    Ok((accepted.ok_or_else(none)?, did.replayed))
+}
+
+/// Says that a request had been done before, if it had.
+pub(super) fn say_replayed(response: &mut Response, replayed: bool) {
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
 }
 
 /// `PUT /v1/jobs/{id}`
@@ -50,7 +71,10 @@ pub(crate) async fn put(
 
 /// Enqueues a job as a client asked, in a service of somebody's own.
 pub(crate) async fn enqueue(tenure: &Tenure, headers: &HeaderMap, draft: Draft) -> Result<Response, Problem> {
-    let id = tenure.enqueue_draft(draft).await?.id();
+    // The store compares kind and args of what comes under the same id.
+    let once = Once::of(headers, &[])?;
+    let (accepted, replayed) = accept(tenure, once, draft).await?;
+    let id = accepted.id();
     let prefer = Prefer::of(headers);
     if let Some(wait) = prefer.wait {
         let clock = tenure.store().clock();
@@ -62,7 +86,9 @@ pub(crate) async fn enqueue(tenure: &Tenure, headers: &HeaderMap, draft: Draft) 
         }
     }
     let job = tenure.jobs().get(id).await.map_err(Problem::from);
-    Ok(shown(tenure, headers, prefer, (id, StatusCode::ACCEPTED), job))
+    let mut response = shown(tenure, headers, prefer, (id, StatusCode::ACCEPTED), job);
+    say_replayed(&mut response, replayed);
+    Ok(response)
 }
 
 async fn answer(api: &Api, headers: &HeaderMap, id: JobId, status: StatusCode) -> Result<Response, Problem> {

@@ -30,7 +30,7 @@ pub(crate) async fn acquire(
 ) -> Result<Response, Problem> {
     let ask: AcquireAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     // What cannot be told to its holder is not granted.
-    let key = api.key()?.clone();
+    let key = api.key().await?.clone();
     let name = LeaseName::in_field("name", &name)?;
     let seconds = ask.ttl_seconds.unwrap_or(TTL_SECONDS);
     let ttl = Ttl::of_seconds(seconds).map_err(in_words_of_the_wire)?;
@@ -110,7 +110,7 @@ pub(crate) async fn release(
 /// What was granted under a token.
 async fn granted(api: &Api, name: &str, token: &str) -> Result<LeaseGrant, Problem> {
     let name = LeaseName::in_field("name", name)?;
-    match token::shown(api.key()?, &name, token)? {
+    match token::shown(api.key().await?, &name, token)? {
         Shown::Grant(grant) => Ok(grant),
         Shown::Foreign => Err(lost(api, &name, "this server has not given it for this lease").await),
     }

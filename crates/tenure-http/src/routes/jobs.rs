@@ -18,12 +18,12 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs",
             name: "enqueue_job",
             summary: "Enqueues a job",
-            takes: Takes { body: Some(Schemas::of::<Submit>), waits: true, ..NOTHING },
+            takes: Takes { body: Some(Schemas::of::<Submit>), once: true, waits: true, ..NOTHING },
             answers: vec![
                 job(200, "It has ended within the wait, or another job holds its unique key"),
                 job(202, "It was accepted"),
             ],
-            refuses: &[ProblemType::UniqueConflict, ProblemType::PayloadTooLarge],
+            refuses: &[ProblemType::UniqueConflict, ProblemType::KeyReused, ProblemType::PayloadTooLarge],
             serve: || routing::post(enqueue::post),
         },
         Endpoint {
@@ -31,14 +31,14 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/batch",
             name: "enqueue_jobs",
             summary: "Enqueues up to a thousand jobs, all or none; also a job a line as application/x-ndjson",
-            takes: Takes { body: Some(Schemas::of::<batch::Batch>), ..NOTHING },
+            takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
             answers: vec![Answer {
                 status: 202,
                 summary: "All were accepted",
                 kind: JSON,
                 body: Some(Schemas::of::<batch::BatchAnswer>),
             }],
-            refuses: &[ProblemType::UniqueConflict, ProblemType::PayloadTooLarge],
+            refuses: &[ProblemType::UniqueConflict, ProblemType::KeyReused, ProblemType::PayloadTooLarge],
             serve: || routing::post(batch::post),
         },
         Endpoint {

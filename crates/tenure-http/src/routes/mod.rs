@@ -43,6 +43,8 @@ pub(crate) struct Takes {
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
     /// Whether it cannot be empty.
     pub needs_body: bool,
+    /// Whether the client may ask to have it done once, however often it is sent.
+    pub once: bool,
     /// Whether the client may say how long it would rather wait.
     pub waits: bool,
 }
@@ -55,7 +57,7 @@ pub(crate) struct Answer {
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
 }
 
-const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, waits: false };
+const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, once: false, waits: false };
 /// What may stand behind the question mark of a list.
 const PAGED: [(&str, &str); 2] =
     [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];

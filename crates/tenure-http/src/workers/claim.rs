@@ -90,7 +90,7 @@ pub(crate) async fn post(
 ) -> Result<Response, Problem> {
     let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     // What cannot be told to the worker is not granted.
-    let key = api.key()?.clone();
+    let key = api.key().await?.clone();
     let holder = claim.holder(&api)?;
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
     // What is wrong with it is told before it waits.

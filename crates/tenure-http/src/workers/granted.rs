@@ -50,7 +50,7 @@ fn without_args(job: &JobRecord) -> JobRecord {
 /// The job that was granted under this token, as far as it is known here without asking: the store decides whether it
 /// is still held.
 pub(crate) async fn of_token(api: &Api, id: JobId, token: &str) -> Result<Arc<JobRecord>, Problem> {
-    let fence = api.key()?.fence(id, token)?;
+    let fence = api.key().await?.fence(id, token)?;
     if let Some(job) = api.granted().find(fence, id) {
         return Ok(job);
     }

@@ -1,19 +1,61 @@
-//! Where the key of tokens comes from: the system's own chance, since nobody may guess it.
+//! Where the key of tokens comes from: all servers of a store have the same, which the first of them has drawn from the
+//! system's own chance, since nobody may guess it.
 
 #![allow(
     clippy::disallowed_methods,
     reason = "a key that follows from a seed could be found by whoever finds the seed"
 )]
 
+use serde::{Deserialize, Serialize};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
+use tenure::{Error, Name, Tenure};
+
 use crate::problem::{Problem, ProblemType};
 use crate::workers::token::Key;
 
+const SHELF: &str = "secret";
+const KEY: &str = "tokens of workers";
+
+/// As it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: [u8; 32],
+}
+
+/// The key of all servers on this store.
+pub(crate) async fn shared(tenure: &Tenure) -> Result<Key, Problem> {
+    let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
+    if let Some(there) = tenure.store().record(&shelf, &key).await? {
+        return read(&there);
+    }
+    let drawn = drawn()?;
+    let text =
+        serde_json::to_vec(&Kept { key: drawn }).map_err(|source| Error::Json { what: "key", source })?;
+    let to = Some(NewValue { value: Document::new(text)?, keep: None });
+    let put = Put { shelf, key, only: Only::Absent, to };
+    match tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
+        Written::Done { .. } => Ok(Key::new(drawn)),
+        // Another server was quicker.
+        Written::Refused(unmet) => match unmet.into_iter().find_map(|unmet| unmet.there) {
+            Some(there) => read(&there),
+            None => Err(no_key("it is neither there nor can it be written")),
+        },
+    }
+}
+
+fn read(there: &Record) -> Result<Key, Problem> {
+    let kept: Result<Kept, _> = serde_json::from_slice(there.value.as_bytes());
+    kept.map(|kept| Key::new(kept.key)).map_err(|error| no_key(&error.to_string()))
+}
+
 /// A key that nobody knows.
-pub(crate) fn drawn() -> Result<Key, Problem> {
+fn drawn() -> Result<[u8; 32], Problem> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gives no chance, so no worker can be told a secret");
-        Problem::new(ProblemType::Internal, "no key can be drawn; the operator finds more in the log")
-    })?;
-    Ok(Key::new(bytes))
+    getrandom::fill(&mut bytes).map_err(|error| no_key(&error.to_string()))?;
+    Ok(bytes)
+}
+
+fn no_key(why: &str) -> Problem {
+    tracing::error!(why, "there is no key for the tokens of workers");
+    Problem::new(ProblemType::Internal, "there is no key for tokens; the operator finds more in the log")
 }

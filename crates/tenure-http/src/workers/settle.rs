@@ -120,7 +120,7 @@ pub(crate) async fn post(
         let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
-    let key = api.key()?.clone();
+    let key = api.key().await?.clone();
     // A server that is about to end grants nothing: nobody would know its tokens.
     let then = match said.claim {
         Some(claim) if !api.is_draining() => Some(claim.ask(&api).await?),

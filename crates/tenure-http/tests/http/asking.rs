@@ -78,6 +78,11 @@ impl Service {
         self.lab.advance(span);
     }
 
+    /// Somebody who asks another server on the same store.
+    pub fn other_server(&self) -> Asker {
+        Asker { app: tenure_http::api(self.tenure()) }
+    }
+
     /// Asks from a task of its own.
     pub fn asker(&self) -> Asker {
         Asker { app: self.app.clone() }

@@ -10,6 +10,7 @@ mod item;
 mod leases;
 mod listing;
 mod metrics;
+mod once;
 mod queues;
 mod schedules;
 mod serving;

@@ -1,0 +1,146 @@
+//! Requests that are done once, however often they are sent: the header `Idempotency-Key`.
+//!
+//! What a request will make is written down under its key before it is made: the ids of its jobs. Whoever sends it again
+//! makes them under the same ids, and so makes nothing twice, wherever the first one was cut off.
+
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
+use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
+
+use crate::problem::{Problem, ProblemType};
+
+/// The header.
+pub(crate) const HEADER: &str = "idempotency-key";
+/// For how long a key is known.
+pub(crate) const KEEP: Duration = Duration::from_secs(24 * 3600);
+/// Longest key, in bytes.
+pub(crate) const KEY_BYTES: usize = 200;
+/// On which shelf keys are.
+const SHELF: &str = "idempotency";
+
+/// A request that is to be done once.
+pub(crate) struct Once {
+    key: RecordKey,
+    /// What tells it from another request under the same key.
+    fingerprint: String,
+}
+
+/// What came of it.
+pub(crate) struct Did {
+    /// One for each job.
+    pub accepted: Vec<Accepted>,
+    /// Whether it had been done before.
+    pub replayed: bool,
+}
+
+/// What is written down of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Note {
+    fingerprint: String,
+    jobs: Vec<JobId>,
+    /// Whether it was done; until then whoever comes does it.
+    done: bool,
+}
+
+impl Once {
+    /// The wish of a client, if it has one. `what` is what it asks for.
+    pub(crate) fn of(headers: &HeaderMap, what: &[&[u8]]) -> Result<Option<Self>, Problem> {
+        let mut said = headers.get_all(HEADER).iter();
+        let Some(key) = said.next() else { return Ok(None) };
+        let wrong = |why: &str| {
+            let allowed = format!("one text of 1 to {KEY_BYTES} visible characters, best in quotation marks");
+            Problem::new(
+                ProblemType::Malformed,
+                format!("the header Idempotency-Key {why}; allowed: {allowed}"),
+            )
+            .with("field", "Idempotency-Key")
+        };
+        if said.next().is_some() {
+            return Err(wrong("is there more than once"));
+        }
+        let key = key.to_str().map_err(|_| wrong("has other characters"))?.trim();
+        let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
+        if !(1..=KEY_BYTES).contains(&bare.len()) {
+            return Err(wrong(&format!("has {} bytes", bare.len())));
+        }
+        let mut digest = Sha256::new();
+        for part in what {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        let fingerprint = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Some(Self { key: RecordKey::new(bare)?, fingerprint }))
+    }
+
+    /// Enqueues these, all or none, unless that was done before.
+    pub(crate) async fn enqueue(&self, tenure: &Tenure, drafts: Vec<Draft>) -> Result<Did, Problem> {
+        let (note, version, is_first) = self.begin(tenure, drafts.len()).await?;
+        if note.done {
+            let accepted = note.jobs.into_iter().map(Accepted::Repeated).collect();
+            return Ok(Did { accepted, replayed: true });
+        }
+        let drafts = drafts.into_iter().zip(&note.jobs).map(|(draft, id)| draft.id(*id));
+        let is_other = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::IdTaken(_), .. });
+        let accepted = tenure.enqueue_all(drafts).await;
+        let accepted =
+            accepted.map_err(|error| if is_other(&error) { reused() } else { Problem::from(error) })?;
+        let jobs = accepted.iter().map(|accepted| accepted.id()).collect();
+        self.end(tenure, Note { jobs, done: true, ..note }, version);
+        Ok(Did { accepted, replayed: !is_first })
+    }
+
+    /// Writes down what it will make, or finds what was written down of it.
+    async fn begin(&self, tenure: &Tenure, count: usize) -> Result<(Note, u64, bool), Problem> {
+        let jobs = (0..count).map(|_| tenure.new_id()).collect();
+        let note = Note { fingerprint: self.fingerprint.clone(), jobs, done: false };
+        let put = self.put(&note, Only::Absent)?;
+        match tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
+            Written::Done { versions, .. } => {
+                Ok((note, versions.into_iter().flatten().next().unwrap_or_default(), true))
+            }
+            Written::Refused(unmet) => {
+                let there = unmet.into_iter().find_map(|unmet| unmet.there);
+                let (note, version) = there.and_then(|there| read(&there)).ok_or_else(|| {
+                    // It was there, and it has been forgotten in this instant.
+                    Problem::new(ProblemType::StorageUnavailable, "the key was just given up; ask again")
+                })?;
+                if note.fingerprint != self.fingerprint || note.jobs.len() != count {
+                    return Err(reused());
+                }
+                Ok((note, version, false))
+            }
+        }
+    }
+
+    /// Writes down that it was done; nobody waits for that. If it is lost, whoever comes finds the jobs by their ids.
+    fn end(&self, tenure: &Tenure, note: Note, version: u64) {
+        let Ok(put) = self.put(&note, Only::Version(version)) else { return };
+        let tenure = tenure.clone();
+        tokio::spawn(async move {
+            let writes = Writes { records: vec![put], ..Writes::default() };
+            if let Err(fault) = tenure.store().write_records(writes).await {
+                tracing::debug!(%fault, "that a request was done was not written down");
+            }
+        });
+    }
+
+    fn put(&self, note: &Note, only: Only) -> Result<Put, Problem> {
+        let text = serde_json::to_vec(note).map_err(|source| Error::Json { what: "key", source })?;
+        let value = NewValue { value: Document::new(text)?, keep: Some(KEEP) };
+        Ok(Put { shelf: Name::new("shelf", SHELF)?, key: self.key.clone(), only, to: Some(value) })
+    }
+}
+
+fn read(there: &Record) -> Option<(Note, u64)> {
+    serde_json::from_slice(there.value.as_bytes()).ok().map(|note| (note, there.version))
+}
+
+fn reused() -> Problem {
+    let detail =
+        "another request was sent under this Idempotency-Key; draw a new key for each thing to be done";
+    Problem::new(ProblemType::KeyReused, detail).with("field", "Idempotency-Key")
+}

@@ -1,0 +1,120 @@
+//! Requests that are sent again.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::asking::{Service, Told};
+
+const JOB: &str = r#"{"kind":"build_star","args":{"name":"Sol"}}"#;
+
+async fn post(service: &Service, path: &str, key: &str, body: &str) -> Told {
+    let key = format!("idempotency-key: {key}");
+    service.ask("POST", path, &[&key], body).await
+}
+
+async fn jobs(service: &Service) -> usize {
+    service.get("/v1/jobs?limit=1000").await.json()["items"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn what_is_sent_again_under_its_key_is_done_once() {
+    let mut service = Service::new();
+    let first = post(&service, "/v1/jobs", "\"order-7\"", JOB).await;
+    assert!(first.status == StatusCode::ACCEPTED && !first.headers.contains_key("idempotency-replayed"));
+    service.work().await;
+    // Also without quotation marks, as many clients write it.
+    let again = post(&service, "/v1/jobs", "order-7", JOB).await;
+    assert_eq!((again.status, again.id()), (StatusCode::ACCEPTED, first.id()));
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.json()["state"], "succeeded", "it is told how it stands now");
+    assert_eq!(jobs(&service).await, 1);
+    let other = post(&service, "/v1/jobs", "order-8", JOB).await;
+    assert!(other.id() != first.id() && jobs(&service).await == 2);
+    service.advance(Duration::from_secs(25 * 3600));
+    assert_ne!(post(&service, "/v1/jobs", "order-7", JOB).await.id(), first.id(), "a day is over");
+}
+
+#[tokio::test]
+async fn a_key_is_for_one_request() {
+    let service = Service::new();
+    post(&service, "/v1/jobs", "k", JOB).await;
+    let other = post(&service, "/v1/jobs", "k", r#"{"kind":"build_star","args":{"name":"Vega"}}"#).await;
+    assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(other.json()["type"], "urn:tenure:problem:idempotency-key-reused");
+    let elsewhere = post(&service, "/v1/jobs/batch", "k", &format!(r#"{{"jobs":[{JOB}]}}"#)).await;
+    assert_eq!(elsewhere.json()["type"], "urn:tenure:problem:idempotency-key-reused");
+    assert_eq!(jobs(&service).await, 1);
+    for bad in ["", "\"\"", &"k".repeat(201)] {
+        let told = post(&service, "/v1/jobs", bad, JOB).await;
+        assert_eq!(
+            (told.status, told.json()["field"].as_str()),
+            (StatusCode::BAD_REQUEST, Some("Idempotency-Key"))
+        );
+    }
+    let headers = ["idempotency-key: a", "idempotency-key: b"];
+    assert_eq!(service.ask("POST", "/v1/jobs", &headers, JOB).await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_batch_is_accepted_once_with_the_same_ids() {
+    let service = Service::new();
+    let body = json!({ "jobs": vec![json!({ "kind": "k" }); 1_000] }).to_string();
+    let (first, again) = (
+        post(&service, "/v1/jobs/batch", "many", &body).await,
+        post(&service, "/v1/jobs/batch", "many", &body).await,
+    );
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    let ids = |told: &Told| -> Vec<Value> {
+        told.json()["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
+    };
+    assert_eq!((ids(&first), jobs(&service).await), (ids(&again), 1_000));
+    assert_eq!(again.json()["items"][0]["created"], false);
+}
+
+#[tokio::test]
+async fn a_job_that_was_removed_is_not_made_again_under_its_key() {
+    let mut service = Service::new();
+    let id = post(&service, "/v1/jobs", "k", JOB).await.id();
+    service.work().await;
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        service.ask("DELETE", &format!("/v1/jobs/{id}"), &[], "").await.status,
+        StatusCode::NO_CONTENT
+    );
+    let again = post(&service, "/v1/jobs", "k", JOB).await;
+    assert_eq!((again.status, again.id(), jobs(&service).await), (StatusCode::ACCEPTED, id, 0));
+}
+
+/// The server was killed when it had written the key down and nothing else: whoever comes makes the job under the id that
+/// was meant for it.
+#[tokio::test]
+async fn what_was_cut_off_is_done_when_it_is_sent_again() {
+    let service = Service::new();
+    // A key whose request was refused by the store is as one that was cut off behind its first step.
+    let after = service.tenure().new_id();
+    let body = json!({ "kind": "k", "after": [after.to_string()] }).to_string();
+    let refused = post(&service, "/v1/jobs", "k", &body).await;
+    assert_eq!((refused.status, jobs(&service).await), (StatusCode::UNPROCESSABLE_ENTITY, 0));
+    let waited_for = service.ask("PUT", &format!("/v1/jobs/{after}"), &[], r#"{"kind":"k"}"#).await;
+    assert_eq!(waited_for.status, StatusCode::CREATED);
+    let done = post(&service, "/v1/jobs", "k", &body).await;
+    assert_eq!((done.status, done.header("idempotency-replayed")), (StatusCode::ACCEPTED, "true"));
+    assert_eq!(post(&service, "/v1/jobs", "k", &body).await.id(), done.id());
+    assert_eq!(jobs(&service).await, 2);
+}
+
+/// Two servers on one store: what one has granted is told to the other.
+#[tokio::test]
+async fn a_token_is_good_at_every_server_of_the_store() {
+    let service = Service::new();
+    let other = service.other_server();
+    let id = service.post("/v1/jobs", r#"{"kind":"k"}"#).await.id();
+    let job = service.post("/v1/claim", "{}").await.json()["jobs"][0].clone();
+    let body = json!({ "token": job["token"] }).to_string();
+    let done = other.ask("POST", &format!("/v1/jobs/{id}/complete"), &[], &body).await;
+    assert_eq!((done.status, done.json()["state"].as_str()), (StatusCode::OK, Some("succeeded")), "{done:?}");
+}
