@@ -45,6 +45,7 @@ mod limit_keys;
 mod open;
 mod operate;
 mod queues;
+pub mod records;
 mod remote;
 mod reserving;
 mod run;
