@@ -1,5 +1,27 @@
-//! Small documents that a program keeps beside its jobs, in the same store: [records](Records::record) under keys, which
-//! change by comparing versions, and [journals](Records::entries), which only grow.
+//! Small documents beside jobs: records, which are changed only if nobody else has changed them, and journals, to which is
+//! only added. They are written through the store: [`Records::write_records`] does all of a call or nothing.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tenure::records::{Document, NewValue, Only, Put, RecordKey, Records, Writes, Written};
+//! use tenure::{ManualClock, MemoryStore, Name};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = MemoryStore::new(Arc::new(ManualClock::new()));
+//! let first = Put {
+//!     shelf: Name::new("shelf", "request")?,
+//!     key: RecordKey::new("order 7")?,
+//!     only: Only::Absent,
+//!     to: Some(NewValue { value: Document::new(*b"{\"status\":201}")?, keep: None }),
+//! };
+//! let writes = Writes { records: vec![first], entries: vec![] };
+//! assert!(matches!(store.write_records(writes.clone()).await?, Written::Done { .. }));
+//! // Whoever repeats it finds what the first one wrote.
+//! let Written::Refused(unmet) = store.write_records(writes).await? else { panic!("it is there") };
+//! assert_eq!(unmet[0].there.as_ref().map(|there| there.version), Some(1));
+//! # Ok(())
+//! # }
+//! ```
 
 pub use tenure_core::{Document, JournalEntry, Record, RecordKey, Subject};
 pub use tenure_store::{

@@ -172,6 +172,8 @@ async fn follow(given: Given, journals: usize) {
             let (mut seen, mut behind) = (Vec::new(), None);
             while seen.len() < CALLERS / 2 * ACTS {
                 let page = given.store.entries(EntriesAsk { behind, ..ask.clone() }).await.unwrap();
+                // Memory never waits: those who append want their turn, too.
+                tokio::task::yield_now().await;
                 seen.extend(numbers(&page.entries));
                 behind = seen.last().copied();
                 if page.entries.is_empty() {
