@@ -116,6 +116,7 @@ pub struct JobPatch {
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
     /// Where it waits.
+    #[schemars(regex(pattern = shape::NAME))]
     pub queue: Option<String>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100.
     #[serde(deserialize_with = "shape::whole")]
@@ -180,6 +181,7 @@ pub struct TriggerAsk {
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
     /// The id of the job, drawn by the client: asking again under it brings no other.
+    #[schemars(regex(pattern = shape::ID))]
     pub id: Option<String>,
 }
 
@@ -188,8 +190,10 @@ pub struct TriggerAsk {
 #[serde(deny_unknown_fields)]
 pub struct BackfillAsk {
     /// From this instant on.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: String,
     /// Until this one, but not later than now.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub to: String,
     /// Shows which slots there are, and does nothing.
     #[serde(default)]
@@ -214,6 +218,7 @@ pub struct PreviewAsk {
     /// No slot after it.
     pub ends_at: Option<String>,
     /// After which instant; now if it is not said.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: Option<String>,
     /// How many slots: 1 to 1000, usually 10.
     #[serde(deserialize_with = "shape::whole")]
