@@ -1,5 +1,10 @@
 //! What values may look like, where a description says it and where they are read.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
@@ -38,9 +43,78 @@ pub(crate) fn whole_or_null<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
     whole(from).map(Some)
 }
 
+/// Reads an object. An array would be taken for one without names.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    let Object(value) = Object::deserialize(from)?;
+    Ok(value)
+}
+
+/// Reads an object, or nothing if it is `null`.
+pub(crate) fn object_if_any<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Option::<Object<T>>::deserialize(from)?.map(|Object(value)| value))
+}
+
+/// Reads an object that is there, or `null`.
+pub(crate) fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    object_if_any(from).map(Some)
+}
+
+/// What was an object.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct OfMap<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMap<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        from.deserialize_map(OfMap(PhantomData))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[serde(default)]
+        text: Option<Box<RawValue>>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        #[serde(default, deserialize_with = "object_if_any")]
+        inner: Option<Inner>,
+    }
+
+    #[test]
+    fn an_array_is_no_object_whatever_is_in_it() {
+        let read = |text: &str| serde_json::from_str::<Outer>(text).map(|outer| outer.inner);
+        let text = read(r#"{"inner":{"text":{"a":[1, 2]}}}"#).unwrap().unwrap().text.unwrap();
+        assert_eq!(text.get(), r#"{"a":[1, 2]}"#, "as it was written");
+        assert!(read(r#"{"inner":null}"#).unwrap().is_none() && read("{}").unwrap().is_none());
+        for bad in ["[null]", "[]", "7", r#"{"other":1}"#] {
+            assert!(read(&format!(r#"{{"inner":{bad}}}"#)).is_err(), "{bad}");
+        }
+    }
 
     #[derive(Debug, Deserialize)]
     struct Has {
