@@ -71,7 +71,7 @@ pub struct QueueSpec {
     #[schemars(range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<u32>,
     /// How many of its jobs start in a time.
-    #[serde(deserialize_with = "shape::object_if_any")]
+    #[serde(deserialize_with = "shape::object")]
     pub rate: Option<RateDocument>,
 }
 

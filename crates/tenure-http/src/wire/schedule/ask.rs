@@ -15,7 +15,7 @@ use super::RuleSpec;
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSpec {
     /// When its slots are.
-    #[serde(deserialize_with = "shape::object")]
+    #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
     /// By whose clocks: a name such as `Europe/Copenhagen`; UTC if it is not said.
     pub time_zone: Option<String>,
@@ -56,7 +56,7 @@ pub struct ScheduleSpec {
     #[schemars(range(min = 0, max = i64::MAX))]
     pub revision: Option<u64>,
     /// The job of each slot. It is due with its slot, so it has no `run_at`.
-    #[serde(deserialize_with = "shape::object")]
+    #[serde(deserialize_with = "shape::object_there")]
     pub job: Submit,
 }
 
@@ -65,7 +65,7 @@ pub struct ScheduleSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulePatch {
     /// When its slots are.
-    #[serde(deserialize_with = "shape::object_if_any")]
+    #[serde(deserialize_with = "shape::object")]
     pub spec: Option<RuleSpec>,
     /// By whose clocks.
     #[serde(deserialize_with = "said")]
@@ -108,7 +108,7 @@ pub struct SchedulePatch {
     /// What becomes of slots that have passed without a decision when the schedule is changed.
     pub on_edit: Option<OnEditName>,
     /// What is to be otherwise about its jobs.
-    #[serde(deserialize_with = "shape::object_if_any")]
+    #[serde(deserialize_with = "shape::object")]
     pub job: Option<JobPatch>,
 }
 
@@ -212,7 +212,7 @@ pub struct BackfillAsk {
 #[serde(deny_unknown_fields, default)]
 pub struct PreviewAsk {
     /// When its slots would be.
-    #[serde(deserialize_with = "shape::object")]
+    #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
     /// By whose clocks.
     pub time_zone: Option<String>,
