@@ -58,6 +58,18 @@ pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) ->
     Ok(Option::<Object<T>>::deserialize(from)?.map(|Object(read)| read))
 }
 
+/// Reads an object that has to be there.
+pub(crate) fn object_there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Object::deserialize(from).map(|Object(read)| read)
+}
+
+/// Reads an object that is there, or `null`.
+pub(crate) fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    object(from).map(Some)
+}
+
 /// Reads a list of objects.
 pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|Object(read)| read).collect())
@@ -77,12 +89,33 @@ pub(crate) fn whole_or_null<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::value::RawValue;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]
     struct Has {
         #[serde(default, deserialize_with = "whole")]
         number: Option<u32>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Raw {
+        #[serde(deserialize_with = "object_there")]
+        one: BTreeMap<String, Box<RawValue>>,
+    }
+
+    #[test]
+    fn what_is_in_an_object_stays_as_it_was_written() {
+        let read = |text: &str| serde_json::from_str::<Raw>(text);
+        let raw = read(r#"{"one":{"text":{"a":[1, 2]}}}"#).unwrap();
+        assert_eq!(raw.one["text"].get(), r#"{"a":[1, 2]}"#);
+        for bad in ["[]", "null", "7"] {
+            assert!(read(&format!(r#"{{"one":{bad}}}"#)).is_err(), "{bad}");
+        }
     }
 
     #[derive(Debug, Deserialize)]
