@@ -1,14 +1,18 @@
-//! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`schedule`] explains schedules, [`db`] looks
-//! after stores, [`mod@bench`] measures.
+//! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`job`] asks such a server,
+//! [`schedule`] explains schedules, [`db`] looks after stores, [`mod@bench`] measures.
 
 mod bench;
+mod client;
 mod db;
 mod dev;
 mod exit;
 mod files;
+mod job;
+mod output;
 mod schedule;
 mod screen;
 mod serve;
+mod span;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,14 @@ enum Command {
     Dev(dev::Dev),
     /// Answers over HTTP: enqueueing, watching and ending jobs, from any language
     Serve(serve::Serve),
+    /// Enqueues, watches and ends jobs through a server
+    Job(Box<job::Jobs>),
+    /// The same as `tenure job submit`
+    Submit(Box<job::SubmitAlias>),
+    /// The same as `tenure job logs`
+    Logs(Box<job::LogsAlias>),
+    /// The jobs that run: the same as `tenure job list --state running`
+    Ps(Box<job::PsAlias>),
     /// Explains schedules: what they mean, and when they come next
     #[command(subcommand)]
     Schedule(schedule::Schedule),
@@ -65,7 +77,7 @@ fn main() -> ExitCode {
     };
     listen_to_the_library();
     match run(program.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(failure) => {
             complain(&failure.to_string());
             ExitCode::from(failure.code())
@@ -77,6 +89,10 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(serve),
+        Command::Job(jobs) => job::run(*jobs),
+        Command::Submit(submit) => job::submit(*submit),
+        Command::Logs(logs) => job::logs(*logs),
+        Command::Ps(ps) => job::ps(*ps),
         Command::Schedule(schedule) => schedule::run(schedule),
         Command::Db(db) => db::run(db),
         Command::Bench(bench) => bench::run(bench),
