@@ -10,7 +10,7 @@ Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understo
             reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not allowed · 124 a wait was over ·
             130 interrupted
 
-Environment: TENURE_URL names the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
+Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
              TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
 
 /// Why the program could not do what was asked, in a sentence for a person.

@@ -3,8 +3,11 @@
 
 mod bench;
 mod client;
+mod context;
 mod db;
+mod describe;
 mod dev;
+mod doctor;
 mod exit;
 mod files;
 mod job;
@@ -12,11 +15,12 @@ mod output;
 mod schedule;
 mod screen;
 mod serve;
+mod settings;
 mod span;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
@@ -50,6 +54,19 @@ enum Command {
     /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
+    /// Names servers, and chooses the one that is asked
+    Context(context::Contexts),
+    /// Shows which settings count, and where they were said
+    #[command(subcommand)]
+    Config(context::Config),
+    /// Finds out whether the server can be used from here, and says what to do if not
+    Doctor(Box<doctor::Doctor>),
+    /// Prints the description of the HTTP interface (OpenAPI 3.1); needs no server
+    Openapi(describe::OpenApi),
+    /// Prints what completes this program's commands in a shell
+    Completions(describe::Completions),
+    /// Prints the manual page, or writes one for each command
+    Man(describe::Man),
     /// Measures the store on this machine; prints one JSON object a line
     Bench(bench::Bench),
     /// An idle worker that measures itself; `bench` starts it as a process of its own
@@ -95,6 +112,12 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Ps(ps) => job::ps(*ps),
         Command::Schedule(schedule) => schedule::run(schedule),
         Command::Db(db) => db::run(db),
+        Command::Context(contexts) => context::run(contexts),
+        Command::Config(config) => context::config(config),
+        Command::Doctor(doctor) => doctor::run(*doctor),
+        Command::Openapi(openapi) => describe::openapi(&openapi),
+        Command::Completions(completions) => describe::completions(&completions, Program::command()),
+        Command::Man(man) => describe::man(&man, Program::command()),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
         Command::BenchLeases(leases) => bench::leases_child(leases),

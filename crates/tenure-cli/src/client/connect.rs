@@ -8,28 +8,26 @@ use clap::Args;
 
 use super::Client;
 use crate::exit::Failure;
+use crate::settings::{Env, Settings};
 
 /// Where a server listens if nobody says otherwise.
 pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
 
 /// Which server is asked.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connect {
-    /// The server [default: http://127.0.0.1:8368]
-    #[arg(long, value_name = "URL", env = "TENURE_URL", global = true, help_heading = "Server")]
+    /// The server [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    #[arg(long, value_name = "URL", global = true, help_heading = "Server")]
     pub(crate) url: Option<String>,
+    /// The context in which the server is described [env: TENURE_CONTEXT] [default: the one that `tenure context use` chose]
+    #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
+    pub(crate) context: Option<String>,
     /// What proves who asks; better said by the environment or a file, for others can see what a program was started with
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "TENURE_TOKEN",
-        hide_env_values = true,
-        global = true,
-        help_heading = "Server"
-    )]
+    /// [env: TENURE_TOKEN]
+    #[arg(long, value_name = "TOKEN", global = true, help_heading = "Server")]
     pub(crate) token: Option<Secret>,
-    /// Reads the token from this file
-    #[arg(long, value_name = "FILE", env = "TENURE_TOKEN_FILE", global = true, help_heading = "Server")]
+    /// Reads the token from this file [env: TENURE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
 }
 
@@ -58,16 +56,7 @@ impl FromStr for Secret {
 impl Connect {
     /// The server that is meant.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let url = self.url.as_deref().filter(|url| !url.is_empty()).unwrap_or(USUAL);
-        Ok(Client::new(base(url)?, self.secret()?))
-    }
-
-    fn secret(&self) -> Result<Option<Secret>, Failure> {
-        match (&self.token, &self.token_file) {
-            (Some(token), _) => Ok(Some(token.clone())),
-            (None, Some(file)) => secret_in(file).map(Some),
-            (None, None) => Ok(None),
-        }
+        Ok(Settings::of(self, &Env::real())?.client())
     }
 }
 

@@ -12,16 +12,17 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{Method, Request};
 
-pub(crate) use connect::Connect;
+pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
 pub(crate) use follow::{Followed, Patience, follow};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use problem::{Refused, Trouble};
 
-use connect::Secret;
 use events::Events;
 
 /// How long an ordinary answer may take to come.
 const WITHIN: Duration = Duration::from_secs(60);
+/// How long somebody who only looks whether all is well waits.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// A server says something at least every fifteen seconds: after this there is none any more.
 const SILENCE: Duration = Duration::from_secs(45);
@@ -34,6 +35,8 @@ pub(crate) struct Client {
     agent: Agent,
     base: String,
     token: Option<Secret>,
+    /// The context that lets nothing be changed, if it is one.
+    read_only: Option<String>,
 }
 
 /// What is sent.
@@ -52,6 +55,14 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) tag: Option<String>,
     pub(crate) body: Vec<u8>,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    pub(crate) status: u16,
+    pub(crate) date: Option<String>,
+    pub(crate) body: Value,
 }
 
 impl Ask {
@@ -97,7 +108,7 @@ impl Answer {
 }
 
 impl Client {
-    fn new(base: String, token: Option<Secret>) -> Self {
+    pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<String>) -> Self {
         let own = ["http://127.", "http://localhost", "http://[::1]"].iter().any(|own| base.starts_with(own));
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -108,7 +119,21 @@ impl Client {
             .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
         // A proxy that the environment names is for other machines.
         let config = if own { config.proxy(None) } else { config };
-        Self { agent: config.build().new_agent(), base, token }
+        Self { agent: config.build().new_agent(), base, token, read_only }
+    }
+
+    /// Looks at something, whatever the status is: that, the clock of the server, and the body.
+    pub(crate) fn look(&self, path: &str) -> Result<Looked, Trouble> {
+        let ask = Ask { within: LOOK_WITHIN, ..Ask::get(path) };
+        let (head, body) = self.send(&ask, ask.within)?.into_parts();
+        let date = head.headers.get("date").and_then(|date| Some(date.to_str().ok()?.to_owned()));
+        let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec();
+        let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
+        Ok(Looked {
+            status: head.status.as_u16(),
+            date,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        })
     }
 
     /// Asks once.
@@ -149,6 +174,9 @@ impl Client {
     }
 
     fn send(&self, ask: &Ask, within: Duration) -> Result<ureq::http::Response<ureq::Body>, Trouble> {
+        if let Some(context) = self.read_only.as_ref().filter(|_| ask.method != Method::GET) {
+            return Err(Trouble::ReadOnly(context.clone()));
+        }
         let mut request = Request::builder().method(&ask.method).uri(format!("{}{}", self.base, ask.path));
         for (name, value) in &ask.headers {
             request = request.header(*name, value);

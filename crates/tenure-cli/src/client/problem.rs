@@ -12,6 +12,8 @@ pub(crate) enum Trouble {
     Refused(Refused),
     /// Nobody answered.
     Lost(Lost),
+    /// Nothing was asked: this context lets nothing be changed.
+    ReadOnly(String),
     /// What answered does not speak as a server of this kind does.
     Strange(String),
 }
@@ -69,7 +71,7 @@ impl Trouble {
         match self {
             Self::Lost(_) => true,
             Self::Refused(refused) => matches!(refused.status, 408 | 429 | 502..=504),
-            Self::Strange(_) => false,
+            Self::Strange(_) | Self::ReadOnly(_) => false,
         }
     }
 }
@@ -117,6 +119,12 @@ impl From<Trouble> for Failure {
         match trouble {
             Trouble::Refused(refused) => Self::Refused { code: refused.code(), sentence: refused.sentence },
             Trouble::Lost(lost) => Self::Unreachable(lost.sentence),
+            Trouble::ReadOnly(context) => Self::Refused {
+                code: 4,
+                sentence: format!(
+                    "context {context} is read-only, and this would change something; choose another by --context"
+                ),
+            },
             Trouble::Strange(sentence) => Self::Refused { code: 1, sentence },
         }
     }

@@ -25,9 +25,15 @@ pub struct Program {
 pub fn command(args: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     command.args(args).current_dir(folder).stdin(Stdio::null());
-    for name in
-        ["TENURE_LOG", "CLICOLOR_FORCE", "RUST_LOG", "TENURE_URL", "TENURE_TOKEN", "TENURE_TOKEN_FILE"]
-    {
+    for name in [
+        "TENURE_LOG",
+        "CLICOLOR_FORCE",
+        "RUST_LOG",
+        "TENURE_URL",
+        "TENURE_TOKEN",
+        "TENURE_TOKEN_FILE",
+        "TENURE_CONTEXT",
+    ] {
         command.env_remove(name);
     }
     command.env("XDG_CONFIG_HOME", folder);
