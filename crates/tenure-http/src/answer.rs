@@ -1,12 +1,13 @@
-//! Answers that show a job.
+//! Answers that show a job, and what all answers have in common.
 
 use std::time::Duration;
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, VARY,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderValue, LINK, LOCATION, RETRY_AFTER, VARY,
 };
-use axum::http::{HeaderName, StatusCode};
+use axum::http::{HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use tenure::{JobId, JobRecord, State, Timestamp};
 
@@ -107,4 +108,36 @@ fn base(asked: &HeaderMap) -> String {
 pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     let body = serde_json::to_vec(value).unwrap_or_default();
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+/// An answer of JSON with its tag.
+pub(crate) fn tagged<T: Serialize>(status: StatusCode, tag: &Tag, value: &T) -> Response {
+    let mut response = json(status, value);
+    mark(response.headers_mut(), tag, None);
+    response
+}
+
+/// The answer for somebody who has it already.
+pub(crate) fn not_modified(tag: &Tag) -> Response {
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    mark(response.headers_mut(), tag, None);
+    response
+}
+
+/// What need not be encoded behind a question mark.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A page, with the way to the next one if there is one.
+pub(crate) fn page<T: Serialize>(asked: &Uri, cursor: Option<&str>, value: &T) -> Response {
+    let mut response = json(StatusCode::OK, value);
+    let Some(cursor) = cursor else { return response };
+    let kept = asked.query().unwrap_or_default().split('&');
+    let mut pairs: Vec<&str> = kept.filter(|pair| !pair.is_empty() && !pair.starts_with("cursor=")).collect();
+    let cursor = format!("cursor={}", utf8_percent_encode(cursor, PLAIN));
+    pairs.push(&cursor);
+    let link = format!("<{}?{}>; rel=\"next\"", asked.path(), pairs.join("&"));
+    if let Ok(link) = HeaderValue::from_str(&link) {
+        response.headers_mut().insert(LINK, link);
+    }
+    response
 }

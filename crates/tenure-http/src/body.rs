@@ -48,6 +48,10 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
         let detail = format!("the body is nested {depth} deep; allowed: at most {most}");
         return Err(Problem::new(ProblemType::Malformed, detail));
     }
+    // An array would be taken for an object without names.
+    if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
+        return Err(Problem::new(ProblemType::Malformed, "the body is an array; allowed: an object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (path, inner) = (error.path().to_string(), error.inner());
@@ -94,6 +98,8 @@ mod tests {
             json::<Submit>(&said("application/json"), deep.as_bytes()).unwrap_err().problem_type(),
             ProblemType::Malformed
         );
+        let array = json::<Submit>(&said("application/json"), b" [\"k\"]").unwrap_err();
+        assert!(array.document()["detail"].as_str().unwrap().contains("an object"));
         let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
         assert!(twice.document()["detail"].as_str().unwrap().contains("behind the body"));
     }

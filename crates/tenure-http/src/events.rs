@@ -17,6 +17,7 @@ use tenure::JobId;
 use crate::answer::Shown;
 use crate::api::Api;
 use crate::id::Id;
+use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watcher;
 
@@ -41,7 +42,11 @@ pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<R
         // He has seen the end: this keeps him from coming back.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let following = Following { api, id, watcher, seen, step: Step::Look };
+    let over: Over = match Prefer::of(headers).wait {
+        Some(wait) => api.tenure().store().clock().sleep(wait),
+        None => Box::pin(std::future::pending()),
+    };
+    let following = Following { api, id, watcher, seen, step: Step::Look, over };
     let events: Events = Box::pin(stream::unfold(following, Following::next));
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
@@ -57,7 +62,11 @@ struct Following {
     watcher: Watcher,
     seen: Option<String>,
     step: Step,
+    /// Ends when he has followed for as long as he would.
+    over: Over,
 }
+
+type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum Step {
     Look,
@@ -76,6 +85,7 @@ impl Following {
                         biased;
                         // He comes back with what he has seen last, to another server.
                         () = self.api.drained() => return None,
+                        () = &mut self.over => return None,
                         () = self.watcher.changed() => self.step = Step::Look,
                     }
                 }

@@ -5,10 +5,12 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
+use tenure::{StateName, limits};
 
 use crate::answer;
 use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
+use crate::wire::shape;
 
 /// Refused by any route.
 const BY_ANY: [ProblemType; 4] =
@@ -114,22 +116,69 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
     });
     if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
         let content = json!({ "application/json": { "schema": body(schemas) } });
-        fields.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        fields.insert(
+            "requestBody".to_owned(),
+            json!({ "required": endpoint.takes.needs_body, "content": content }),
+        );
     }
     operation
 }
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    let parameter = |name: &str, place: &str, required: bool, about: &str| {
-        let schema = json!({ "type": "string" });
-        json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema })
-    };
-    let parts = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let of_path = parts.map(|name| parameter(name, "path", true, "Its identity"));
-    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(name, "query", false, about));
+    let path = endpoint.path;
+    let of_path = parts(path).map(|name| parameter(path, name, "path", "Its identity"));
+    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(path, name, "query", about));
     let wait = "`wait=N`: would rather wait up to N seconds, 55 at most";
-    let prefer = endpoint.takes.waits.then(|| parameter("Prefer", "header", false, wait));
+    let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
     of_path.chain(of_query).chain(prefer).collect()
+}
+
+/// The parts of a path that stand for something.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+/// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
+fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
+    let states = StateName::ALL.map(StateName::as_str);
+    let (schema, are_many) = match name {
+        "id" => (json!({ "type": "string", "format": "uuid" }), false),
+        "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
+        "redirect" => (json!({ "type": "boolean" }), false),
+        "state" => (json!({ "type": "string", "enum": states }), true),
+        "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
+        "created_from" | "created_before" => {
+            (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
+        }
+        "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
+        "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
+        "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
+        "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
+        "cursor" if path == "/v1/leases" => (json!({ "type": "string", "minLength": 1 }), false),
+        "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
+        "cursor" if path.ends_with("/history") => {
+            (json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }), false)
+        }
+        "cursor" if path.ends_with("/runs") => (json!({ "type": "string", "pattern": shape::RUN }), false),
+        "cursor" => (json!({ "type": "string", "pattern": "^c[0-9a-f]{1,15}$" }), false),
+        "after" => (json!({ "type": "string", "pattern": "^[0-9]{1,9}\\.[0-9]{1,9}$" }), false),
+        _ => (json!({ "type": "string" }), false),
+    };
+    // A calendar has no beginning and no end of its own.
+    let required = place == "path" || path == "/v1/calendar" && matches!(name, "from" | "to");
+    let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
+    if let Some(fields) = parameter.as_object_mut() {
+        match are_many {
+            true => {
+                let many = json!({ "type": "array", "minItems": 1, "items": schema });
+                fields.extend([("schema".to_owned(), many), ("explode".to_owned(), json!(false))]);
+            }
+            false => {
+                fields.insert("schema".to_owned(), schema);
+            }
+        }
+    }
+    parameter
 }
 
 fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
@@ -145,7 +194,8 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
         responses.insert(status.to_string(), response);
     }
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
-    for kind in endpoint.refuses.iter().copied().chain(with_a_body).chain(BY_ANY) {
+    let with_parts = parts(endpoint.path).map(|_| ProblemType::Validation);
+    for kind in endpoint.refuses.iter().copied().chain(with_a_body).chain(with_parts).chain(BY_ANY) {
         let schema = json!({ "$ref": "#/components/schemas/Problem" });
         responses.entry(kind.status().as_u16().to_string()).or_insert_with(|| {
             json!({ "description": kind.title(), "content": { "application/problem+json": { "schema": schema } } })

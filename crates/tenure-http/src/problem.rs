@@ -28,7 +28,9 @@ pub enum ProblemType {
     IdTaken,
     /// Another job holds the unique key.
     UniqueConflict,
-    /// The job was taken from the worker that tells about it.
+    /// Somebody else has the lease.
+    LeaseHeld,
+    /// The job or the lease was taken from whoever tells about it.
     LeaseLost,
     /// It has changed since it was looked at.
     PreconditionFailed,
@@ -54,7 +56,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -64,6 +66,7 @@ impl ProblemType {
         Self::StateConflict,
         Self::IdTaken,
         Self::UniqueConflict,
+        Self::LeaseHeld,
         Self::LeaseLost,
         Self::PreconditionFailed,
         Self::JobFailed,
@@ -90,6 +93,7 @@ impl ProblemType {
             Self::StateConflict => "state-conflict",
             Self::IdTaken => "id-taken",
             Self::UniqueConflict => "unique-conflict",
+            Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
             Self::PreconditionFailed => "precondition-failed",
             Self::JobFailed => "job-failed",
@@ -117,7 +121,8 @@ impl ProblemType {
             Self::StateConflict => "Its state does not allow this",
             Self::IdTaken => "Another job has this id",
             Self::UniqueConflict => "Another job holds the unique key",
-            Self::LeaseLost => "The job is not this worker's any more",
+            Self::LeaseHeld => "Somebody else has the lease",
+            Self::LeaseLost => "It is not held any more under this token",
             Self::PreconditionFailed => "It has changed since",
             Self::JobFailed => "The job has failed",
             Self::JobCancelled => "The job was cancelled",
@@ -144,6 +149,7 @@ impl ProblemType {
             Self::StateConflict
             | Self::IdTaken
             | Self::UniqueConflict
+            | Self::LeaseHeld
             | Self::LeaseLost
             | Self::JobFailed
             | Self::JobCancelled => StatusCode::CONFLICT,

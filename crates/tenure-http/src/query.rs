@@ -48,6 +48,23 @@ impl Query {
         Err(out_of(name, number, bounds))
     }
 
+    /// The one value of a name, whatever stands in it.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Problem> {
+        let mut values = self.pairs.iter().filter(|(found, _)| found == name).map(|(_, value)| value.clone());
+        let first = values.next();
+        if values.next().is_some() {
+            let detail = format!("the parameter {name} is there more than once; allowed: once");
+            return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
+        }
+        Ok(first)
+    }
+
+    /// How many are wanted on a page; usually 50.
+    pub(crate) fn limit(&self, most: usize) -> Result<usize, Problem> {
+        let limit = self.number("limit", (1, most as u64), 50)?;
+        Ok(usize::try_from(limit).unwrap_or(most))
+    }
+
     /// All values of a name. Several may stand in one, with commas between.
     pub(crate) fn all<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Vec<T>, Problem> {
         let values =

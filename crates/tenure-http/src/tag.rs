@@ -15,6 +15,18 @@ impl Tag {
         Self(format!("\"{hex}\""))
     }
 
+    /// The tag of a document of which a part is what people agree about. A change is refused if that has changed; what
+    /// else becomes of the thing is no change of anybody's.
+    pub(crate) fn of_two(agreed: &[u8], document: &[u8]) -> Self {
+        let (agreed, whole) = (Self::of(agreed).0, Self::of(document).0);
+        Self(format!("{}.{}", agreed.trim_end_matches('"'), whole.trim_start_matches('"')))
+    }
+
+    /// The tag of something that is shown otherwise each time: the same if what counts is the same.
+    pub(crate) fn weak(essence: &[u8]) -> Self {
+        Self(format!("W/{}", Self::of(essence).0))
+    }
+
     /// As it stands in a header.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
@@ -24,14 +36,25 @@ impl Tag {
     pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
         named(headers, &IF_NONE_MATCH).is_some_and(|mut names| {
             // A weak comparison: this is about showing, not about changing.
-            names.any(|name| name == "*" || name.strip_prefix("W/").unwrap_or(name) == self.0)
+            names.any(|name| name == "*" || bare(name) == bare(&self.0))
         })
     }
 
     /// Whether the client wants something changed only in another state than this.
     pub(crate) fn is_refused(&self, headers: &HeaderMap) -> bool {
-        named(headers, &IF_MATCH).is_some_and(|mut names| !names.any(|name| name == "*" || name == self.0))
+        named(headers, &IF_MATCH)
+            .is_some_and(|mut names| !names.any(|name| name == "*" || of_agreed(name) == of_agreed(&self.0)))
     }
+}
+
+/// The part about what was agreed; all of it if nothing is set apart.
+fn of_agreed(tag: &str) -> &str {
+    tag.split_once('.').map_or(tag, |(agreed, _)| agreed)
+}
+
+/// Without the mark that it is weak.
+fn bare(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 fn named<'h>(
@@ -50,6 +73,16 @@ mod tests {
 
     fn with(header: axum::http::HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(header, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn what_becomes_of_a_thing_by_itself_undoes_no_look_at_what_was_agreed() {
+        let (before, after) = (Tag::of_two(b"agreed", b"1"), Tag::of_two(b"agreed", b"2"));
+        let other = Tag::of_two(b"otherwise", b"1");
+        assert!(!after.is_refused(&with(IF_MATCH, before.as_str())));
+        assert!(other.is_refused(&with(IF_MATCH, before.as_str())));
+        assert!(!after.is_known(&with(IF_NONE_MATCH, before.as_str())));
+        assert!(before.is_known(&with(IF_NONE_MATCH, before.as_str())));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub use joint::Within;
 pub use limit_keys::Limits;
 pub use open::OpenOptions;
 pub use queues::Queues;
-pub use remote::{Claimed, Ending, Remote, held};
+pub use remote::{Claimed, Ending, LeaseGrant, Leased, Remote, held};
 pub use reserving::{Reservation, Reservations, Roster};
 pub use run::{CutShort, Run, Stopping};
 pub use signal::shutdown_signal;

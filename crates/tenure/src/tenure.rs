@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use crate::app::Nameless;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
+use crate::remote::Lines;
 use crate::tender::Tender;
 use crate::timer::Heart;
 use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Timers};
@@ -39,6 +40,7 @@ struct Inner {
     host: OnceLock<HostId>,
     leases: Keeping,
     heart: Heart,
+    waiting_elsewhere: Arc<Lines>,
     // Held for its drop: pruning ends with the last handle.
     _tender: Option<Tender>,
 }
@@ -65,8 +67,9 @@ impl Tenure {
     pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
-        let heart = Heart::default();
-        let inner = Inner { store, clock, chance, ids, host, leases, heart, _tender: tender };
+        let (heart, waiting_elsewhere) = (Heart::default(), Arc::default());
+        let inner =
+            Inner { store, clock, chance, ids, host, leases, heart, waiting_elsewhere, _tender: tender };
         Self { inner: Arc::new(inner), claimed: None, nameless: None, revision: 0 }
     }
 
@@ -272,6 +275,11 @@ impl Tenure {
     /// What is known of the firing of timers by this program.
     pub(crate) fn heart(&self) -> &Heart {
         &self.inner.heart
+    }
+
+    /// Who waits through this handle for a lease that is held outside of this program.
+    pub(crate) fn waiting_elsewhere(&self) -> &Arc<Lines> {
+        &self.inner.waiting_elsewhere
     }
 
     pub(crate) fn keeping(&self) -> &Keeping {

@@ -15,6 +15,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Id;
 use crate::problem::{Problem, ProblemType};
+use crate::wire::shape;
 
 /// How long a holder has to stop, unless the client says otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -26,8 +27,10 @@ const BODY_BYTES: usize = 16 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CancelAsk {
     /// Why, for people.
+    #[schemars(length(max = tenure::limits::REASON_BYTES))]
     reason: Option<String>,
     /// How long its holder has to stop; 30 if it is not said.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     grace_seconds: Option<f64>,
 }
 

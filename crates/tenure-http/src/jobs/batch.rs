@@ -25,6 +25,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
     /// The jobs, a thousand at most.
+    #[schemars(length(max = MOST_JOBS))]
     jobs: Vec<Submit>,
 }
 

@@ -3,6 +3,9 @@
 mod around;
 mod items;
 mod jobs;
+mod leases;
+mod queues;
+mod schedules;
 mod workers;
 
 pub(crate) use items::items;
@@ -38,6 +41,8 @@ pub(crate) struct Takes {
     pub query: &'static [(&'static str, &'static str)],
     /// The body.
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
+    /// Whether it cannot be empty.
+    pub needs_body: bool,
     /// Whether the client may say how long it would rather wait.
     pub waits: bool,
 }
@@ -50,7 +55,10 @@ pub(crate) struct Answer {
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
 }
 
-const NOTHING: Takes = Takes { query: &[], body: None, waits: false };
+const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, waits: false };
+/// What may stand behind the question mark of a list.
+const PAGED: [(&str, &str); 2] =
+    [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];
 const JSON: &str = "application/json";
 
 const fn job(status: u16, summary: &'static str) -> Answer {
@@ -63,7 +71,18 @@ const fn empty(status: u16, summary: &'static str) -> Answer {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [jobs::jobs(), items(), workers::workers(), around::around()].into_iter().flatten().collect()
+    [
+        jobs::jobs(),
+        items(),
+        workers::workers(),
+        leases::leases(),
+        queues::queues(),
+        schedules::schedules(),
+        around::around(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A router for these; whatever else is asked for is told so by a problem.

@@ -17,7 +17,12 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/claim",
             name: "claim_jobs",
             summary: "Grants due jobs to a worker, or none if there are none within the wait",
-            takes: Takes { body: Some(Schemas::of::<claim::Claim>), waits: true, ..NOTHING },
+            takes: Takes {
+                body: Some(Schemas::of::<claim::Claim>),
+                needs_body: false,
+                waits: true,
+                ..NOTHING
+            },
             answers: vec![Answer {
                 status: 200,
                 summary: "What was granted, each with its token",
@@ -32,7 +37,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/settle",
             name: "settle_jobs",
             summary: "Tells how up to a thousand jobs went, and claims the next ones",
-            takes: Takes { body: Some(Schemas::of::<settle::Settle>), ..NOTHING },
+            takes: Takes { body: Some(Schemas::of::<settle::Settle>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "What became of each, and what was granted",

@@ -204,7 +204,7 @@ impl Links {
 }
 
 /// JSON text as it was given; nothing if there is none, or if it is none.
-fn raw(json: &[u8]) -> Option<Box<RawValue>> {
+pub(super) fn raw(json: &[u8]) -> Option<Box<RawValue>> {
     serde_json::from_slice(json).ok()
 }
 

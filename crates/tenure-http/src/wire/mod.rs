@@ -3,11 +3,31 @@
 
 mod attempt;
 mod job;
+mod lease;
 mod page;
+mod queue;
+mod schedule;
+pub(crate) mod shape;
 mod submit;
 
 pub use attempt::AttemptDocument;
 pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
+pub use lease::{
+    AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
+    LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
+};
 pub use page::{JobPage, LogLineDocument, LogPage};
-pub(crate) use submit::BODY_BYTES;
+pub use queue::{
+    KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
+    RateDocument, Stats,
+};
+pub(crate) use schedule::origin;
+pub use schedule::{
+    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CatchUpName, ComingDocument, ComingSlot,
+    DialectName, GroupDocument, JobPatch, LastRun, LastSkip, NextRuns, OnEditName, OverlapName, PauseAsk,
+    PauseDocument, PreviewAnswer, PreviewAsk, RuleSpec, RunDocument, RunPage, ScheduleDocument,
+    ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec, ScheduledJob, SlotDocument, TriggerAsk,
+    ZoneChangeDocument,
+};
+pub(crate) use submit::{BODY_BYTES, instant};
 pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

@@ -9,6 +9,8 @@ use tenure::{
     Backoff, Draft, Invalid, JobId, Keep, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
 };
 
+use super::shape;
+
 /// A job that somebody wants to be done.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,40 +19,54 @@ pub struct Submit {
     /// said; in a request that names it in its path, it may only be repeated here.
     pub id: Option<String>,
     /// What sort of work it is.
+    #[schemars(regex(pattern = shape::NAME))]
     pub kind: String,
     /// What its handler is given: any JSON; `null` if it is not said.
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
     /// Where it waits; `default` if it is not said.
+    #[schemars(regex(pattern = shape::NAME))]
     pub queue: Option<String>,
     /// When it is due: RFC 3339 with an offset. At once if neither this nor a delay is said.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub run_at: Option<String>,
     /// In how many seconds it is due, by the store's clock.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub delay_seconds: Option<f64>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100; 0 is ordinary.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = -100, max = 100))]
     pub priority: Option<i64>,
     /// Attempts in all, whatever its policy says.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::MAX_ATTEMPTS))]
     pub max_attempts: Option<u32>,
     /// How it is tried again.
     pub retry: Option<RetrySpec>,
     /// How long one attempt may take.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub timeout_seconds: Option<f64>,
     /// What makes it the only one.
     pub unique: Option<UniqueSpec>,
     /// Jobs with the same key run one at a time, in the order in which they were enqueued.
+    #[schemars(length(min = 1, max = limits::KEY_BYTES))]
     pub ordering_key: Option<String>,
     /// Jobs with the same key share a limit.
+    #[schemars(length(min = 1, max = limits::KEY_BYTES))]
     pub limit_key: Option<String>,
     /// Jobs of which it waits that they have ended.
     #[serde(default)]
+    #[schemars(length(max = limits::AFTER_JOBS), inner(regex(pattern = shape::ID)))]
     pub after: Vec<String>,
     /// Words to find it by.
     #[serde(default)]
+    #[schemars(length(max = limits::TAGS), inner(regex(pattern = shape::NAME)))]
     pub tags: Vec<String>,
     /// Notes that are kept and not read.
     #[serde(default)]
     pub meta: BTreeMap<String, String>,
     /// How long it is kept after its end, however it ends.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub retain_seconds: Option<f64>,
 }
 
@@ -60,12 +76,17 @@ pub struct Submit {
 #[schemars(title = "Retry")]
 pub struct RetrySpec {
     /// Attempts in all.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::MAX_ATTEMPTS))]
     pub max_attempts: Option<u32>,
     /// The waits between attempts, one by one; the last one repeats. Without it the wait doubles.
+    #[schemars(length(min = 1, max = limits::BACKOFF_STEPS), inner(range(min = 0.0, max = shape::LONGEST)))]
     pub waits_seconds: Option<Vec<f64>>,
     /// The first wait, if it doubles.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub first_seconds: Option<f64>,
     /// The longest wait, if it doubles.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub ceiling_seconds: Option<f64>,
 }
 
@@ -75,11 +96,13 @@ pub struct RetrySpec {
 #[schemars(title = "Unique")]
 pub struct UniqueSpec {
     /// A key of its user's; if there is none, the scope alone decides.
+    #[schemars(length(min = 1, max = limits::UNIQUE_KEY_BYTES))]
     pub key: Option<String>,
     /// Among which jobs.
     #[serde(default)]
     pub scope: UniqueScope,
     /// For so long from its enqueueing; until it ends if it is not said.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub for_seconds: Option<f64>,
     /// What a second one meets.
     #[serde(default)]

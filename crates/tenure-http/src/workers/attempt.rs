@@ -21,14 +21,15 @@ use crate::problem::Problem;
 const BODY_BYTES: usize = limits::OUTPUT_BYTES + 64 * 1024;
 
 /// The worker is at work.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Heartbeat {
     /// What was given with the job.
     token: String,
     /// How far it has come.
     progress: Option<HeartbeatProgress>,
     /// For how long it is held from now: 1 to 86400; if it is not said, for as long as it was granted.
+    #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 
@@ -37,6 +38,7 @@ pub(crate) struct Heartbeat {
 #[serde(deny_unknown_fields)]
 pub(crate) struct HeartbeatProgress {
     /// From 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     fraction: f64,
     /// What it is doing.
     #[serde(default)]

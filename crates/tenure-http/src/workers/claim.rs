@@ -17,7 +17,7 @@ use crate::api::Api;
 use crate::body;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
-use crate::wire::JobDocument;
+use crate::wire::{JobDocument, shape};
 use crate::workers::grant::Grant;
 use crate::workers::settle::settle_and_grant;
 use crate::workers::token::Key;
@@ -30,19 +30,28 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Jobs of one claim, unless the worker says otherwise.
 const USUAL: usize = 1;
 
+/// A queue, or all.
+const QUEUE: &str = r"^(\*|[A-Za-z0-9._:-]{1,128})$";
+
 /// What a worker can do.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Claim {
     /// Who asks: the id that an earlier answer has told, so that its attempts are told of as those of one worker.
+    #[schemars(regex(pattern = shape::ID))]
     worker_id: Option<String>,
     /// From which queues, the first served first; `*` is all. `default` if it is not said.
+    #[schemars(length(max = limits::QUEUES), inner(regex(pattern = QUEUE)))]
     queues: Vec<String>,
     /// Of which kinds; of any if it is not said.
+    #[schemars(inner(regex(pattern = shape::NAME)))]
     kinds: Vec<String>,
     /// How many at most: 1 to 1000, usually 1.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     limit: Option<usize>,
     /// For how long at first: 1 to 86400, usually 30.
+    #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 

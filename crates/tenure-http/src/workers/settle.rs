@@ -31,12 +31,13 @@ const BODY_BYTES: usize = 4 * 1024 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settle {
     /// How they went; a thousand at most.
+    #[schemars(length(max = MOST))]
     items: Vec<SettleItem>,
     /// What is wanted next.
     claim: Option<Claim>,
 }
 
-/// How one job went.
+/// How one job went. What is wrong with it is told of it alone, and the others are settled.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleItem {

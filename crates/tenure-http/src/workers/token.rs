@@ -11,7 +11,10 @@ use crate::problem::{Problem, ProblemType};
 use crate::workers::granted::lost;
 
 /// Bytes of the digest in a token.
-const DIGEST: usize = 16;
+pub(crate) const DIGEST: usize = 16;
+
+/// What is digested begins so.
+const OF_JOBS: &[u8] = b"tenure job\0";
 
 /// The key with which tokens are made. All servers on one store have the same.
 #[derive(Clone)]
@@ -25,10 +28,7 @@ impl Key {
     /// The token for a grant.
     pub(crate) fn token(&self, id: JobId, fence: Fence) -> String {
         let mut token = format!("{:x}.", fence.number());
-        for byte in self.digest(id, fence).finalize().into_bytes().iter().take(DIGEST) {
-            // Text grows without failing.
-            let _ = write!(token, "{byte:02x}");
-        }
+        write_hex(&mut token, &self.digest(id, fence).finalize().into_bytes()[..DIGEST]);
         token
     }
 
@@ -46,17 +46,29 @@ impl Key {
         self.digest(id, fence).verify_truncated_left(&digest).map(|()| fence).map_err(|_| lost(id))
     }
 
-    fn digest(&self, id: JobId, fence: Fence) -> Hmac<Sha256> {
+    /// What makes a digest with this key. What is digested begins with what it is about.
+    pub(crate) fn mac(&self) -> Hmac<Sha256> {
         // A key of any length is taken.
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()));
+        Hmac::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()))
+    }
+
+    fn digest(&self, id: JobId, fence: Fence) -> Hmac<Sha256> {
+        let mut mac = self.mac();
+        mac.update(OF_JOBS);
         mac.update(id.as_bytes());
         mac.update(&fence.number().to_be_bytes());
         mac
     }
 }
 
-fn bytes(hex: &str) -> Option<Vec<u8>> {
+pub(crate) fn write_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Text grows without failing.
+        let _ = write!(text, "{byte:02x}");
+    }
+}
+
+pub(crate) fn bytes(hex: &str) -> Option<Vec<u8>> {
     if hex.len() != DIGEST * 2 || !hex.is_ascii() {
         return None;
     }

@@ -1,5 +1,6 @@
 //! How a worker says that it went.
 
+use crate::wire::shape;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,8 +21,8 @@ pub(crate) struct WorkerError {
 }
 
 /// The job is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
     /// What was given with the job.
     pub token: String,
@@ -29,30 +30,34 @@ pub(crate) struct Complete {
     #[schemars(with = "Option<serde_json::Value>")]
     pub result: Option<Box<RawValue>>,
     /// The path of what it made, such as `/stars/7`.
+    #[schemars(length(min = 1, max = tenure::limits::PLACE_BYTES))]
     pub resource_location: Option<String>,
 }
 
 /// The attempt has failed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Fail {
     /// What was given with the job.
     pub token: String,
     /// What went wrong.
+    #[serde(default)]
     pub error: WorkerError,
     /// Whether another attempt may help; it may if it is not said.
     pub retryable: Option<bool>,
     /// When to try again, if not when the job's policy says.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub retry_after_seconds: Option<f64>,
 }
 
 /// The job is given back, and no attempt is spent.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Release {
     /// What was given with the job.
     pub token: String,
     /// In how long it is due again; it keeps its place in line if it is not said.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub delay_seconds: Option<f64>,
 }
 

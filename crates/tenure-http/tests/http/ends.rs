@@ -1,5 +1,7 @@
 //! What a job returned, how its attempts went, and what can be asked of it.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 
 use crate::asking::Service;
@@ -101,4 +103,18 @@ async fn events_tell_of_each_change_and_end_with_the_job() {
         )
         .await;
     assert!(told.text.contains("event: end") && !told.text.contains("event: job"), "{}", told.text);
+}
+
+#[tokio::test]
+async fn whoever_would_follow_for_a_while_only_is_let_go_then() {
+    let mut service = Service::new();
+    let made = star(&service, STAR).await;
+    let (asked, path) = (service.asker(), format!("{made}/events"));
+    let following = tokio::spawn(async move { asked.ask("GET", &path, &["prefer: wait=5"], "").await });
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    service.advance(Duration::from_secs(5));
+    let told = following.await.unwrap();
+    assert!(told.text.contains("event: job") && !told.text.contains("event: end"), "{}", told.text);
 }

@@ -120,3 +120,56 @@ async fn a_page_of_somebody_elses_changes_nothing() {
         say(served.address, &claim("origin: http://localhost:8368\r\nsec-fetch-site: same-origin\r\n")).await;
     assert!(told.starts_with("HTTP/1.1 200"), "{told}");
 }
+
+/// A request about a lease, with a body.
+fn about_lease(act: &str, header: &str, body: &str) -> String {
+    format!(
+        "POST /v1/leases/one/{act} HTTP/1.1\r\nhost: localhost\r\n{header}content-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Ends once so many wait for the lease.
+async fn until_waiting(served: &Served, waiting: u32) {
+    for _ in 0..500 {
+        let found = served.tenure.leases().info("one").await.unwrap();
+        if found.is_some_and(|lease| lease.waiting == waiting) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never {waiting}");
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_while_he_waits_for_a_lease_leaves_the_line() {
+    let served = served().await;
+    let held = served.tenure.leases().hold("one").await.unwrap();
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let ask = about_lease("acquire", "prefer: wait=50\r\n", r#"{"owner":"a","ttl_seconds":60}"#);
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    until_waiting(&served, 1).await;
+    drop(stream);
+    until_waiting(&served, 0).await;
+    held.release().await.unwrap();
+    let next = served.tenure.leases().try_hold("one", Duration::from_secs(60)).await.unwrap();
+    assert!(next.is_some(), "nobody is waited for who has gone");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_lease_when_the_server_stops_is_told_to_ask_another() {
+    let mut served = served().await;
+    let _held = served.tenure.leases().hold("one").await.unwrap();
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let ask = about_lease("acquire", "prefer: wait=50\r\nconnection: close\r\n", r#"{"owner":"a"}"#);
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    until_waiting(&served, 1).await;
+    drop(served.stop.take());
+    let mut told = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut told)).await;
+    read.expect("it waited for longer than the server").unwrap();
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 503") && told.contains("urn:tenure:problem:draining"), "{told}");
+    until_waiting(&served, 0).await;
+}

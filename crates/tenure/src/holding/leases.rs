@@ -146,7 +146,7 @@ impl<'a> Leases<'a> {
     }
 
     /// Every one of these wishes may be repeated without harm.
-    async fn wish(&self, name: &LeaseName, act: LeaseAct) -> Result<LeaseOutcome, Error> {
+    pub(crate) async fn wish(&self, name: &LeaseName, act: LeaseAct) -> Result<LeaseOutcome, Error> {
         let wish = LeaseWish { name: name.clone(), act };
         let mut repeats = REPEATS;
         loop {

@@ -33,4 +33,5 @@ pub(crate) use keeping::Keeping;
 pub use leases::Leases;
 pub use loss::{LeaseLost, Loss};
 pub(crate) use own_names::{RESERVATION, SINGLETON, WRITER, check_is_users};
+pub(crate) use pace::Pace;
 pub use tally::LeaseTally;

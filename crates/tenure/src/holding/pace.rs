@@ -6,7 +6,7 @@ use tenure_store::Moment;
 
 /// A few at once, then one for each span: however many hints come.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     every: Duration,
     at_once: u32,
     /// When as many as may go at once may go again.
@@ -14,24 +14,24 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(every: Duration, at_once: u32) -> Self {
+    pub(crate) fn new(every: Duration, at_once: u32) -> Self {
         Self { every, at_once, full: None }
     }
 
     /// When the next may go; now if `None`.
-    pub(super) fn next(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn next(&self, now: Moment) -> Option<Moment> {
         let spent = self.full?.since(now);
         let room = self.every * (self.at_once - 1);
         (spent > room).then(|| now.after(spent - room))
     }
 
     /// What went was worth it: as many as may go at once may go again.
-    pub(super) fn refill(&mut self) {
+    pub(crate) fn refill(&mut self) {
         self.full = None;
     }
 
     /// Lets one go, if it may.
-    pub(super) fn take(&mut self, now: Moment) -> bool {
+    pub(crate) fn take(&mut self, now: Moment) -> bool {
         if self.next(now).is_some() {
             return false;
         }

@@ -37,7 +37,11 @@ impl<'a> Timers<'a> {
     /// A declaration that breaks a limit, by its field; a new schedule of which no slot is left, which would never
     /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
-        let timer = timer.finish(self.tenure)?;
+        self.set_finished(timer.finish(self.tenure)?).await
+    }
+
+    /// Sets a timer that was checked.
+    pub(crate) async fn set_finished(&self, timer: NewTimer) -> Result<TimerSet, Error> {
         let set = self.insist_on_setting(&timer).await?;
         if let TimerSet::Over { now } = set {
             timer.check_left(now)?;

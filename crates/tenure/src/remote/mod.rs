@@ -1,4 +1,8 @@
-//! Jobs that are done outside of this program, by workers that ask through it.
+//! Jobs that are done, and leases that are held, outside of this program, by those who ask through it.
+
+mod leases;
+mod line;
+mod timers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +12,16 @@ use tenure_store::{Fault, Held, Renew, Renewal, Report, Reported, Reservation, R
 
 use crate::{Error, Tenure};
 
+pub use leases::{LeaseGrant, Leased};
+pub(crate) use line::Lines;
+
 /// Times that a settling whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
 
-/// What workers outside of this program ask of the store through it.
+/// What workers and holders outside of this program ask of the store through it.
 ///
-/// Whoever offers this to others has to make sure that they are who was granted a job: a fence is a small number, and can
-/// be guessed.
+/// Whoever offers this to others has to make sure that they are who was granted a job or a lease: a fence is a small
+/// number, and can be guessed.
 #[derive(Debug)]
 pub struct Remote<'a> {
     tenure: &'a Tenure,

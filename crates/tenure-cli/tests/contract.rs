@@ -1,0 +1,65 @@
+//! The description of the interface is true: a program that only knows it asks for everything, in every way that it allows
+//! and in many that it does not.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
+mod program;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use program::Program;
+use tempfile::tempdir;
+
+const SOON: Duration = Duration::from_secs(20);
+/// What asks: a release of schemathesis, which Python's package index has.
+const RELEASE: &str = "4.32.5";
+
+/// The program that asks, installed apart from everything else if it is not there yet.
+fn installed() -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{RELEASE}"));
+    let program = place.join("bin/schemathesis");
+    if !program.exists() {
+        said(Command::new("python3").args(["-m", "venv"]).arg(&place));
+        let release = format!("schemathesis=={RELEASE}");
+        said(Command::new(place.join("bin/pip")).args(["install", "--quiet", &release]));
+    }
+    program
+}
+
+/// What a program says, if it ends well.
+fn said(command: &mut Command) -> String {
+    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [ended.stdout, ended.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
+    text
+}
+
+fn asked(document: &str, examples: &str) {
+    let folder = tempdir().unwrap();
+    let mut server = Program::start(&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0"], folder.path());
+    let line = server.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract.toml");
+    let told = said(
+        Command::new(installed())
+            .current_dir(folder.path())
+            .arg("--config-file")
+            .arg(settings)
+            .args(["run", &format!("http://{address}/{document}"), "--checks", "all", "--seed", "8368"])
+            .args(["--max-examples", examples, "--request-timeout", "10"]),
+    );
+    assert!(told.contains(" passed"), "nothing was asked: {told}");
+    server.interrupt();
+    assert_eq!(server.end(SOON), Some(0));
+}
+
+#[test]
+fn every_route_answers_as_its_description_says_whatever_it_is_asked() {
+    asked("openapi.json", "30");
+    // The same in the older words, which are for programs that generate clients.
+    asked("openapi-3.0.json", "3");
+}

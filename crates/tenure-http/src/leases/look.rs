@@ -1,0 +1,126 @@
+//! Looking at leases.
+
+use std::time::Duration;
+
+use axum::extract::{OriginalUri, State};
+use axum::http::header::IF_NONE_MATCH;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use tenure::{Invalid, LeaseInfo, LeaseName, LeasesAsk, LedgerAsk, limits};
+
+use super::end::missing;
+use crate::answer::{not_modified, page, tagged};
+use crate::api::Api;
+use crate::id::Named;
+use crate::prefer::Prefer;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::tag::Tag;
+use crate::wire::{LeaseEntryDocument, LeaseHistory, NamedLease, NamedLeasePage};
+
+/// Whoever waits looks so often: that a lease was taken is not called out, and what is may be lost.
+const LOOK: Duration = Duration::from_secs(2);
+/// And never sooner again than this, whatever was said.
+const SOONEST: Duration = Duration::from_millis(50);
+
+/// `GET /v1/leases`
+pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
+    let behind = query.text("cursor")?;
+    let ask = LeasesAsk {
+        prefix: query.text("prefix")?.unwrap_or_default(),
+        behind: behind.map(|name| LeaseName::in_field("cursor", &name)).transpose()?,
+        at_most: query.limit(limits::PAGE_LEASES)?,
+    };
+    let found = api.tenure().leases().list(ask).await?;
+    let now = api.tenure().now();
+    let items = found.leases.iter().map(|info| NamedLease::of(info, now)).collect();
+    let next_cursor = found.next.map(|name| name.to_string());
+    Ok(page(&uri, next_cursor.clone().as_deref(), &NamedLeasePage { items, next_cursor }))
+}
+
+/// `GET /v1/leases/{name}`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = LeaseName::in_field("name", &name)?;
+    let info = once_as_wanted(&api, &name, &headers).await?;
+    let document = NamedLease::of(&info, api.tenure().now());
+    let tag = tag(&document);
+    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { tagged(StatusCode::OK, &tag, &document) })
+}
+
+/// A weak one: what it tells of the time differs each time.
+fn tag(document: &NamedLease) -> Tag {
+    Tag::weak(&document.essence())
+}
+
+/// The lease once it is other than the client knows it, or free if it names nothing that it knows; or as it is when the
+/// time is over or the server is about to end.
+async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Result<LeaseInfo, Problem> {
+    let wait = Prefer::of(headers).wait.unwrap_or(Duration::ZERO);
+    let knows = headers.contains_key(IF_NONE_MATCH);
+    let clock = api.tenure().store().clock();
+    let over = api.over(wait);
+    tokio::pin!(over);
+    let mut freed = api.tenure().store().freed();
+    loop {
+        freed.mark_unchanged();
+        let found = api.tenure().leases().info(name.as_str()).await?;
+        let info = found.ok_or_else(|| missing(name))?;
+        let now = api.tenure().now();
+        let is_so =
+            if knows { !tag(&NamedLease::of(&info, now)).is_known(headers) } else { !info.state.is_locked() };
+        if is_so || wait.is_zero() {
+            return Ok(info);
+        }
+        let ends = info.lease.until().filter(|_| info.state.is_locked()).map(|until| until.since(now));
+        let next = ends.map_or(LOOK, |span| span.clamp(SOONEST, LOOK));
+        tokio::select! {
+            biased;
+            // First, so that no amount of hints keeps anybody waiting.
+            () = &mut over => return Ok(info),
+            Ok(()) = freed.changed() => {}
+            () = clock.sleep(next) => {}
+        }
+    }
+}
+
+/// `GET /v1/leases/{name}/history`
+pub(crate) async fn history(
+    State(api): State<Api>,
+    Named(name): Named,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["cursor", "limit"])?;
+    let name = LeaseName::in_field("name", &name)?;
+    let behind = query.one::<Number>("cursor")?.map(|Number(number)| number);
+    let ask = LedgerAsk {
+        name: Some(name.clone()),
+        behind,
+        at_most: query.limit(limits::PAGE_LEDGER)?,
+        ..LedgerAsk::default()
+    };
+    let found = api.tenure().leases().ledger(ask).await?;
+    let nothing = found.entries.is_empty() && found.next.is_none() && behind.is_none();
+    if nothing && api.tenure().leases().info(name.as_str()).await?.is_none() {
+        return Err(missing(&name));
+    }
+    let items = found.entries.iter().map(LeaseEntryDocument::of).collect();
+    let next_cursor = found.next.map(|number| number.to_string());
+    Ok(page(&uri, next_cursor.clone().as_deref(), &LeaseHistory { items, next_cursor }))
+}
+
+/// The number of an entry.
+struct Number(u64);
+
+impl std::str::FromStr for Number {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let allowed = "`next_cursor` of an earlier page";
+        text.parse().map(Self).map_err(|_| Invalid::new("cursor", "another text", allowed))
+    }
+}

@@ -1,0 +1,53 @@
+//! Looking at queues.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use tenure::{QueueInfo, QueueName};
+
+use crate::answer::{json, not_modified, tagged};
+use crate::api::Api;
+use crate::id::Named;
+use crate::problem::{Problem, ProblemType};
+use crate::tag::Tag;
+use crate::wire::{QueueDocument, QueueList};
+
+/// `GET /v1/queues`
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+    let queues = api.tenure().queues().list().await?;
+    Ok(json(StatusCode::OK, &QueueList { items: queues.iter().map(QueueDocument::of).collect() }))
+}
+
+/// `GET /v1/queues/{name}`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let queue = there(&api, &QueueName::new(&name)?).await?;
+    let tag = tag(&queue);
+    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &queue) })
+}
+
+/// The queue of this name, if there is one.
+pub(crate) async fn find(api: &Api, name: &QueueName) -> Result<Option<QueueInfo>, Problem> {
+    let queues = api.tenure().queues().list().await?;
+    Ok(queues.into_iter().find(|queue| queue.name == *name))
+}
+
+/// The queue of this name.
+pub(crate) async fn there(api: &Api, name: &QueueName) -> Result<QueueInfo, Problem> {
+    let missing =
+        || Problem::new(ProblemType::NotFound, format!("there is no queue {name}: nobody has named it"));
+    find(api, name).await?.ok_or_else(missing)
+}
+
+/// What tells one agreement about a queue from another.
+pub(crate) fn tag(queue: &QueueInfo) -> Tag {
+    Tag::of(&serde_json::to_vec(&QueueDocument::of(queue)).unwrap_or_default())
+}
+
+/// The answer that shows it.
+pub(crate) fn shown(status: StatusCode, queue: &QueueInfo) -> Response {
+    tagged(status, &tag(queue), &QueueDocument::of(queue))
+}

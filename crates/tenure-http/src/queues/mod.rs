@@ -1,0 +1,5 @@
+//! Queues: looking at them, pausing, resuming and bounding them, and how many jobs are in them.
+
+pub(crate) mod agree;
+pub(crate) mod look;
+pub(crate) mod stats;

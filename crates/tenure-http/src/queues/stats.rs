@@ -1,0 +1,64 @@
+//! How many jobs there are, by what is kept up to date with each change: nothing is counted here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tenure::{Count, QueueInfo, QueueName, Timestamp};
+
+use super::look::there;
+use crate::answer::json;
+use crate::api::Api;
+use crate::id::Named;
+use crate::problem::Problem;
+use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats};
+
+/// `GET /v1/queues/{name}/stats`
+pub(crate) async fn of_one(State(api): State<Api>, Named(name): Named) -> Result<Response, Problem> {
+    let queue = there(&api, &QueueName::new(&name)?).await?;
+    let counts = api.tenure().counts().await?;
+    Ok(json(StatusCode::OK, &stats(&queue, &counts, api.tenure().now())))
+}
+
+/// `GET /v1/stats`
+pub(crate) async fn of_all(State(api): State<Api>) -> Result<Response, Problem> {
+    let (queues, counts) = (api.tenure().queues().list().await?, api.tenure().counts().await?);
+    let mut of_queue: BTreeMap<QueueName, Vec<Count>> = BTreeMap::new();
+    for count in counts {
+        of_queue.entry(count.queue.clone()).or_default().push(count);
+    }
+    let (now, none) = (api.tenure().now(), Vec::new());
+    let items = queues.iter().map(|queue| stats(queue, of_queue.get(&queue.name).unwrap_or(&none), now));
+    Ok(json(StatusCode::OK, &Stats { items: items.collect() }))
+}
+
+/// `GET /v1/kinds`
+pub(crate) async fn kinds(State(api): State<Api>) -> Result<Response, Problem> {
+    let mut kinds: BTreeMap<String, (BTreeSet<String>, BTreeMap<&'static str, u64>)> = BTreeMap::new();
+    for count in api.tenure().counts().await? {
+        let (queues, jobs) = kinds.entry(count.kind.to_string()).or_default();
+        queues.insert(count.queue.to_string());
+        *jobs.entry(count.state.as_str()).or_default() += count.jobs;
+    }
+    let of = |(kind, (queues, jobs))| KindStats { kind, queues: BTreeSet::into_iter(queues).collect(), jobs };
+    Ok(json(StatusCode::OK, &KindList { items: kinds.into_iter().map(of).collect() }))
+}
+
+fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
+    let mut jobs: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let mut lanes: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
+    for count in counts.iter().filter(|count| count.queue == queue.name) {
+        *jobs.entry(count.state.as_str()).or_default() += count.jobs;
+        *lanes.entry(count.kind.to_string()).or_default().entry(count.state.as_str()).or_default() +=
+            count.jobs;
+    }
+    QueueStats {
+        queue: queue.name.to_string(),
+        paused: queue.paused,
+        jobs,
+        lanes: lanes.into_iter().map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
+        oldest_due_at: queue.oldest_due.map(|due| due.to_string()),
+        oldest_due_seconds: queue.oldest_due.map(|due| now.since(due).as_secs_f64()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Queues.
+
+use axum::http::Method;
+use axum::routing;
+
+use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty};
+use crate::jobs::act::Nothing;
+use crate::openapi::Schemas;
+use crate::problem::ProblemType;
+use crate::queues::{agree, look, stats};
+use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Stats};
+
+/// Queues, and how many jobs there are.
+pub(super) fn queues() -> Vec<Endpoint> {
+    vec![
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/queues",
+            name: "list_queues",
+            summary: "Lists all queues that were ever named",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "They",
+                kind: JSON,
+                body: Some(Schemas::of::<QueueList>),
+            }],
+            refuses: &[],
+            serve: || routing::get(look::list),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/queues/{name}",
+            name: "get_queue",
+            summary: "Shows what was agreed about a queue",
+            takes: NOTHING,
+            answers: vec![queue(200, "The queue"), empty(304, "As the client knows it")],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(look::get),
+        },
+        Endpoint {
+            method: Method::PUT,
+            path: "/v1/queues/{name}",
+            name: "put_queue",
+            summary: "Agrees about a queue; what is not said is as for a new one",
+            takes: Takes { body: Some(Schemas::of::<QueueSpec>), needs_body: false, ..NOTHING },
+            answers: vec![queue(200, "It is so"), queue(201, "It was not there before")],
+            refuses: &[ProblemType::PreconditionFailed],
+            serve: || routing::put(agree::put),
+        },
+        Endpoint {
+            method: Method::PATCH,
+            path: "/v1/queues/{name}",
+            name: "patch_queue",
+            summary: "Changes what was agreed about a queue; what is not said stays",
+            takes: Takes { body: Some(Schemas::of::<QueuePatch>), needs_body: false, ..NOTHING },
+            answers: vec![queue(200, "It is so")],
+            refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
+            serve: || routing::patch(agree::patch),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/queues/{name}/pause",
+            name: "pause_queue",
+            summary: "Hands out no more jobs of a queue; what runs goes on",
+            takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
+            answers: vec![queue(200, "It is paused, or was")],
+            refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
+            serve: || routing::post(agree::pause_now),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/queues/{name}/resume",
+            name: "resume_queue",
+            summary: "Hands out jobs of a queue again",
+            takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
+            answers: vec![queue(200, "It is not paused")],
+            refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
+            serve: || routing::post(agree::resume),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/queues/{name}/stats",
+            name: "get_queue_stats",
+            summary: "How many jobs are in a queue, by kind and state, and how long the oldest has waited",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "So many",
+                kind: JSON,
+                body: Some(Schemas::of::<QueueStats>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(stats::of_one),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/stats",
+            name: "get_stats",
+            summary: "The same for all queues",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "So many",
+                kind: JSON,
+                body: Some(Schemas::of::<Stats>),
+            }],
+            refuses: &[],
+            serve: || routing::get(stats::of_all),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/kinds",
+            name: "list_kinds",
+            summary: "Lists the kinds of which jobs are kept, and how many of each",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "They",
+                kind: JSON,
+                body: Some(Schemas::of::<KindList>),
+            }],
+            refuses: &[],
+            serve: || routing::get(stats::kinds),
+        },
+    ]
+}
+
+const fn queue(status: u16, summary: &'static str) -> Answer {
+    Answer { status, summary, kind: JSON, body: Some(Schemas::of::<QueueDocument>) }
+}

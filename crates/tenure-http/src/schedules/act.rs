@@ -1,0 +1,91 @@
+//! Pausing a schedule, resuming it, and asking for a job of it now.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerOutcome, limits};
+
+use super::look::{missing, shown, there};
+use super::set::check;
+use crate::api::Api;
+use crate::body;
+use crate::id::Named;
+use crate::jobs::act::{self, Nothing};
+use crate::problem::{Problem, ProblemType};
+use crate::wire::{PauseAsk, TriggerAsk};
+
+const BODY_BYTES: usize = 16 * 1024;
+
+/// `POST /v1/schedules/{name}/pause`
+pub(crate) async fn pause(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: PauseAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let name = Name::new("name", &name)?;
+    check(Some(&there(&api, &name).await?), &headers)?;
+    let outcome = api.tenure().timers().pause(name.as_str(), &ask.reason).await?;
+    done(&api, &name, &outcome).await
+}
+
+/// `POST /v1/schedules/{name}/resume`
+pub(crate) async fn resume(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let name = Name::new("name", &name)?;
+    check(Some(&there(&api, &name).await?), &headers)?;
+    let outcome = api.tenure().timers().resume(name.as_str()).await?;
+    done(&api, &name, &outcome).await
+}
+
+async fn done(api: &Api, name: &Name, outcome: &TimerOutcome) -> Result<Response, Problem> {
+    if *outcome == TimerOutcome::NotFound {
+        return Err(missing(name));
+    }
+    Ok(shown(StatusCode::OK, &there(api, name).await?))
+}
+
+/// `POST /v1/schedules/{name}/trigger`
+pub(crate) async fn trigger(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let most = limits::ARGS_BYTES + BODY_BYTES;
+    let ask: TriggerAsk = body::json(&headers, &body::read(&api, body, most).await?)?;
+    let name = Name::new("name", &name)?;
+    let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
+    let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
+    let mut trigger = api.tenure().timers().trigger(name.as_str());
+    if let Some(id) = id {
+        trigger = trigger.id(id);
+    }
+    if let Some(args) = ask.args {
+        let value: serde_json::Value = serde_json::from_str(args.get())
+            .map_err(|_| Invalid::new("args", "text that is no JSON", "JSON"))?;
+        trigger = trigger.raw_args(&value);
+    }
+    match trigger.await? {
+        TimerOutcome::Triggered(job) => {
+            act::shown(&api, &headers, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
+        }
+        TimerOutcome::Busy(job) => {
+            let detail =
+                format!("job {job} of schedule {name} has not ended, and it allows no more beside it");
+            Err(Problem::new(ProblemType::StateConflict, detail).with("job_id", job.to_string()))
+        }
+        TimerOutcome::NotFound => Err(missing(&name)),
+        TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {
+            tracing::error!(schedule = %name, "the store answered another wish than that for a job");
+            Err(Problem::new(ProblemType::Internal, "the store answered to another wish"))
+        }
+    }
+}

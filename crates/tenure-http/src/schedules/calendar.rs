@@ -1,0 +1,43 @@
+//! The calendar of all schedules.
+
+use axum::extract::{OriginalUri, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use tenure::{CalendarAsk, Name, Timestamp, limits};
+
+use super::cursor::{Place, text};
+use crate::answer::json;
+use crate::api::Api;
+use crate::problem::{Problem, ProblemType};
+use crate::query::Query;
+use crate::wire::CalendarDocument;
+
+/// `GET /v1/calendar`
+pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let known = ["from", "to", "prefix", "after_schedule", "after_run", "limit"];
+    let query = Query::read(uri.query(), &known)?;
+    let (from, to) = (wanted(&query, "from")?, wanted(&query, "to")?);
+    let most = query.number("limit", (1, limits::PAGE_SLOTS as u64), limits::PAGE_SLOTS as u64)?;
+    let usual = CalendarAsk::between(from, to);
+    let ask = CalendarAsk {
+        prefix: query.text("prefix")?.unwrap_or_default(),
+        behind_timer: query
+            .text("after_schedule")?
+            .map(|name| Name::new("after_schedule", &name))
+            .transpose()?,
+        behind_record: query.one::<Place>("after_run")?.map(|Place(place)| place),
+        at_most: (usual.at_most.0, usize::try_from(most).unwrap_or(usual.at_most.1)),
+        ..usual
+    };
+    let calendar = api.tenure().timers().calendar(ask).await?;
+    let next_run = calendar.next_record.as_ref().map(text);
+    Ok(json(StatusCode::OK, &CalendarDocument::of(&calendar, next_run)))
+}
+
+fn wanted(query: &Query, name: &str) -> Result<Timestamp, Problem> {
+    query.one::<Timestamp>(name)?.ok_or_else(|| {
+        let detail =
+            format!("the parameter {name} is not there; it is an instant such as 2026-01-01T00:00:00Z");
+        Problem::new(ProblemType::Malformed, detail).with("field", name)
+    })
+}

@@ -1,0 +1,116 @@
+//! Looking at schedules, their next slots and what became of the last ones.
+
+use axum::extract::{OriginalUri, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
+
+use super::cursor::{Place, text};
+use crate::answer::{json, not_modified, page, tagged};
+use crate::api::Api;
+use crate::id::Named;
+use crate::problem::{Problem, ProblemType};
+use crate::query::Query;
+use crate::tag::Tag;
+use crate::wire::{NextRuns, RunDocument, RunPage, ScheduleDocument, SchedulePage, SlotDocument};
+
+/// Slots that one question may ask for.
+pub(super) const MOST_SLOTS: u64 = 1_000;
+
+/// `GET /v1/schedules`
+pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
+    let ask = TimersAsk {
+        prefix: query.text("prefix")?.unwrap_or_default(),
+        behind: query.text("cursor")?.map(|name| Name::new("cursor", &name)).transpose()?,
+        at_most: query.limit(limits::PAGE_TIMERS)?,
+    };
+    let found = api.tenure().timers().list(ask).await?;
+    let next_cursor = found.next.map(|name| name.to_string());
+    let items = found.timers.iter().map(ScheduleDocument::of).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor }))
+}
+
+/// `GET /v1/schedules/{name}`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let timer = there(&api, &Name::new("name", &name)?).await?;
+    let tag = tag(&timer);
+    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &timer) })
+}
+
+/// `GET /v1/schedules/{name}/next`
+pub(crate) async fn next(
+    State(api): State<Api>,
+    Named(name): Named,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["count", "from"])?;
+    let count = usize::try_from(query.number("count", (1, MOST_SLOTS), 10)?).unwrap_or(usize::MAX);
+    let from = query.one::<Timestamp>("from")?;
+    let timer = there(&api, &Name::new("name", &name)?).await?;
+    let schedule = &timer.agreed.schedule;
+    let slots = match from {
+        // How many jobs it may still bring then is not known.
+        Some(from) => schedule.between(from, Timestamp::LAST, count),
+        None => api.tenure().timers().next(&name, count).await?,
+    };
+    let items = slots.iter().map(|slot| SlotDocument::of(slot, schedule.zone())).collect();
+    Ok(json(StatusCode::OK, &NextRuns { items }))
+}
+
+/// `GET /v1/schedules/{name}/runs`
+pub(crate) async fn runs(
+    State(api): State<Api>,
+    Named(name): Named,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["cursor", "limit"])?;
+    let name = Name::new("name", &name)?;
+    let behind = query.one::<Place>("cursor")?.map(|Place(place)| place);
+    let is_first = behind.is_none();
+    let at_most = query.limit(limits::PAGE_SLOTS)?;
+    let ask = SlotsAsk { timer: Some(name.clone()), behind, at_most, ..SlotsAsk::default() };
+    let found = api.tenure().timers().slots(ask).await?;
+    // The records of one that was removed stay.
+    if is_first && found.slots.is_empty() && found.next.is_none() {
+        there(&api, &name).await?;
+    }
+    let next_cursor = found.next.as_ref().map(text);
+    let items = found.slots.iter().map(RunDocument::of).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &RunPage { items, next_cursor }))
+}
+
+/// The timer of this name, if there is one.
+pub(super) async fn find(api: &Api, name: &Name) -> Result<Option<Timer>, Problem> {
+    match api.tenure().timers().get(name.as_str()).await {
+        Ok(timer) => Ok(Some(timer)),
+        Err(Error::NoTimer(_)) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The timer of this name.
+pub(super) async fn there(api: &Api, name: &Name) -> Result<Timer, Problem> {
+    find(api, name).await?.ok_or_else(|| missing(name))
+}
+
+/// What is told of a schedule that is not there.
+pub(super) fn missing(name: &Name) -> Problem {
+    Problem::new(ProblemType::NotFound, format!("there is no schedule {name}"))
+}
+
+/// It tells what was agreed apart from how it stands: that it fires undoes nobody's look at what was agreed.
+pub(super) fn tag(timer: &Timer) -> Tag {
+    let pause = timer.paused.as_ref().map(|pause| (pause.since, &pause.reason));
+    let agreed = serde_json::to_vec(&(timer.created, timer.version, pause)).unwrap_or_default();
+    Tag::of_two(&agreed, &serde_json::to_vec(&ScheduleDocument::of(timer)).unwrap_or_default())
+}
+
+/// The answer that shows it.
+pub(super) fn shown(status: StatusCode, timer: &Timer) -> Response {
+    tagged(status, &tag(timer), &ScheduleDocument::of(timer))
+}

@@ -1,0 +1,161 @@
+//! Setting schedules, changing and removing them.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tenure::{
+    Args, Error, Invalid, Name, NewTimer, Priority, QueueName, Timer, TimerDraft, TimerJob, TimerOutcome,
+    TimerSet,
+};
+
+use super::look::{find, shown, tag, there};
+use super::shape::{Shape, patched, policies};
+use crate::api::Api;
+use crate::body;
+use crate::id::Named;
+use crate::problem::{Problem, ProblemType};
+use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec};
+
+/// `PUT /v1/schedules/{name}`
+pub(crate) async fn put(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let name = Name::new("name", &name)?;
+    let draft = draft(&name, spec)?;
+    check(find(&api, &name).await?.as_ref(), &headers)?;
+    let set = api.tenure().timers().set(draft).await.map_err(|error| in_words_of_the_wire(&name, error))?;
+    answered(&api, &name, set).await
+}
+
+fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
+    let (schedule, policies) = (Shape::of_spec(&spec)?.schedule()?, policies(&spec)?);
+    if spec.job.run_at.is_some() || spec.job.delay_seconds.is_some() {
+        let field = if spec.job.run_at.is_some() { "job.run_at" } else { "job.delay_seconds" };
+        return Err(Invalid::new(field, "an instant or a delay", "none: the slots say when").into());
+    }
+    let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
+    let job = spec.job.draft(None).map_err(within)?;
+    let draft = TimerDraft::of(name.as_str(), schedule, job)
+        .catch_up(policies.catch_up)
+        .overlap(policies.overlap)
+        .on_edit(policies.on_edit);
+    let draft = match policies.max_lateness {
+        Some(most) => draft.max_lateness(most),
+        None => draft,
+    };
+    Ok(match spec.revision {
+        Some(revision) => draft.revision(revision),
+        None => draft,
+    })
+}
+
+/// `PATCH /v1/schedules/{name}`
+pub(crate) async fn patch(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let patch: SchedulePatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let name = Name::new("name", &name)?;
+    let timer = there(&api, &name).await?;
+    let agreed = NewTimer::clone(&timer.agreed);
+    let changed = NewTimer {
+        schedule: Shape::of_patch(&timer, &patch)?.schedule()?,
+        policies: patched(agreed.policies, &patch)?,
+        job: patch.job.map_or(Ok(agreed.job.clone()), |patch| job(agreed.job.clone(), patch))?,
+        ..agreed
+    };
+    check(Some(&timer), &headers)?;
+    let set = api.tenure().remote().set_timer(changed).await;
+    answered(&api, &name, set.map_err(|error| in_words_of_the_wire(&name, error))?).await
+}
+
+/// The job of each slot with what shall be otherwise.
+fn job(before: TimerJob, patch: JobPatch) -> Result<TimerJob, Invalid> {
+    let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
+    let args = patch.args.map(|args| Args::new(args.get().as_bytes().to_vec()));
+    Ok(TimerJob {
+        args: args.transpose().map_err(within)?.unwrap_or(before.args),
+        queue: patch
+            .queue
+            .map(|name| QueueName::new(&name))
+            .transpose()
+            .map_err(within)?
+            .unwrap_or(before.queue),
+        priority: patch.priority.map(Priority::new).transpose().map_err(within)?.unwrap_or(before.priority),
+        kind: before.kind,
+        terms: Arc::clone(&before.terms),
+    })
+}
+
+/// `DELETE /v1/schedules/{name}`
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = Name::new("name", &name)?;
+    check(Some(&there(&api, &name).await?), &headers)?;
+    match api.tenure().timers().remove(name.as_str()).await? {
+        TimerOutcome::NotFound => Err(super::look::missing(&name)),
+        TimerOutcome::Done
+        | TimerOutcome::Triggered(_)
+        | TimerOutcome::Backfilled { .. }
+        | TimerOutcome::Busy(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+async fn answered(api: &Api, name: &Name, set: TimerSet) -> Result<Response, Problem> {
+    let status = match set {
+        TimerSet::New => StatusCode::CREATED,
+        // Over would have been an error.
+        TimerSet::Same | TimerSet::Changed | TimerSet::Over { .. } => StatusCode::OK,
+        TimerSet::Outdated { by } => {
+            let detail =
+                format!("a program of revision {by} has declared schedule {name}: it stays as it is");
+            return Err(Problem::new(ProblemType::StateConflict, detail).with("revision", by));
+        }
+    };
+    Ok(shown(status, &there(api, name).await?))
+}
+
+/// Refuses to change what has changed since it was looked at, and to make what is to be new and is there.
+pub(super) fn check(timer: Option<&Timer>, headers: &HeaderMap) -> Result<(), Problem> {
+    let refused = |detail: String| Err(Problem::new(ProblemType::PreconditionFailed, detail));
+    match timer {
+        Some(timer) if tag(timer).is_refused(headers) => {
+            refused(format!("schedule {} has changed since it was looked at", timer.name()))
+        }
+        Some(timer) if headers.contains_key(IF_NONE_MATCH) && tag(timer).is_known(headers) => {
+            refused(format!("schedule {} is there already", timer.name()))
+        }
+        None if headers.contains_key(IF_MATCH) => refused("there is no such schedule".to_owned()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What the library refuses is called as clients call it.
+fn in_words_of_the_wire(name: &Name, error: Error) -> Problem {
+    let Error::Invalid(wrong) = error else { return error.into() };
+    let field = wrong.field.strip_prefix(&format!("timer {name}: ")).unwrap_or(&wrong.field);
+    let field = match field {
+        "schedule" => "spec",
+        "job.after_jobs" => "job.after",
+        "max_lateness" => "max_lateness_seconds",
+        "job.timeout" => "job.timeout_seconds",
+        // Whichever of them is out of its limits, the number is.
+        "catch_up" if wrong.allowed.starts_with('1') => "catch_up_max",
+        "overlap" if wrong.allowed.starts_with('1') => "overlap_max",
+        other => other,
+    };
+    Invalid { field: field.to_owned(), ..wrong.clone() }.into()
+}

@@ -1,0 +1,62 @@
+//! What values may look like, where a description says it and where they are read.
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Number;
+
+/// A name of a queue, kind or tag.
+pub(crate) const NAME: &str = "^[A-Za-z0-9._:-]{1,128}$";
+/// The id of a job or worker.
+pub(crate) const ID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
+/// The place of a record of a slot.
+pub(crate) const RUN: &str = "^[0-9]{1,17}\\.(schedule|start|trigger|backfill)\\.[A-Za-z0-9._:-]{1,128}$";
+/// The years in which instants are understood.
+pub(crate) const YEARS: &str = "^(19[7-9][0-9]|[2-8][0-9]{3})-";
+/// The longest span in seconds.
+pub(crate) const LONGEST: f64 = tenure::limits::LONGEST.as_secs() as f64;
+
+/// Reads a whole number. For JSON 3.0 is one as well as 3.
+pub(crate) fn whole<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<Option<T>, D::Error> {
+    /// Beyond this not every whole number can be told from its neighbours in JSON.
+    const SURE: f64 = 9_007_199_254_740_992.0;
+    let Some(number) = Option::<Number>::deserialize(from)? else { return Ok(None) };
+    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < SURE;
+    let read = number.as_i64().or_else(|| number.as_f64().filter(is_whole).map(|number| number as i64));
+    let read = read.and_then(|read| T::try_from(read).ok());
+    read.map(Some)
+        .ok_or_else(|| de::Error::custom(format_args!("{number} is not a whole number that fits here")))
+}
+
+/// Reads a whole number that has to be there.
+pub(crate) fn whole_there<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<T, D::Error> {
+    whole(from)?.ok_or_else(|| de::Error::custom("null is not a whole number"))
+}
+
+/// Reads a whole number that is there, or `null`.
+pub(crate) fn whole_or_null<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    whole(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Has {
+        #[serde(default, deserialize_with = "whole")]
+        number: Option<u32>,
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_point_and_nothing_behind_it() {
+        let read = |text: &str| serde_json::from_str::<Has>(text).map(|has| has.number);
+        assert_eq!(read(r#"{"number":3}"#).unwrap(), Some(3));
+        assert_eq!(read(r#"{"number":3.0}"#).unwrap(), Some(3));
+        assert_eq!(read(r#"{"number":null}"#).unwrap(), None);
+        assert_eq!(read("{}").unwrap(), None);
+        for bad in ["3.5", "-1", "4294967296", "1e300", "\"3\"", "true"] {
+            assert!(read(&format!(r#"{{"number":{bad}}}"#)).is_err(), "{bad}");
+        }
+    }
+}
