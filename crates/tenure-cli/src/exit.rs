@@ -7,8 +7,8 @@ use tenure::Error;
 /// Shown below the help of the program.
 pub(crate) const HELP: &str = "\
 Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understood · 3 the store or server cannot be
-            reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not allowed · 124 a wait was over ·
-            130 interrupted
+            reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not allowed · 75 the lease could not be had ·
+            124 a wait was over · 130 interrupted
 
 Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
              TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
@@ -103,6 +103,20 @@ pub(crate) enum Failure {
     /// A value is not allowed.
     #[error("{0}")]
     Invalid(String),
+    /// Somebody else has the lease.
+    #[error("{0}")]
+    Held(String),
+    /// A program under a lease cannot be run.
+    #[error("{sentence}")]
+    Child {
+        /// The status with which this program ends.
+        code: u8,
+        /// Why.
+        sentence: String,
+    },
+    /// A program under a lease ended with this status; it has said why.
+    #[error("the program ended with {0}")]
+    Silent(u8),
     /// Whoever read has had enough; nothing is said of that.
     #[error("nobody reads")]
     NobodyReads,
@@ -123,7 +137,8 @@ impl Failure {
             Self::NotThere(_) => 5,
             Self::Conflict(_) => 6,
             Self::NotWhole(_) | Self::Unsuccessful(_) => 1,
-            Self::Refused { code, .. } => *code,
+            Self::Refused { code, .. } | Self::Child { code, .. } | Self::Silent(code) => *code,
+            Self::Held(_) => 75,
             Self::Unreachable(_) => 3,
             Self::Invalid(_) => 7,
             Self::WaitOver(_) => 124,

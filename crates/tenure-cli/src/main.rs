@@ -11,12 +11,15 @@ mod doctor;
 mod exit;
 mod files;
 mod job;
+mod lease;
 mod output;
+mod queue;
 mod schedule;
 mod screen;
 mod serve;
 mod settings;
 mod span;
+mod with;
 
 use std::process::ExitCode;
 
@@ -48,9 +51,15 @@ enum Command {
     Logs(Box<job::LogsAlias>),
     /// The jobs that run: the same as `tenure job list --state running`
     Ps(Box<job::PsAlias>),
-    /// Explains schedules: what they mean, and when they come next
+    /// Pauses, resumes and shows queues
     #[command(subcommand)]
-    Schedule(schedule::Schedule),
+    Queue(Box<queue::Queues>),
+    /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
+    #[command(subcommand)]
+    Lease(Box<lease::Leases>),
+    /// Explains schedules, and sets, triggers and pauses those of a server
+    #[command(subcommand)]
+    Schedule(Box<schedule::Schedule>),
     /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
@@ -95,6 +104,7 @@ fn main() -> ExitCode {
     listen_to_the_library();
     match run(program.command) {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
+        Err(Failure::Silent(code)) => ExitCode::from(code),
         Err(failure) => {
             complain(&failure.to_string());
             ExitCode::from(failure.code())
@@ -110,7 +120,9 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Submit(submit) => job::submit(*submit),
         Command::Logs(logs) => job::logs(*logs),
         Command::Ps(ps) => job::ps(*ps),
-        Command::Schedule(schedule) => schedule::run(schedule),
+        Command::Queue(queues) => queue::run(*queues),
+        Command::Lease(leases) => lease::run(*leases),
+        Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Db(db) => db::run(db),
         Command::Context(contexts) => context::run(contexts),
         Command::Config(config) => context::config(config),

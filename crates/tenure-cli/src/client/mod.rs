@@ -79,8 +79,12 @@ impl Ask {
     }
 
     pub(crate) fn post(path: impl Into<String>, body: &Value) -> Self {
-        let body = Some(("application/json", body.to_string().into_bytes()));
-        Self { body, ..Self::new(Method::POST, path) }
+        Self::post_text(path, body.to_string())
+    }
+
+    /// JSON, sign by sign as it is.
+    pub(crate) fn post_text(path: impl Into<String>, body: String) -> Self {
+        Self { body: Some(("application/json", body.into_bytes())), ..Self::new(Method::POST, path) }
     }
 
     pub(crate) fn put(path: impl Into<String>, body: Vec<u8>) -> Self {
@@ -90,6 +94,11 @@ impl Ask {
     /// Jobs, one a line.
     pub(crate) fn post_lines(path: impl Into<String>, lines: Vec<u8>) -> Self {
         Self { body: Some(("application/x-ndjson", lines)), ..Self::new(Method::POST, path) }
+    }
+
+    /// Is not waited for any longer than this.
+    pub(crate) fn within(self, span: Duration) -> Self {
+        Self { within: span, ..self }
     }
 
     /// Would rather wait up to so many seconds for another answer than the one with this tag.
@@ -104,6 +113,11 @@ impl Answer {
     /// The body as text. It is UTF-8 wherever this program asks for it.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Result<Value, Trouble> {
+        serde_json::from_slice(&self.body).map_err(|error| Trouble::strange(&error.to_string()))
     }
 }
 

@@ -100,6 +100,11 @@ impl Refused {
         Self { status, name, sentence: safe::line(&sentence), line: number("line"), index }
     }
 
+    /// Whether it is a problem of this kind.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     /// The status with which the program ends.
     fn code(&self) -> u8 {
         match (self.name.as_str(), self.status) {

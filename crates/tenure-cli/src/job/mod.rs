@@ -13,9 +13,10 @@ mod submit;
 
 use clap::{Args, Subcommand};
 
-use crate::client::{Client, Connect, Goes, interruptible};
+use crate::client::Connect;
 use crate::exit::Failure;
-use crate::output::{Out, Output};
+use crate::output::Output;
+use crate::with::{Asked, With, done};
 
 /// What can be done with jobs.
 #[derive(Debug, Args)]
@@ -59,27 +60,11 @@ enum Job {
     Export(carry::Export),
 }
 
-/// A command that stands for one of `tenure job`.
-#[derive(Debug, Args)]
-pub(crate) struct Alias<A: Args> {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    what: A,
-}
+pub(crate) use submit::{args, note};
 
-pub(crate) type SubmitAlias = Alias<submit::Submit>;
-pub(crate) type LogsAlias = Alias<logs::Logs>;
-pub(crate) type PsAlias = Alias<list::Ps>;
-
-/// What every command is done with.
-struct With {
-    client: Client,
-    out: Out,
-    goes: Goes,
-}
+pub(crate) type SubmitAlias = Asked<submit::Submit>;
+pub(crate) type LogsAlias = Asked<logs::Logs>;
+pub(crate) type PsAlias = Asked<list::Ps>;
 
 pub(crate) fn run(jobs: Jobs) -> Result<(), Failure> {
     let Jobs { connect, output, what } = jobs;
@@ -101,30 +86,16 @@ pub(crate) fn run(jobs: Jobs) -> Result<(), Failure> {
 }
 
 pub(crate) fn submit(alias: SubmitAlias) -> Result<(), Failure> {
-    let Alias { connect, output, what } = alias;
+    let Asked { connect, output, what } = alias;
     done(&connect, output, move |with| submit::run(what, with))
 }
 
 pub(crate) fn logs(alias: LogsAlias) -> Result<(), Failure> {
-    let Alias { connect, output, what } = alias;
+    let Asked { connect, output, what } = alias;
     done(&connect, output, move |with| logs::run(&what, with))
 }
 
 pub(crate) fn ps(alias: PsAlias) -> Result<(), Failure> {
-    let Alias { connect, output, what } = alias;
+    let Asked { connect, output, what } = alias;
     done(&connect, output, move |with| list::ps(&what, with))
-}
-
-/// Asks the server that is meant; Ctrl-C ends it at once.
-fn done(
-    connect: &Connect,
-    output: Output,
-    work: impl FnOnce(&mut With) -> Result<(), Failure> + Send + 'static,
-) -> Result<(), Failure> {
-    let client = connect.client()?;
-    interruptible(move |goes| {
-        let mut with = With { client, out: output.open(), goes: goes.clone() };
-        work(&mut with)?;
-        with.out.flush()
-    })
 }

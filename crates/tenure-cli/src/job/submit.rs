@@ -233,7 +233,7 @@ impl Submit {
 }
 
 /// The args, as they are: what is JSON is sent sign by sign.
-fn args(said: &str) -> Result<Box<RawValue>, Failure> {
+pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
     let (text, place) = match (said, said.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();
@@ -256,7 +256,7 @@ fn args(said: &str) -> Result<Box<RawValue>, Failure> {
     })
 }
 
-fn note(text: &str) -> Result<(String, String), String> {
+pub(crate) fn note(text: &str) -> Result<(String, String), String> {
     let (name, note) = text.split_once('=').ok_or("allowed: NAME=TEXT")?;
     Ok((name.to_owned(), note.to_owned()))
 }
