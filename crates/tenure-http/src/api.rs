@@ -6,10 +6,12 @@ use std::time::Duration;
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
+use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
+use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
@@ -24,6 +26,8 @@ struct Inner {
     watchers: Watchers,
     granted: Granted,
     lines: Lines,
+    metrics: Metrics,
+    roll: Roll,
     key: OnceLock<Key>,
     draining: watch::Sender<bool>,
 }
@@ -33,7 +37,18 @@ impl Api {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
         let (granted, lines) = (Granted::default(), Lines::default());
         let draining = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { tenure, watchers, granted, lines, key: OnceLock::new(), draining }) }
+        Self {
+            inner: Arc::new(Inner {
+                tenure,
+                watchers,
+                granted,
+                lines,
+                metrics: Metrics::default(),
+                roll: Roll::default(),
+                key: OnceLock::new(),
+                draining,
+            }),
+        }
     }
 
     /// With what tokens are made.
@@ -48,6 +63,16 @@ impl Api {
     /// What was granted to workers through this server.
     pub(crate) fn granted(&self) -> &Granted {
         &self.inner.granted
+    }
+
+    /// Which workers the store was told of.
+    pub(crate) fn roll(&self) -> &Roll {
+        &self.inner.roll
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// Who waits for jobs.

@@ -41,7 +41,7 @@ pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Pr
 /// Reads JSON of a type. An empty body is what an empty object would be, so that calls that need nothing can send nothing.
 pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
     check_type(headers, body)?;
-    let text = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+    let text = if body.is_empty() { b"{}" } else { body };
     // Two more than args may have: those are within a job, and that may be within a batch.
     let (depth, most) = (tenure::depth_of(text), limits::JSON_DEPTH + 2);
     if depth > most {

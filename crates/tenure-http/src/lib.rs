@@ -16,6 +16,7 @@ mod id;
 mod item;
 mod jobs;
 mod leases;
+mod metrics;
 mod openapi;
 mod prefer;
 mod problem;

@@ -150,6 +150,10 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "created_from" | "created_before" => {
             (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
         }
+        "name" if path.starts_with("/v1/leases") => {
+            (json!({ "type": "string", "minLength": 1, "maxLength": limits::LEASE_NAME_BYTES }), false)
+        }
+        "name" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
         "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
         "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),

@@ -46,6 +46,11 @@ impl Watchers {
         Self { tenure: tenure.clone(), shared: Arc::default() }
     }
 
+    /// How many jobs somebody waits for.
+    pub(crate) fn count(&self) -> usize {
+        self.shared.count()
+    }
+
     /// Begins to wait for changes of a job. To be called before the job is looked at.
     pub(crate) fn watch(&self, id: JobId) -> Watcher {
         let mut waiting = self.shared.lock();

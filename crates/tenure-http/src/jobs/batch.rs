@@ -13,7 +13,7 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::Submit;
+use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
 const MOST_JOBS: usize = 1_000;
@@ -26,6 +26,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Batch {
     /// The jobs, a thousand at most.
     #[schemars(length(max = MOST_JOBS))]
+    #[serde(deserialize_with = "shape::objects")]
     jobs: Vec<Submit>,
 }
 

@@ -3,5 +3,6 @@
 pub(crate) mod act;
 pub(crate) mod batch;
 pub(crate) mod enqueue;
+pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod look;

@@ -4,8 +4,8 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, NOTHING};
-use crate::health;
 use crate::openapi::{self, Schemas};
+use crate::{health, metrics};
 
 /// What is told of the server itself.
 pub(super) fn around() -> Vec<Endpoint> {
@@ -32,6 +32,21 @@ pub(super) fn around() -> Vec<Endpoint> {
             ],
             refuses: &[],
             serve: || routing::get(health::ready),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/metrics",
+            name: "metrics",
+            summary: "Counters and gauges for Prometheus",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "In the words that the client accepts: text of version 0.0.4, or OpenMetrics",
+                kind: "text/plain",
+                body: None,
+            }],
+            refuses: &[],
+            serve: || routing::get(metrics::get),
         },
         Endpoint {
             method: Method::GET,

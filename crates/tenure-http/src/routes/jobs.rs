@@ -5,7 +5,7 @@ use axum::routing;
 
 use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty, job};
 use crate::events;
-use crate::jobs::{act, batch, enqueue, list, look};
+use crate::jobs::{act, batch, enqueue, explain, list, look};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::wire::{AttemptDocument, JobPage, LogPage, Submit};
@@ -156,6 +156,21 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             }],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
             serve: || routing::get(look::logs),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/jobs/{id}/explain",
+            name: "explain_job",
+            summary: "The one reason why a job is where it is",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "The reason",
+                kind: JSON,
+                body: Some(Schemas::of::<explain::Explanation>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            serve: || routing::get(explain::get),
         },
         Endpoint {
             method: Method::GET,

@@ -3,11 +3,11 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, Takes};
+use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::workers::verdict::{Complete, Fail, Release};
-use crate::workers::{attempt, claim, settle};
+use crate::workers::{attempt, beat, claim, logs, roll, settle};
 
 /// What workers in other languages ask and tell.
 pub(super) fn workers() -> Vec<Endpoint> {
@@ -46,6 +46,56 @@ pub(super) fn workers() -> Vec<Endpoint> {
             }],
             refuses: &[ProblemType::PayloadTooLarge],
             serve: || routing::post(settle::post),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/workers",
+            name: "list_workers",
+            summary: "The programs that run jobs and are alive",
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "All of them",
+                kind: JSON,
+                body: Some(Schemas::items_of::<roll::WorkerDocument>),
+            }],
+            refuses: &[],
+            serve: || routing::get(roll::list),
+        },
+        Endpoint {
+            method: Method::DELETE,
+            path: "/v1/workers/{id}",
+            name: "delete_worker",
+            summary: "A worker goes: it is not listed any more. What it holds is not touched",
+            takes: NOTHING,
+            answers: vec![empty(204, "It is not listed")],
+            refuses: &[],
+            serve: || routing::delete(roll::leave),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/workers/{id}/heartbeat",
+            name: "extend_jobs",
+            summary: "Holds all jobs of a worker for longer, and tells which of them to stop and which are lost",
+            takes: Takes { body: Some(Schemas::of::<beat::Beat>), needs_body: false, ..NOTHING },
+            answers: vec![Answer {
+                status: 200,
+                summary: "What became of each",
+                kind: JSON,
+                body: Some(Schemas::of::<beat::BeatAnswer>),
+            }],
+            refuses: &[ProblemType::PayloadTooLarge],
+            serve: || routing::post(beat::post),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/jobs/{id}/logs",
+            name: "log_lines",
+            summary: "Keeps lines that a worker logs about its job",
+            takes: Takes { body: Some(Schemas::of::<logs::Lines>), ..NOTHING },
+            answers: vec![empty(204, "They are kept, as far as the limits allow")],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            serve: || routing::post(logs::post),
         },
         Endpoint {
             method: Method::POST,

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::hosts::Hosts;
 use crate::api::Api;
+use crate::metrics::measured;
 use crate::problem::{Problem, ProblemType};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -20,6 +21,7 @@ pub(crate) fn wrapped(router: Router, hosts: Hosts, api: &Api) -> Router {
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(middleware::from_fn_with_state(hosts, for_whom))
+        .layer(middleware::from_fn_with_state(api.clone(), measured))
         .layer(middleware::from_fn_with_state(api.clone(), numbered))
 }
 

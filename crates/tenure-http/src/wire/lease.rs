@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{Holder, LeaseInfo, LedgerEntry, Timestamp};
 
+use super::shape;
+
 /// A wish to have a lease.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +15,7 @@ pub struct AcquireAsk {
     /// By which words people know who has it.
     pub owner: String,
     /// For how long at a time: 1 to 86400, usually 15.
+    #[schemars(range(min = 1.0, max = 86_400.0))]
     pub ttl_seconds: Option<f64>,
     /// Notes that are kept and not read.
     #[serde(default)]
@@ -44,6 +47,7 @@ pub struct RenewAsk {
     /// What was given with the lease.
     pub token: String,
     /// For how long at a time from now on; as before if it is not said.
+    #[schemars(range(min = 1.0, max = 86_400.0))]
     pub ttl_seconds: Option<f64>,
 }
 
@@ -73,6 +77,7 @@ pub struct BreakAsk {
     /// Why, for people; it is on record.
     pub reason: String,
     /// How long its holder has to come to an end; what is left of its time if that is less, or if it is not said.
+    #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub after_seconds: Option<f64>,
 }
 

@@ -71,6 +71,7 @@ pub struct QueueSpec {
     #[schemars(range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<u32>,
     /// How many of its jobs start in a time.
+    #[serde(deserialize_with = "shape::object")]
     pub rate: Option<RateDocument>,
 }
 
@@ -85,7 +86,7 @@ pub struct QueuePatch {
     #[schemars(with = "Option<u32>", range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<Option<u32>>,
     /// How many of its jobs start in a time.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "shape::object_or_null")]
     #[schemars(with = "Option<RateDocument>")]
     pub rate: Option<Option<RateDocument>>,
 }

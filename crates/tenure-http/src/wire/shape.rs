@@ -1,5 +1,9 @@
 //! What values may look like, where a description says it and where they are read.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
@@ -26,6 +30,51 @@ pub(crate) fn whole<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Resu
         .ok_or_else(|| de::Error::custom(format_args!("{number} is not a whole number that fits here")))
 }
 
+/// What has fields with names. An array, which would be taken for one whose names were left out, is none.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Named<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Named<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+
+        from.deserialize_map(Named(PhantomData)).map(Self)
+    }
+}
+
+/// Reads an object that may be left out.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::<Object<T>>::deserialize(from)?.map(|Object(read)| read))
+}
+
+/// Reads an object that has to be there.
+pub(crate) fn object_there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Object::deserialize(from).map(|Object(read)| read)
+}
+
+/// Reads an object that is there, or `null`.
+pub(crate) fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    object(from).map(Some)
+}
+
+/// Reads a list of objects.
+pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|Object(read)| read).collect())
+}
+
 /// Reads a whole number that has to be there.
 pub(crate) fn whole_there<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<T, D::Error> {
     whole(from)?.ok_or_else(|| de::Error::custom("null is not a whole number"))
@@ -40,12 +89,51 @@ pub(crate) fn whole_or_null<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::value::RawValue;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]
     struct Has {
         #[serde(default, deserialize_with = "whole")]
         number: Option<u32>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Raw {
+        #[serde(deserialize_with = "object_there")]
+        one: BTreeMap<String, Box<RawValue>>,
+    }
+
+    #[test]
+    fn what_is_in_an_object_stays_as_it_was_written() {
+        let read = |text: &str| serde_json::from_str::<Raw>(text);
+        let raw = read(r#"{"one":{"text":{"a":[1, 2]}}}"#).unwrap();
+        assert_eq!(raw.one["text"].get(), r#"{"a":[1, 2]}"#);
+        for bad in ["[]", "null", "7"] {
+            assert!(read(&format!(r#"{{"one":{bad}}}"#)).is_err(), "{bad}");
+        }
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Around {
+        #[serde(default, deserialize_with = "object")]
+        one: Option<Has>,
+        #[serde(default, deserialize_with = "objects")]
+        many: Vec<Has>,
+    }
+
+    #[test]
+    fn an_array_is_no_object_whose_names_were_left_out() {
+        let read = |text: &str| serde_json::from_str::<Around>(text);
+        let around = read(r#"{"one":{"number":1},"many":[{"number":2},{}]}"#).unwrap();
+        assert_eq!((around.one.unwrap().number, around.many.len()), (Some(1), 2));
+        assert!(read(r#"{"one":null}"#).unwrap().one.is_none());
+        assert!(read(r#"{"one":[1]}"#).unwrap_err().to_string().contains("an object"));
+        assert!(read(r#"{"many":[[1]]}"#).is_err());
     }
 
     #[test]

@@ -42,11 +42,13 @@ pub struct Submit {
     #[schemars(range(min = 1, max = limits::MAX_ATTEMPTS))]
     pub max_attempts: Option<u32>,
     /// How it is tried again.
+    #[serde(default, deserialize_with = "shape::object")]
     pub retry: Option<RetrySpec>,
     /// How long one attempt may take.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub timeout_seconds: Option<f64>,
     /// What makes it the only one.
+    #[serde(default, deserialize_with = "shape::object")]
     pub unique: Option<UniqueSpec>,
     /// Jobs with the same key run one at a time, in the order in which they were enqueued.
     #[schemars(length(min = 1, max = limits::KEY_BYTES))]

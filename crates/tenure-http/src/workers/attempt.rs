@@ -16,6 +16,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Id;
 use crate::problem::Problem;
+use crate::wire::shape;
 
 /// The largest body that tells about one job: its result, and a little more.
 const BODY_BYTES: usize = limits::OUTPUT_BYTES + 64 * 1024;
@@ -27,6 +28,7 @@ pub(crate) struct Heartbeat {
     /// What was given with the job.
     token: String,
     /// How far it has come.
+    #[serde(default, deserialize_with = "shape::object")]
     progress: Option<HeartbeatProgress>,
     /// For how long it is held from now: 1 to 86400; if it is not said, for as long as it was granted.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
@@ -39,10 +41,10 @@ pub(crate) struct Heartbeat {
 pub(crate) struct HeartbeatProgress {
     /// From 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
-    fraction: f64,
+    pub fraction: f64,
     /// What it is doing.
     #[serde(default)]
-    message: String,
+    pub message: String,
 }
 
 /// What a worker learns while it is at work.

@@ -19,6 +19,7 @@ use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wire::{JobDocument, shape};
 use crate::workers::grant::Grant;
+use crate::workers::roll;
 use crate::workers::settle::settle_and_grant;
 use crate::workers::token::Key;
 use crate::workers::waiting::{self, Wish};
@@ -30,6 +31,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Jobs of one claim, unless the worker says otherwise.
 const USUAL: usize = 1;
 
+/// Longest name of a worker, in bytes.
+const NAME_BYTES: usize = 256;
 /// A queue, or all.
 const QUEUE: &str = r"^(\*|[A-Za-z0-9._:-]{1,128})$";
 
@@ -40,6 +43,9 @@ pub(crate) struct Claim {
     /// Who asks: the id that an earlier answer has told, so that its attempts are told of as those of one worker.
     #[schemars(regex(pattern = shape::ID))]
     worker_id: Option<String>,
+    /// A name for people, such as `resize on web-3`: with it, and the id, the worker is listed while it is heard of.
+    #[schemars(length(min = 1, max = NAME_BYTES))]
+    name: Option<String>,
     /// From which queues, the first served first; `*` is all. `default` if it is not said.
     #[schemars(length(max = limits::QUEUES), inner(regex(pattern = QUEUE)))]
     queues: Vec<String>,
@@ -119,6 +125,7 @@ impl Claim {
     }
 
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
+        self.check_name()?;
         let most = self.most();
         if !(1..=limits::RESERVE_JOBS).contains(&most) {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);
@@ -131,7 +138,21 @@ impl Claim {
         let queues = self.queues(api).await?;
         let wants =
             queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
-        Ok(Reserve { holder, ttl, wants, at_most: most })
+        let ask = Reserve { holder, ttl, wants, at_most: most };
+        if self.worker_id.is_some() {
+            roll::note(api, self.name.as_deref(), &ask);
+        }
+        Ok(ask)
+    }
+
+    fn check_name(&self) -> Result<(), Invalid> {
+        match &self.name {
+            Some(name) if !(1..=NAME_BYTES).contains(&name.len()) => {
+                let found = format!("text of {} bytes", name.len());
+                Err(Invalid::new("name", found, format_args!("1 to {NAME_BYTES}")))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     async fn queues(&self, api: &Api) -> Result<Vec<QueueName>, Problem> {

@@ -1,10 +1,13 @@
 //! Workers in any language: they claim jobs, say that they live, and tell how it went.
 
 pub(crate) mod attempt;
+pub(crate) mod beat;
 pub(crate) mod claim;
 pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;
+pub(crate) mod logs;
+pub(crate) mod roll;
 pub(crate) mod settle;
 pub(crate) mod token;
 pub(crate) mod verdict;

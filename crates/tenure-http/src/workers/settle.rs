@@ -20,6 +20,7 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::problem::{Problem, ProblemType};
+use crate::wire::shape;
 
 /// Jobs of one request.
 const MOST: usize = limits::RESERVE_JOBS;
@@ -32,8 +33,10 @@ const BODY_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Settle {
     /// How they went; a thousand at most.
     #[schemars(length(max = MOST))]
+    #[serde(deserialize_with = "shape::objects")]
     items: Vec<SettleItem>,
     /// What is wanted next.
+    #[serde(default, deserialize_with = "shape::object")]
     claim: Option<Claim>,
 }
 
@@ -55,7 +58,7 @@ pub(crate) struct SettleItem {
     #[serde(default)]
     resource_location: Option<String>,
     /// What went wrong, if it failed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shape::object")]
     error: Option<WorkerError>,
     /// Whether another attempt may help.
     #[serde(default)]
@@ -188,7 +191,7 @@ fn verdict(item: SettleItem) -> Result<Verdict, tenure::Invalid> {
     match outcome {
         Outcome::Complete => Complete { token, result, resource_location }.verdict(),
         Outcome::Fail => {
-            let (error, retry_after_seconds) = (error.unwrap_or_default(), item.retry_after_seconds);
+            let retry_after_seconds = item.retry_after_seconds;
             Fail { token, error, retryable, retry_after_seconds }.verdict()
         }
         Outcome::Release => Release { token, delay_seconds: item.delay_seconds }.verdict(),

@@ -41,8 +41,9 @@ pub(crate) struct Fail {
     /// What was given with the job.
     pub token: String,
     /// What went wrong.
-    #[serde(default)]
-    pub error: WorkerError,
+    #[serde(default, deserialize_with = "shape::object")]
+    #[schemars(with = "Option<WorkerError>")]
+    pub error: Option<WorkerError>,
     /// Whether another attempt may help; it may if it is not said.
     pub retryable: Option<bool>,
     /// When to try again, if not when the job's policy says.
@@ -80,7 +81,7 @@ impl Complete {
 
 impl Fail {
     pub(crate) fn verdict(self) -> Result<Verdict, Invalid> {
-        let failure = self.error.failure();
+        let failure = self.error.unwrap_or_default().failure();
         let due = self.retry_after_seconds.map(|span| seconds("retry_after_seconds", span)).transpose()?;
         Ok(match self.retryable {
             Some(false) => Verdict::Failed(failure),

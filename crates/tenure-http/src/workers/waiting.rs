@@ -69,6 +69,11 @@ pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration
 }
 
 impl Lines {
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().values().flatten().filter(|waiting| !waiting.to.is_closed()).count()
+    }
+
     /// Takes the last place in its line. If there was no line, somebody begins to look for it.
     fn join(&self, api: &Api, waiting: Waiting) {
         let wish = waiting.claim.wish();

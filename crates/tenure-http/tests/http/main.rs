@@ -4,10 +4,12 @@
 
 mod asking;
 mod bodies;
+mod crew;
 mod ends;
 mod item;
 mod leases;
 mod listing;
+mod metrics;
 mod queues;
 mod schedules;
 mod serving;

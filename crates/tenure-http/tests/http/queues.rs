@@ -108,6 +108,8 @@ async fn what_cannot_be_agreed_is_refused_by_name() {
         (r#"{"retain_seconds":{"failed":10}}"#, 400, "retain_seconds"),
         (r#"{"lease_seconds":10}"#, 400, "lease_seconds"),
         (r#"{"rate":{"limit":1,"per_seconds":1,"per":1}}"#, 400, "rate.per"),
+        (r#"{"rate":[1,1]}"#, 400, "rate"),
+        (r#"{"max_running":1.5}"#, 400, "max_running"),
         (r#"{"max_running":0}"#, 422, "max_running"),
         (r#"{"rate":{"limit":0,"per_seconds":1}}"#, 422, "rate.limit"),
         (r#"{"rate":{"limit":1,"per_seconds":-1}}"#, 422, "rate.per_seconds"),

@@ -186,6 +186,7 @@ async fn a_patch_changes_what_it_says_and_nothing_else() {
         (r#"{"overlap_max":5}"#, 422, "overlap_max"),
         (r#"{"spec":{"cron":"x"}}"#, 422, "spec.cron"),
         (r#"{"name":"other"}"#, 400, "name"),
+        (r#"{"job":[null,null]}"#, 400, "job"),
     ] {
         let told = patch(body).await;
         assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some(field)), "{body}");

@@ -15,6 +15,7 @@ use super::RuleSpec;
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSpec {
     /// When its slots are.
+    #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
     /// By whose clocks: a name such as `Europe/Copenhagen`; UTC if it is not said.
     pub time_zone: Option<String>,
@@ -55,6 +56,7 @@ pub struct ScheduleSpec {
     #[schemars(range(min = 0, max = i64::MAX))]
     pub revision: Option<u64>,
     /// The job of each slot. It is due with its slot, so it has no `run_at`.
+    #[serde(deserialize_with = "shape::object_there")]
     pub job: Submit,
 }
 
@@ -63,6 +65,7 @@ pub struct ScheduleSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulePatch {
     /// When its slots are.
+    #[serde(deserialize_with = "shape::object")]
     pub spec: Option<RuleSpec>,
     /// By whose clocks.
     #[serde(deserialize_with = "said")]
@@ -105,6 +108,7 @@ pub struct SchedulePatch {
     /// What becomes of slots that have passed without a decision when the schedule is changed.
     pub on_edit: Option<OnEditName>,
     /// What is to be otherwise about its jobs.
+    #[serde(deserialize_with = "shape::object")]
     pub job: Option<JobPatch>,
 }
 
@@ -116,6 +120,7 @@ pub struct JobPatch {
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
     /// Where it waits.
+    #[schemars(regex(pattern = shape::NAME))]
     pub queue: Option<String>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100.
     #[serde(deserialize_with = "shape::whole")]
@@ -180,6 +185,7 @@ pub struct TriggerAsk {
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
     /// The id of the job, drawn by the client: asking again under it brings no other.
+    #[schemars(regex(pattern = shape::ID))]
     pub id: Option<String>,
 }
 
@@ -188,8 +194,10 @@ pub struct TriggerAsk {
 #[serde(deny_unknown_fields)]
 pub struct BackfillAsk {
     /// From this instant on.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: String,
     /// Until this one, but not later than now.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub to: String,
     /// Shows which slots there are, and does nothing.
     #[serde(default)]
@@ -204,6 +212,7 @@ pub struct BackfillAsk {
 #[serde(deny_unknown_fields, default)]
 pub struct PreviewAsk {
     /// When its slots would be.
+    #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
     /// By whose clocks.
     pub time_zone: Option<String>,
@@ -214,6 +223,7 @@ pub struct PreviewAsk {
     /// No slot after it.
     pub ends_at: Option<String>,
     /// After which instant; now if it is not said.
+    #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: Option<String>,
     /// How many slots: 1 to 1000, usually 10.
     #[serde(deserialize_with = "shape::whole")]

@@ -1,0 +1,31 @@
+//! Why a job is where it is.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::answer::json;
+use crate::api::Api;
+use crate::id::Id;
+use crate::problem::Problem;
+
+/// The one reason why a job is where it is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Explanation {
+    /// The reason by name, such as `queue_paused` or `queue_not_served`. Names may be added.
+    reason: String,
+    /// The same in a sentence.
+    detail: String,
+}
+
+/// `GET /v1/jobs/{id}/explain`
+pub(crate) async fn get(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
+    // What is not there is told of as everywhere.
+    api.job(id).await?;
+    let reason = api.tenure().explain(id).await?;
+    let named = serde_json::to_value(&reason).unwrap_or_default();
+    let name = named["reason"].as_str().unwrap_or_default().to_owned();
+    Ok(json(StatusCode::OK, &Explanation { reason: name, detail: reason.to_string() }))
+}

@@ -1,0 +1,150 @@
+//! One word of a worker about all that it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
+
+use super::attempt::HeartbeatProgress;
+use super::claim::{LEASE, check_lease};
+use super::granted::{of_token, span};
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::problem::{Problem, ProblemType};
+use crate::wire::shape;
+
+/// Jobs of one request.
+const MOST: usize = limits::RESERVE_JOBS;
+/// The largest body.
+const BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a worker is at.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beat {
+    /// The jobs that it runs; a thousand at most.
+    #[serde(default, deserialize_with = "shape::objects")]
+    #[schemars(length(max = MOST))]
+    running: Vec<BeatItem>,
+    /// For how long each is held from now; if it is not said, for as long as it was granted.
+    #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
+    lease_seconds: Option<f64>,
+}
+
+/// A job that it runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BeatItem {
+    /// The job.
+    #[schemars(regex(pattern = shape::ID))]
+    job_id: String,
+    /// What was given with it.
+    token: String,
+    /// How far it has come.
+    #[serde(default, deserialize_with = "shape::object")]
+    progress: Option<HeartbeatProgress>,
+}
+
+/// What the worker learns.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct BeatAnswer {
+    /// The jobs that it holds.
+    extended: Vec<Extended>,
+    /// Those of them that somebody wants to stop.
+    cancel: Vec<ToCancel>,
+    /// Those that it has lost: whatever it does for them is in vain.
+    lost: Vec<String>,
+}
+
+/// A job that is held.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Extended {
+    job_id: String,
+    /// For how long from now.
+    expires_in_seconds: f64,
+}
+
+/// A job that somebody wants to stop.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ToCancel {
+    job_id: String,
+    /// Why.
+    reason: String,
+    /// In how long it is taken from the worker if it has not stopped.
+    within_seconds: f64,
+}
+
+/// `POST /v1/workers/{id}/heartbeat`
+pub(crate) async fn post(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let _: HostId = id.parse()?;
+    let said: Beat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    if said.running.len() > MOST {
+        let detail = format!("running: {} of them; allowed: at most {MOST}", said.running.len());
+        return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
+    }
+    let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
+    ttl.map_or(Ok(()), check_lease)?;
+    let mut answer = BeatAnswer::default();
+    let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
+    for item in said.running {
+        let id: JobId = item.job_id.parse()?;
+        let progress = item.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
+        match of_token(&api, id, &item.token).await {
+            Ok(job) => {
+                if progress.is_some() {
+                    reports.push(Report { held: held(&job), progress, lines: Vec::new() });
+                }
+                held_jobs.entry(ttl.unwrap_or_else(|| span(&job, LEASE))).or_default().push(job);
+            }
+            Err(problem) if is_about_the_job(&problem) => answer.lost.push(item.job_id),
+            Err(problem) => return Err(problem),
+        }
+    }
+    if !reports.is_empty() {
+        api.tenure().remote().report(reports).await?;
+    }
+    for (ttl, jobs) in held_jobs {
+        let renewed = api.tenure().remote().renew(ttl, &jobs).await?;
+        answer.note(&api, &jobs, renewed);
+    }
+    Ok(json(StatusCode::OK, &answer))
+}
+
+impl BeatAnswer {
+    fn note(&mut self, api: &Api, jobs: &[Arc<JobRecord>], renewed: Vec<Renewal>) {
+        let now = api.tenure().now();
+        for (job, renewal) in jobs.iter().zip(renewed) {
+            let job_id = job.id.to_string();
+            let Renewal::Held(holds) = renewal else {
+                self.lost.push(job_id);
+                continue;
+            };
+            if let Some(cancel) = holds.cancel {
+                let within_seconds = cancel.deadline.since(now).as_secs_f64();
+                self.cancel.push(ToCancel { job_id: job_id.clone(), reason: cancel.reason, within_seconds });
+            }
+            self.extended.push(Extended { job_id, expires_in_seconds: holds.until.since(now).as_secs_f64() });
+        }
+    }
+}
+
+/// Whether only this job is concerned, and not the whole request.
+fn is_about_the_job(problem: &Problem) -> bool {
+    matches!(
+        problem.problem_type(),
+        ProblemType::LeaseLost | ProblemType::NotFound | ProblemType::Gone | ProblemType::Validation
+    )
+}

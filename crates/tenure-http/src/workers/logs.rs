@@ -1,0 +1,71 @@
+//! Lines that a worker logs about a job.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tenure::{Invalid, LogLine, Report, Reported, held, limits};
+
+use super::granted::{lost, of_token};
+use crate::api::Api;
+use crate::body;
+use crate::id::Id;
+use crate::problem::Problem;
+use crate::wire::shape;
+
+/// Lines of one request.
+const MOST_LINES: usize = 1_000;
+/// The largest body.
+const BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a worker has to say about its job.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lines {
+    /// What was given with the job.
+    token: String,
+    /// The number of the first of these lines among those of this delivery, from 1: lines that are there already are not
+    /// kept twice, so that saying the same again is harmless.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(with = "u32", range(min = 1, max = limits::LOG_LINES))]
+    first: Option<u32>,
+    /// The lines, a thousand at most. What is longer than 4 KiB is cut and marked.
+    #[schemars(length(min = 1, max = MOST_LINES))]
+    lines: Vec<String>,
+}
+
+/// `POST /v1/jobs/{id}/logs`
+pub(crate) async fn post(
+    State(api): State<Api>,
+    Id(id): Id,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let said: Lines = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    said.check()?;
+    let job = of_token(&api, id, &said.token).await?;
+    let now = api.tenure().now();
+    let numbered = (said.first.unwrap_or(1)..).zip(&said.lines);
+    let lines = numbered.map(|(number, text)| LogLine::new(job.delivery, number, now, text)).collect();
+    let reports = vec![Report { held: held(&job), progress: None, lines }];
+    match api.tenure().remote().report(reports).await?.first() {
+        Some(Reported::Kept) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Some(Reported::Fenced) | None => Err(lost(id)),
+    }
+}
+
+impl Lines {
+    fn check(&self) -> Result<(), Invalid> {
+        if !(1..=MOST_LINES).contains(&self.lines.len()) {
+            let found = format!("{} of them", self.lines.len());
+            return Err(Invalid::new("lines", found, format_args!("1 to {MOST_LINES}")));
+        }
+        match self.first {
+            Some(first) if (1..=limits::LOG_LINES).contains(&first) => Ok(()),
+            Some(first) => Err(Invalid::new("first", first, format_args!("1 to {}", limits::LOG_LINES))),
+            None => Err(Invalid::new("first", "nothing", format_args!("1 to {}", limits::LOG_LINES))),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Workers that are known: who is there, what all of them do, and what they log.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::asking::Service;
+
+async fn worker(service: &Service) -> String {
+    let told = service.post("/v1/claim", "{}").await.json();
+    told["worker_id"].as_str().unwrap().to_owned()
+}
+
+async fn let_others_go_on() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_says_who_it_is_is_listed_until_it_goes_or_falls_silent() {
+    let mut service = Service::new();
+    let id = service.post("/v1/jobs", r#"{"kind":"resize","queue":"images"}"#).await.id();
+    let why = service.get(&format!("/v1/jobs/{id}/explain")).await.json();
+    assert_eq!(why["reason"], "queue_not_served", "{why}");
+    assert!(why["detail"].as_str().unwrap().contains("images"), "{why}");
+    let worker = worker(&service).await;
+    let claim =
+        json!({ "worker_id": worker, "name": "resize on web-3", "queues": ["images"], "kinds": ["crop"] });
+    service.post("/v1/claim", &claim.to_string()).await;
+    let_others_go_on().await;
+    let listed = service.get("/v1/workers").await.json();
+    assert_eq!(listed["items"][0]["name"], "resize on web-3");
+    assert_eq!(listed["items"][0]["serves"], json!([{ "queue": "images", "kinds": ["crop"], "slots": 1 }]));
+    let why = service.get(&format!("/v1/jobs/{id}/explain")).await.json();
+    assert!(why["detail"].as_str().unwrap().contains("crop"), "{why}");
+    service.advance(Duration::from_secs(91));
+    assert!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().is_empty());
+    service.post("/v1/claim", &claim.to_string()).await;
+    let_others_go_on().await;
+    assert_eq!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
+    let gone = service.ask("DELETE", &format!("/v1/workers/{worker}"), &[], "").await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    assert!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().is_empty());
+    let nameless = json!({ "worker_id": worker, "name": "" }).to_string();
+    assert_eq!(service.post("/v1/claim", &nameless).await.json()["field"], "name");
+    assert_eq!(service.get("/v1/jobs/7/explain").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn one_word_holds_all_jobs_and_brings_back_which_to_stop_and_which_are_lost() {
+    let mut service = Service::new();
+    let jobs = json!({ "jobs": [{ "kind": "k" }, { "kind": "k" }, { "kind": "k" }] });
+    service.post("/v1/jobs/batch", &jobs.to_string()).await;
+    let told = service.post("/v1/claim", r#"{"limit":3}"#).await.json();
+    let worker = told["worker_id"].as_str().unwrap().to_owned();
+    let granted = told["jobs"].as_array().unwrap().clone();
+    let item = |job: &Value| json!({ "job_id": job["id"], "token": job["token"] });
+    service
+        .post(
+            &format!("/v1/jobs/{}/release", granted[2]["id"].as_str().unwrap()),
+            &item(&granted[2]).as_object().map(|item| json!({ "token": item["token"] })).unwrap().to_string(),
+        )
+        .await;
+    service
+        .post(&format!("/v1/jobs/{}/cancel", granted[1]["id"].as_str().unwrap()), r#"{"reason":"enough"}"#)
+        .await;
+    let mut first = item(&granted[0]);
+    first["progress"] = json!({ "fraction": 0.25, "message": "a quarter" });
+    let beat = json!({ "running": [first, item(&granted[1]), item(&granted[2])], "lease_seconds": 100 });
+    let path = format!("/v1/workers/{worker}/heartbeat");
+    let told = service.post(&path, &beat.to_string()).await.json();
+    assert_eq!(told["extended"][0], json!({ "job_id": granted[0]["id"], "expires_in_seconds": 100.0 }));
+    assert_eq!(told["extended"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        told["cancel"],
+        json!([{ "job_id": granted[1]["id"], "reason": "enough", "within_seconds": 30.0 }])
+    );
+    assert_eq!(told["lost"], json!([granted[2]["id"]]));
+    let job = service.get(&format!("/v1/jobs/{}", granted[0]["id"].as_str().unwrap())).await.json();
+    assert_eq!(job["progress"]["message"], "a quarter");
+    service.advance(Duration::from_secs(101));
+    let told = service.post(&path, &json!({ "running": [item(&granted[0])] }).to_string()).await.json();
+    // Nobody else has taken it: it is held again, or it is lost; never both.
+    let (extended, lost) =
+        (told["extended"].as_array().unwrap().len(), told["lost"].as_array().unwrap().len());
+    assert_eq!(extended + lost, 1, "{told}");
+    let forged = json!({ "running": [{ "job_id": granted[0]["id"], "token": "7.7" }] }).to_string();
+    assert_eq!(service.post(&path, &forged).await.json()["lost"], json!([granted[0]["id"]]));
+    assert_eq!(service.post("/v1/workers/me/heartbeat", "{}").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn what_a_worker_logs_is_kept_once_and_only_while_it_holds_the_job() {
+    let mut service = Service::new();
+    let id = service.post("/v1/jobs", r#"{"kind":"k"}"#).await.id();
+    let job = service.post("/v1/claim", r#"{"lease_seconds":10}"#).await.json()["jobs"][0].clone();
+    let path = format!("/v1/jobs/{id}/logs");
+    let say = |first: u32, lines: &[&str]| {
+        json!({ "token": job["token"], "first": first, "lines": lines }).to_string()
+    };
+    assert_eq!(service.post(&path, &say(1, &["one", "two"])).await.status, StatusCode::NO_CONTENT);
+    // The answer was lost, and more has been logged since.
+    assert_eq!(service.post(&path, &say(1, &["one", "two", "three"])).await.status, StatusCode::NO_CONTENT);
+    let kept = service.get(&path).await.json();
+    let texts: Vec<_> = kept["items"].as_array().unwrap().iter().map(|line| line["text"].as_str()).collect();
+    assert_eq!(texts, [Some("one"), Some("two"), Some("three")]);
+    for (body, field) in [
+        (say(0, &["x"]), "first"),
+        (say(1, &[]), "lines"),
+        (json!({ "token": "x", "first": 1, "lines": ["x"] }).to_string(), "token"),
+    ] {
+        assert_eq!(service.post(&path, &body).await.json()["field"], field, "{body}");
+    }
+    service.advance(Duration::from_secs(11));
+    service.post("/v1/claim", "{}").await;
+    let late = service.post(&path, &say(4, &["late"])).await;
+    assert_eq!(late.json()["type"], "urn:tenure:problem:lease-lost");
+}
