@@ -6,10 +6,12 @@ use tenure::Error;
 
 /// Shown below the help of the program.
 pub(crate) const HELP: &str = "\
-Exit codes: 0 done · 1 it did not work out · 2 not understood · 3 the store cannot be used ·
-            5 not found · 6 conflict · 7 a value is not allowed · 130 interrupted
+Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understood · 3 the store or server cannot be
+            reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not allowed · 75 the lease could not be had ·
+            124 a wait was over · 130 interrupted
 
-Environment: TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
+Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
+             TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
 
 /// Why the program could not do what was asked, in a sentence for a person.
 #[derive(Debug, thiserror::Error)]
@@ -78,9 +80,55 @@ pub(crate) enum Failure {
     /// Somebody interrupted it.
     #[error("interrupted")]
     Interrupted,
+    /// Somebody interrupted it, and this goes on.
+    #[error("interrupted; {0}")]
+    GoesOn(String),
+    /// A server said no.
+    #[error("{sentence}")]
+    Refused {
+        /// The status with which the program ends.
+        code: u8,
+        /// What it said.
+        sentence: String,
+    },
+    /// Nobody answers.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A job that was waited for has failed or was cancelled.
+    #[error("{0}")]
+    Unsuccessful(String),
+    /// What was waited for has not come in time.
+    #[error("{0}")]
+    WaitOver(String),
+    /// A value is not allowed.
+    #[error("{0}")]
+    Invalid(String),
+    /// Somebody else has the lease.
+    #[error("{0}")]
+    Held(String),
+    /// A program under a lease cannot be run.
+    #[error("{sentence}")]
+    Child {
+        /// The status with which this program ends.
+        code: u8,
+        /// Why.
+        sentence: String,
+    },
+    /// A program under a lease ended with this status; it has said why.
+    #[error("the program ended with {0}")]
+    Silent(u8),
+    /// Whoever read has had enough; nothing is said of that.
+    #[error("nobody reads")]
+    NobodyReads,
 }
 
 impl Failure {
+    /// The same, with what it is said of.
+    pub(crate) fn said_of(self, what: &str) -> Self {
+        let Self::Refused { code, sentence } = self else { return self };
+        Self::Refused { code, sentence: format!("{what}: {sentence}") }
+    }
+
     /// The status with which the program ends.
     pub(crate) fn code(&self) -> u8 {
         match self {
@@ -88,11 +136,17 @@ impl Failure {
             Self::At { source, .. } | Self::Copy(_, source) => code_of(source),
             Self::NotThere(_) => 5,
             Self::Conflict(_) => 6,
-            Self::NotWhole(_) => 1,
+            Self::NotWhole(_) | Self::Unsuccessful(_) => 1,
+            Self::Refused { code, .. } | Self::Child { code, .. } | Self::Silent(code) => *code,
+            Self::Held(_) => 75,
+            Self::Unreachable(_) => 3,
+            Self::Invalid(_) => 7,
+            Self::WaitOver(_) => 124,
+            Self::NobodyReads => 0,
             Self::Usage(_) | Self::Serve(tenure_http::ServeError::Open(_)) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::Serve(_) | Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
-            Self::Interrupted => 130,
+            Self::Interrupted | Self::GoesOn(_) => 130,
         }
     }
 }

@@ -1,18 +1,29 @@
-//! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`schedule`] explains schedules, [`db`] looks
-//! after stores, [`mod@bench`] measures.
+//! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`job`] asks such a server,
+//! [`schedule`] explains schedules, [`db`] looks after stores, [`mod@bench`] measures.
 
 mod bench;
+mod client;
+mod context;
 mod db;
+mod describe;
 mod dev;
+mod doctor;
 mod exit;
 mod files;
+mod job;
+mod lease;
+mod output;
+mod queue;
 mod schedule;
 mod screen;
 mod serve;
+mod settings;
+mod span;
+mod with;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
@@ -32,12 +43,39 @@ enum Command {
     Dev(dev::Dev),
     /// Answers over HTTP: enqueueing, watching and ending jobs, from any language
     Serve(serve::Serve),
-    /// Explains schedules: what they mean, and when they come next
+    /// Enqueues, watches and ends jobs through a server
+    Job(Box<job::Jobs>),
+    /// The same as `tenure job submit`
+    Submit(Box<job::SubmitAlias>),
+    /// The same as `tenure job logs`
+    Logs(Box<job::LogsAlias>),
+    /// The jobs that run: the same as `tenure job list --state running`
+    Ps(Box<job::PsAlias>),
+    /// Pauses, resumes and shows queues
     #[command(subcommand)]
-    Schedule(schedule::Schedule),
+    Queue(Box<queue::Queues>),
+    /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
+    #[command(subcommand)]
+    Lease(Box<lease::Leases>),
+    /// Explains schedules, and sets, triggers and pauses those of a server
+    #[command(subcommand)]
+    Schedule(Box<schedule::Schedule>),
     /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
+    /// Names servers, and chooses the one that is asked
+    Context(context::Contexts),
+    /// Shows which settings count, and where they were said
+    #[command(subcommand)]
+    Config(context::Config),
+    /// Finds out whether the server can be used from here, and says what to do if not
+    Doctor(Box<doctor::Doctor>),
+    /// Prints the description of the HTTP interface (OpenAPI 3.1); needs no server
+    Openapi(describe::OpenApi),
+    /// Prints what completes this program's commands in a shell
+    Completions(describe::Completions),
+    /// Prints the manual page, or writes one for each command
+    Man(describe::Man),
     /// Measures the store on this machine; prints one JSON object a line
     Bench(bench::Bench),
     /// An idle worker that measures itself; `bench` starts it as a process of its own
@@ -65,7 +103,8 @@ fn main() -> ExitCode {
     };
     listen_to_the_library();
     match run(program.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
+        Err(Failure::Silent(code)) => ExitCode::from(code),
         Err(failure) => {
             complain(&failure.to_string());
             ExitCode::from(failure.code())
@@ -77,8 +116,20 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Dev(dev) => dev::run(dev),
         Command::Serve(serve) => serve::run(serve),
-        Command::Schedule(schedule) => schedule::run(schedule),
+        Command::Job(jobs) => job::run(*jobs),
+        Command::Submit(submit) => job::submit(*submit),
+        Command::Logs(logs) => job::logs(*logs),
+        Command::Ps(ps) => job::ps(*ps),
+        Command::Queue(queues) => queue::run(*queues),
+        Command::Lease(leases) => lease::run(*leases),
+        Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Db(db) => db::run(db),
+        Command::Context(contexts) => context::run(contexts),
+        Command::Config(config) => context::config(config),
+        Command::Doctor(doctor) => doctor::run(*doctor),
+        Command::Openapi(openapi) => describe::openapi(&openapi),
+        Command::Completions(completions) => describe::completions(&completions, Program::command()),
+        Command::Man(man) => describe::man(&man, Program::command()),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
         Command::BenchLeases(leases) => bench::leases_child(leases),

@@ -34,18 +34,7 @@ impl Screen {
 
     /// Text in the colour of its tone.
     pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
-        if !self.coloured {
-            return text.to_owned();
-        }
-        let code = match tone {
-            Tone::Plain => return text.to_owned(),
-            Tone::Faint => "2",
-            Tone::Busy => "36",
-            Tone::Good => "32",
-            Tone::Careful => "33",
-            Tone::Bad => "31",
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        if self.coloured { painted(tone, text) } else { text.to_owned() }
     }
 
     /// Shows a line. If its reader has gone, that is said once, and the program goes on: the jobs do
@@ -59,6 +48,19 @@ impl Screen {
             tell("nobody reads the output any more; the jobs go on. Press Ctrl-C here to stop them.");
         }
     }
+}
+
+/// Text in the colour of its tone.
+pub(crate) fn painted(tone: Tone, text: &str) -> String {
+    let code = match tone {
+        Tone::Plain => return text.to_owned(),
+        Tone::Faint => "2",
+        Tone::Busy => "36",
+        Tone::Good => "32",
+        Tone::Careful => "33",
+        Tone::Bad => "31",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
 }
 
 /// Prints a line for whoever still reads.

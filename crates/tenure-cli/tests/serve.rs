@@ -4,50 +4,17 @@
 #![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
 mod program;
+mod served;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use program::{Program, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use served::{SOON, ask, json_of, served};
 use tempfile::tempdir;
 use tenure::{Tenure, TimerDraft, when};
-
-const SOON: Duration = Duration::from_secs(20);
-
-/// A server on a file in this folder, on a port that was free, and where that is.
-fn served(folder: &Path) -> (Program, String) {
-    let mut program = Program::start(&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0"], folder);
-    let line = program.line_with("http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
-    (program, address)
-}
-
-/// What is answered: the status, the head, and the body.
-fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(address).expect("somebody listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n{headers}\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head ends");
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, head.to_ascii_lowercase(), body.to_owned())
-}
-
-fn json_of(answer: &(u16, String, String)) -> Value {
-    serde_json::from_str(&answer.2).unwrap_or_else(|_| panic!("no JSON: {answer:?}"))
-}
 
 fn enqueue(address: &str, job: &Value) -> String {
     let answer = ask(address, "POST", "/v1/jobs", "", &job.to_string());

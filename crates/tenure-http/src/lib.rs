@@ -34,6 +34,7 @@ pub mod wire;
 mod workers;
 
 pub use asked::Asked;
+pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
 
@@ -43,6 +44,12 @@ use tenure::Tenure;
 /// The routes of the items in the queue, `GET` and `DELETE /queue/{id}`, to be merged into a service's own.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     routes::router(routes::items()).with_state(api::Api::new(tenure))
+}
+
+/// The description of all routes (OpenAPI), as a server gives it at `/openapi.json`.
+#[must_use]
+pub fn description(words: Words) -> serde_json::Value {
+    openapi::document(words)
 }
 
 /// All routes of the contract, to be mounted in a service of one's own, which then says who may ask.

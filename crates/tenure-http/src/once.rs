@@ -78,7 +78,7 @@ impl Once {
 
     /// Enqueues these, all or none, unless that was done before.
     pub(crate) async fn enqueue(&self, tenure: &Tenure, drafts: Vec<Draft>) -> Result<Did, Problem> {
-        let (note, version, is_first) = self.begin(tenure, drafts.len()).await?;
+        let (note, version, is_first) = self.begin(tenure, &drafts).await?;
         if note.done {
             let accepted = note.jobs.into_iter().map(Accepted::Repeated).collect();
             return Ok(Did { accepted, replayed: true });
@@ -94,8 +94,9 @@ impl Once {
     }
 
     /// Writes down what it will make, or finds what was written down of it.
-    async fn begin(&self, tenure: &Tenure, count: usize) -> Result<(Note, u64, bool), Problem> {
-        let jobs = (0..count).map(|_| tenure.new_id()).collect();
+    async fn begin(&self, tenure: &Tenure, drafts: &[Draft]) -> Result<(Note, u64, bool), Problem> {
+        let id = |draft: &Draft| draft.given_id().unwrap_or_else(|| tenure.new_id());
+        let jobs = drafts.iter().map(id).collect();
         let note = Note { fingerprint: self.fingerprint.clone(), jobs, done: false };
         let put = self.put(&note, Only::Absent)?;
         match tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
@@ -108,7 +109,7 @@ impl Once {
                     // It was there, and it has been forgotten in this instant.
                     Problem::new(ProblemType::StorageUnavailable, "the key was just given up; ask again")
                 })?;
-                if note.fingerprint != self.fingerprint || note.jobs.len() != count {
+                if note.fingerprint != self.fingerprint || note.jobs.len() != drafts.len() {
                     return Err(reused());
                 }
                 Ok((note, version, false))

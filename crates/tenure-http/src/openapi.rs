@@ -22,7 +22,7 @@ const WITH_A_BODY: [ProblemType; 3] =
 
 /// The version of the specification in whose words the document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Words {
+pub enum Words {
     /// 3.1.0
     New,
     /// 3.0.3, which many generators understand better.

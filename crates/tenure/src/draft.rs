@@ -149,6 +149,12 @@ impl Draft {
         self
     }
 
+    /// The id that it was given, if it was.
+    #[must_use]
+    pub fn given_id(&self) -> Option<JobId> {
+        self.id
+    }
+
     /// The only one of its scope.
     pub fn unique(mut self, only: impl Into<Only>) -> Self {
         self.only = Some(only.into());

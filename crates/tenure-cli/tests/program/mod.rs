@@ -21,12 +21,22 @@ pub struct Program {
     heard: Vec<String>,
 }
 
-fn command(args: &[&str], folder: &Path) -> Command {
+/// The program with these arguments in this folder, without what the environment would say to it.
+pub fn command(args: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     command.args(args).current_dir(folder).stdin(Stdio::null());
-    for name in ["TENURE_LOG", "CLICOLOR_FORCE", "RUST_LOG"] {
+    for name in [
+        "TENURE_LOG",
+        "CLICOLOR_FORCE",
+        "RUST_LOG",
+        "TENURE_URL",
+        "TENURE_TOKEN",
+        "TENURE_TOKEN_FILE",
+        "TENURE_CONTEXT",
+    ] {
         command.env_remove(name);
     }
+    command.env("XDG_CONFIG_HOME", folder);
     command
 }
 

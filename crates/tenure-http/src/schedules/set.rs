@@ -37,6 +37,9 @@ pub(crate) async fn put(
 
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
     let (schedule, policies) = (Shape::of_spec(&spec)?.schedule()?, policies(&spec)?);
+    if spec.job.id.is_some() {
+        return Err(Invalid::new("job.id", "an id", "none: each job of a schedule has its own").into());
+    }
     if spec.job.run_at.is_some() || spec.job.delay_seconds.is_some() {
         let field = if spec.job.run_at.is_some() { "job.run_at" } else { "job.delay_seconds" };
         return Err(Invalid::new(field, "an instant or a delay", "none: the slots say when").into());

@@ -15,6 +15,9 @@ use super::shape;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Submit {
+    /// Its identity, a UUID that the client has drawn: to ask again under it is harmless. Drawn by the server if it is not
+    /// said; in a request that names it in its path, it may only be repeated here.
+    pub id: Option<String>,
     /// What sort of work it is.
     #[schemars(regex(pattern = shape::NAME))]
     pub kind: String,
@@ -142,6 +145,16 @@ impl Submit {
     /// # Errors
     /// Names the field that cannot be read. Limits are checked when it is enqueued.
     pub fn draft(self, id: Option<JobId>) -> Result<Draft, Invalid> {
+        let said = self
+            .id
+            .as_deref()
+            .map(|said| said.parse::<JobId>().map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong }));
+        let id = match (id, said.transpose()?) {
+            (Some(id), Some(said)) if id != said => {
+                return Err(Invalid::new("id", said, format_args!("{id}, as the path says, or nothing")));
+            }
+            (id, said) => id.or(said),
+        };
         let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
         let mut draft = Draft::encoded(&self.kind, args);
         if let Some(queue) = &self.queue {
@@ -287,6 +300,19 @@ mod tests {
             "retry.waits_seconds"
         );
         assert_eq!(refused(r#"{"kind":"k","after":["7"]}"#), "job id");
+        assert_eq!(refused(r#"{"kind":"k","id":"7"}"#), "id");
+    }
+
+    #[test]
+    fn an_id_may_be_said_in_the_path_or_in_the_body_but_not_two() {
+        let one: JobId = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10".parse().unwrap();
+        let other: JobId = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b11".parse().unwrap();
+        let draft = |path: Option<JobId>| {
+            let body = format!(r#"{{"kind":"k","id":"{one}"}}"#);
+            serde_json::from_str::<Submit>(&body).unwrap().draft(path)
+        };
+        assert!(draft(None).is_ok() && draft(Some(one)).is_ok());
+        assert_eq!(draft(Some(other)).unwrap_err().field, "id");
     }
 
     #[test]

@@ -71,6 +71,10 @@ async fn a_batch_is_accepted_once_with_the_same_ids() {
     };
     assert_eq!((ids(&first), jobs(&service).await), (ids(&again), 1_000));
     assert_eq!(again.json()["items"][0]["created"], false);
+    // An id of the client's own counts beside a key, too.
+    let own = service.tenure().new_id().to_string();
+    let body = json!({ "jobs": [{ "kind": "k", "id": own }] }).to_string();
+    assert_eq!(post(&service, "/v1/jobs/batch", "one", &body).await.json()["items"][0]["id"], own.as_str());
 }
 
 #[tokio::test]

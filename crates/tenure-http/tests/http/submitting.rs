@@ -109,3 +109,19 @@ async fn whoever_would_rather_wait_is_answered_with_the_end() {
     let told = service.ask("POST", "/v1/jobs", &["prefer: return=minimal"], STAR).await;
     assert_eq!(told.json().as_object().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn whoever_draws_the_ids_of_a_batch_can_repeat_it() {
+    let service = Service::new();
+    let id = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
+    let lines = format!("{{\"id\":\"{id}\",\"kind\":\"star\",\"args\":1}}\n{STAR}");
+    let told = |created: bool| move |item: &serde_json::Value| item["id"] == id && item["created"] == created;
+    for created in [true, false] {
+        let answer = service.lines("/v1/jobs/batch", &lines).await;
+        assert!(answer.status == 202 && told(created)(&answer.json()["items"][0]), "{answer:?}");
+        // The other one brings no id, so it is another one each time.
+        assert_eq!(answer.json()["items"][1]["created"], true);
+    }
+    let other = service.lines("/v1/jobs/batch", &lines.replace("\"args\":1", "\"args\":2")).await;
+    assert_eq!((other.status, other.json()["index"].as_u64()), (StatusCode::CONFLICT, Some(0)));
+}

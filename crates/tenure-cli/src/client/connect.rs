@@ -1,0 +1,107 @@
+//! Which server is meant, and who asks.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::Client;
+use crate::exit::Failure;
+use crate::settings::{Env, Settings};
+
+/// Where a server listens if nobody says otherwise.
+pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
+
+/// Which server is asked.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Connect {
+    /// The server [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    #[arg(long, value_name = "URL", global = true, help_heading = "Server")]
+    pub(crate) url: Option<String>,
+    /// The context in which the server is described [env: TENURE_CONTEXT] [default: the one that `tenure context use` chose]
+    #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
+    pub(crate) context: Option<String>,
+    /// What proves who asks; better said by the environment or a file, for others can see what a program was started with
+    /// [env: TENURE_TOKEN]
+    #[arg(long, value_name = "TOKEN", global = true, help_heading = "Server")]
+    pub(crate) token: Option<Secret>,
+    /// Reads the token from this file [env: TENURE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+/// What nobody is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl FromStr for Secret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let is_fit = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_fit
+            .then(|| Self(text.to_owned()))
+            .ok_or_else(|| "allowed: letters, digits and signs, no spaces".to_owned())
+    }
+}
+
+impl Connect {
+    /// The server that is meant.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        Ok(Settings::of(self, &Env::real())?.client())
+    }
+}
+
+/// The secret that a file holds.
+pub(crate) fn secret_in(file: &Path) -> Result<Secret, Failure> {
+    let text =
+        std::fs::read_to_string(file).map_err(|source| Failure::Folder { path: file.to_owned(), source })?;
+    text.parse().map_err(|wrong| Failure::Invalid(format!("the token in {}: {wrong}", file.display())))
+}
+
+/// The part of a URL that stands before every path.
+pub(crate) fn base(url: &str) -> Result<String, Failure> {
+    let wrong = || {
+        let shown: String = url.chars().take(200).collect();
+        Failure::Usage(format!(
+            "url: {shown:?} is none; allowed: http:// or https://, a host, a port, a path"
+        ))
+    };
+    let uri: ureq::http::Uri = url.parse().map_err(|_| wrong())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if !is_http || uri.host().is_none_or(str::is_empty) || has_user || uri.query().is_some() {
+        return Err(wrong());
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_a_base_for_paths_or_refused() {
+        assert_eq!(base("http://127.0.0.1:8368/").unwrap(), "http://127.0.0.1:8368");
+        assert_eq!(base("https://jobs.example.com/tenure").unwrap(), "https://jobs.example.com/tenure");
+        for bad in ["", "jobs", "localhost:8368", "ftp://a", "http://", "http://a/?b=c", "http://me:secret@a"]
+        {
+            assert_eq!(base(bad).unwrap_err().code(), 2, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_and_has_no_line_breaks() {
+        let secret: Secret = " tenure_abc\n".parse().unwrap();
+        assert_eq!((secret.0.as_str(), format!("{secret:?}").as_str()), ("tenure_abc", "Secret(…)"));
+        assert!("a\r\nhost: b".parse::<Secret>().is_err());
+    }
+}

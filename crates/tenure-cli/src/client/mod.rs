@@ -1,0 +1,241 @@
+//! The server, as the commands ask it: one request after the other, each with an end.
+
+mod connect;
+mod events;
+mod follow;
+mod interrupt;
+mod problem;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::http::{Method, Request};
+
+pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
+pub(crate) use follow::{Followed, Patience, follow};
+pub(crate) use interrupt::{Goes, interruptible};
+pub(crate) use problem::{Refused, Trouble};
+
+use events::Events;
+
+/// How long an ordinary answer may take to come.
+const WITHIN: Duration = Duration::from_secs(60);
+/// How long somebody who only looks whether all is well waits.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// A server says something at least every fifteen seconds: after this there is none any more.
+const SILENCE: Duration = Duration::from_secs(45);
+/// The largest answer that is read: a page of a thousand jobs with large args.
+const ANSWER_BYTES: u64 = 1 << 30;
+
+/// A server and how it is asked.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: Agent,
+    base: String,
+    token: Option<Secret>,
+    /// The context that lets nothing be changed, if it is one.
+    read_only: Option<String>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    method: Method,
+    path: String,
+    body: Option<(&'static str, Vec<u8>)>,
+    headers: Vec<(&'static str, String)>,
+    within: Duration,
+}
+
+/// What came back, if it is no problem.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) tag: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    pub(crate) status: u16,
+    pub(crate) date: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Ask {
+    fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), body: None, headers: Vec::new(), within: WITHIN }
+    }
+
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    pub(crate) fn post(path: impl Into<String>, body: &Value) -> Self {
+        Self::post_text(path, body.to_string())
+    }
+
+    /// JSON, sign by sign as it is.
+    pub(crate) fn post_text(path: impl Into<String>, body: String) -> Self {
+        Self { body: Some(("application/json", body.into_bytes())), ..Self::new(Method::POST, path) }
+    }
+
+    pub(crate) fn put(path: impl Into<String>, body: Vec<u8>) -> Self {
+        Self { body: Some(("application/json", body)), ..Self::new(Method::PUT, path) }
+    }
+
+    /// Jobs, one a line.
+    pub(crate) fn post_lines(path: impl Into<String>, lines: Vec<u8>) -> Self {
+        Self { body: Some(("application/x-ndjson", lines)), ..Self::new(Method::POST, path) }
+    }
+
+    /// Is not waited for any longer than this.
+    pub(crate) fn within(self, span: Duration) -> Self {
+        Self { within: span, ..self }
+    }
+
+    /// Would rather wait up to so many seconds for another answer than the one with this tag.
+    pub(crate) fn or_wait(mut self, seconds: u64, tag: Option<&str>) -> Self {
+        self.headers.push(("prefer", format!("wait={seconds}")));
+        self.headers.extend(tag.map(|tag| ("if-none-match", tag.to_owned())));
+        self
+    }
+}
+
+impl Answer {
+    /// The body as text. It is UTF-8 wherever this program asks for it.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Result<Value, Trouble> {
+        serde_json::from_slice(&self.body).map_err(|error| Trouble::strange(&error.to_string()))
+    }
+}
+
+impl Client {
+    pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<String>) -> Self {
+        let own = ["http://127.", "http://localhost", "http://[::1]"].iter().any(|own| base.starts_with(own));
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT_WITHIN))
+            .timeout_per_read(Some(SILENCE.max(WITHIN)))
+            .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+        // A proxy that the environment names is for other machines.
+        let config = if own { config.proxy(None) } else { config };
+        Self { agent: config.build().new_agent(), base, token, read_only }
+    }
+
+    /// Looks at something, whatever the status is: that, the clock of the server, and the body.
+    pub(crate) fn look(&self, path: &str) -> Result<Looked, Trouble> {
+        let ask = Ask { within: LOOK_WITHIN, ..Ask::get(path) };
+        let (head, body) = self.send(&ask, ask.within)?.into_parts();
+        let date = head.headers.get("date").and_then(|date| Some(date.to_str().ok()?.to_owned()));
+        let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec();
+        let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
+        Ok(Looked {
+            status: head.status.as_u16(),
+            date,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        })
+    }
+
+    /// Asks once.
+    pub(crate) fn ask(&self, ask: &Ask) -> Result<Answer, Trouble> {
+        let response = self.send(ask, ask.within)?;
+        let (head, body) = response.into_parts();
+        let named = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
+        let tag = named("etag");
+        let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec();
+        let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
+        let status = head.status.as_u16();
+        if status >= 400 {
+            return Err(Trouble::Refused(Refused::of(status, &body)));
+        }
+        Ok(Answer { status, tag, body })
+    }
+
+    /// Asks for what happens to a job, from what was seen last on; none if nothing more can happen.
+    fn events(
+        &self,
+        path: &str,
+        seen: Option<&str>,
+        within: Option<Duration>,
+    ) -> Result<Option<Events>, Trouble> {
+        let mut ask = Ask::get(path);
+        ask.headers.push(("accept", "text/event-stream".to_owned()));
+        ask.headers.extend(seen.map(|seen| ("last-event-id", seen.to_owned())));
+        let response = self.send(&ask, within.unwrap_or(Duration::from_secs(24 * 3600)))?;
+        let (head, body) = response.into_parts();
+        match head.status.as_u16() {
+            204 => Ok(None),
+            200..=299 => Ok(Some(Events::read(body.into_reader()))),
+            status => {
+                let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
+                Err(Trouble::Refused(Refused::of(status, &body)))
+            }
+        }
+    }
+
+    fn send(&self, ask: &Ask, within: Duration) -> Result<ureq::http::Response<ureq::Body>, Trouble> {
+        if let Some(context) = self.read_only.as_ref().filter(|_| ask.method != Method::GET) {
+            return Err(Trouble::ReadOnly(context.clone()));
+        }
+        let mut request = Request::builder().method(&ask.method).uri(format!("{}{}", self.base, ask.path));
+        for (name, value) in &ask.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(Secret(token)) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let sent = match &ask.body {
+            Some((kind, body)) => request
+                .header("content-type", *kind)
+                .body(&body[..])
+                .map_err(ureq::Error::from)
+                .and_then(|request| {
+                    let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
+                    self.agent.run(request)
+                }),
+            None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
+                let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
+                self.agent.run(request)
+            }),
+        };
+        sent.map_err(|error| Trouble::lost(&self.base, &error))
+    }
+}
+
+/// A part of a path or query, as it travels.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_somebody_calls_a_thing_stays_one_part_of_a_path() {
+        assert_eq!(escaped("0190f5c2-7b1e"), "0190f5c2-7b1e");
+        assert_eq!(escaped("../a b?c#d&ü"), "..%2Fa%20b%3Fc%23d%26%C3%BC");
+    }
+}

@@ -1,0 +1,168 @@
+//! What a server refuses, and what becomes of a request that is not answered.
+
+use serde_json::Value;
+
+use crate::exit::Failure;
+use crate::output::safe;
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The server said no.
+    Refused(Refused),
+    /// Nobody answered.
+    Lost(Lost),
+    /// Nothing was asked: this context lets nothing be changed.
+    ReadOnly(String),
+    /// What answered does not speak as a server of this kind does.
+    Strange(String),
+}
+
+/// Nobody answered.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    /// Whether the request may have come to the server all the same.
+    pub(crate) may_have_come: bool,
+    sentence: String,
+}
+
+/// A problem document, as far as it matters here.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    status: u16,
+    name: String,
+    sentence: String,
+    /// The line of what was sent, if there are lines.
+    pub(crate) line: Option<u64>,
+    /// The place of the job in what was sent.
+    pub(crate) index: Option<u64>,
+}
+
+impl Trouble {
+    /// What a failed request says of where it stopped.
+    pub(super) fn lost(url: &str, error: &ureq::Error) -> Self {
+        use ureq::Timeout;
+        let refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        let never_came = matches!(
+            error,
+            ureq::Error::HostNotFound
+                | ureq::Error::ConnectionFailed
+                | ureq::Error::Tls(_)
+                | ureq::Error::Rustls(_)
+                | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve)
+        ) || matches!(error, ureq::Error::Io(error) if refused(error));
+        let sentence = if never_came {
+            format!(
+                "nobody answers at {url} ({error}); start a server there with `tenure serve`, or say --url"
+            )
+        } else {
+            format!("{url} was lost before it answered ({error})")
+        };
+        Self::Lost(Lost { may_have_come: !never_came, sentence })
+    }
+
+    /// An answer that makes no sense.
+    pub(crate) fn strange(what: &str) -> Self {
+        Self::Strange(format!("what was answered is not understood ({what}); is it a Tenure server?"))
+    }
+
+    /// Whether to ask again may help.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused(refused) => matches!(refused.status, 408 | 429 | 502..=504),
+            Self::Strange(_) | Self::ReadOnly(_) => false,
+        }
+    }
+}
+
+impl Refused {
+    /// Reads a problem document; whatever else it is, something is said of it.
+    pub(crate) fn of(status: u16, body: &[u8]) -> Self {
+        let document: Value = serde_json::from_slice(body).unwrap_or_default();
+        let said = |name: &str| document[name].as_str().filter(|text| !text.is_empty());
+        let name = said("type").and_then(|kind| kind.rsplit(':').next()).unwrap_or_default().to_owned();
+        let mut sentence = match said("detail").or_else(|| said("title")) {
+            Some(detail) => detail.to_owned(),
+            None => format!("the server answered with status {status} and no reason"),
+        };
+        if let Some(field) = said("field").filter(|field| !sentence.contains(field)) {
+            sentence = format!("{field}: {sentence}");
+        }
+        if let Some(allowed) = said("allowed").filter(|allowed| !sentence.contains(allowed)) {
+            sentence = format!("{sentence}; allowed: {allowed}");
+        }
+        let number = |name: &str| document[name].as_u64();
+        // A value is named with the place of its job, such as `jobs[3].priority`.
+        let in_field =
+            said("field").and_then(|field| field.strip_prefix("jobs[")?.split(']').next()?.parse().ok());
+        let index = number("index").or(in_field);
+        Self { status, name, sentence: safe::line(&sentence), line: number("line"), index }
+    }
+
+    /// Whether it is a problem of this kind.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The status with which the program ends.
+    fn code(&self) -> u8 {
+        match (self.name.as_str(), self.status) {
+            ("job-failed" | "job-cancelled", _) => 1,
+            (_, 401 | 403 | 421) => 4,
+            (_, 404 | 410) => 5,
+            (_, 409 | 412 | 428) => 6,
+            (_, 400 | 413 | 415 | 422) => 7,
+            (_, 408 | 429 | 502..=504) => 3,
+            _ => 1,
+        }
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(refused) => Self::Refused { code: refused.code(), sentence: refused.sentence },
+            Trouble::Lost(lost) => Self::Unreachable(lost.sentence),
+            Trouble::ReadOnly(context) => Self::Refused {
+                code: 4,
+                sentence: format!(
+                    "context {context} is read-only, and this would change something; choose another by --context"
+                ),
+            },
+            Trouble::Strange(sentence) => Self::Refused { code: 1, sentence },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(status: u16, body: &str) -> (u8, String) {
+        let failure = Failure::from(Trouble::Refused(Refused::of(status, body.as_bytes())));
+        (failure.code(), failure.to_string())
+    }
+
+    #[test]
+    fn a_problem_is_one_sentence_with_its_field_and_limit() {
+        let body = r#"{"type":"urn:tenure:problem:validation","detail":"200 is too much","field":"priority","allowed":"-100 to 100"}"#;
+        assert_eq!(told(422, body), (7, "priority: 200 is too much; allowed: -100 to 100".to_owned()));
+        let body =
+            r#"{"detail":"priority: 200; allowed: -100 to 100","field":"priority","allowed":"-100 to 100"}"#;
+        assert_eq!(told(422, body), (7, "priority: 200; allowed: -100 to 100".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_problem_document_is_told_by_its_status() {
+        assert_eq!(told(500, "<html>").0, 1);
+        assert!(told(502, "").1.contains("502"));
+        assert_eq!(told(401, "[]").0, 4);
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_steer_a_terminal() {
+        let (_, sentence) = told(404, r#"{"detail":"there is no \u001b]0;owned\u0007job"}"#);
+        assert!(!sentence.contains('\x1b') && !sentence.contains('\x07'), "{sentence:?}");
+    }
+}

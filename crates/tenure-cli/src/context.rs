@@ -1,0 +1,206 @@
+//! `tenure context` and `tenure config`: the servers that a person has named, and what counts.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::client::{Connect, Secret, base};
+use crate::exit::Failure;
+use crate::output::{Out, Output, Shape, Table};
+use crate::settings::{Context, Env, File, Settings};
+
+/// What can be done with contexts.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Contexts {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Lists them; the one that counts has a star
+    List,
+    /// Chooses the one that counts from now on
+    Use {
+        /// Which
+        name: String,
+    },
+    /// Adds one, or puts it in the place of one of that name
+    Add(Add),
+    /// Removes one
+    Rm {
+        /// Which
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Add {
+    /// Its name
+    name: String,
+    /// The server
+    #[arg(long, value_name = "URL")]
+    url: String,
+    /// A file in which the token is, read each time
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Keeps the token that standard input says in the file of the settings, which nobody else may read
+    #[arg(long, conflicts_with = "token_file")]
+    token_stdin: bool,
+    /// Refuses commands that change something
+    #[arg(long)]
+    read_only: bool,
+}
+
+pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
+    let env = Env::real();
+    let mut file = File::load(&env)?;
+    let mut out = contexts.output.open();
+    let done = match contexts.what {
+        What::List => return list(&file, &mut out),
+        What::Use { name } => {
+            file.context(&name)?;
+            let said = format!("context {name} counts from now on");
+            file.current = Some(name);
+            said
+        }
+        What::Add(add) => {
+            let name = fit(&add.name)?;
+            let context = add.context()?;
+            // The first one counts at once.
+            file.current.get_or_insert_with(|| name.clone());
+            let said = format!("context {name} stands for {}", context.url);
+            file.contexts.insert(name, context);
+            said
+        }
+        What::Rm { name } => {
+            file.context(&name)?;
+            file.contexts.remove(&name);
+            file.current = file.current.filter(|current| *current != name);
+            format!("context {name} is removed")
+        }
+    };
+    let path = file.save(&env)?;
+    out.tell(&format!("{done} ({})", path.display()));
+    Ok(())
+}
+
+fn fit(name: &str) -> Result<String, Failure> {
+    let is_fit = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(is_fit) {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::Invalid(format!("name: {name:?}; allowed: up to 64 letters, digits, -, _ and .")))
+}
+
+impl Add {
+    fn context(&self) -> Result<Context, Failure> {
+        let refuse = |path: &str| {
+            let path = PathBuf::from(path);
+            move |source| Failure::Folder { path, source }
+        };
+        let token = match self.token_stdin {
+            true => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).map_err(refuse("standard input"))?;
+                let Secret(token) = text
+                    .parse()
+                    .map_err(|wrong| Failure::Invalid(format!("the token on standard input: {wrong}")))?;
+                Some(token)
+            }
+            false => None,
+        };
+        let absolute = |file: &PathBuf| std::path::absolute(file).map_err(refuse(&file.to_string_lossy()));
+        let token_file = self.token_file.as_ref().map(absolute).transpose()?;
+        Ok(Context { url: base(&self.url)?, token, token_file, read_only: self.read_only })
+    }
+}
+
+fn list(file: &File, out: &mut Out) -> Result<(), Failure> {
+    let documents = file.contexts.iter().map(|(name, context)| {
+        json!({
+            "name": name, "url": context.url, "current": file.current.as_ref() == Some(name),
+            "read_only": context.read_only, "has_token": context.token.is_some() || context.token_file.is_some(),
+        })
+    });
+    let documents: Vec<serde_json::Value> = documents.collect();
+    match out.shape() {
+        Shape::Json => out.document(&json!({ "items": documents }).to_string())?,
+        Shape::Jsonl => documents.iter().try_for_each(|one| out.document(&one.to_string()))?,
+        Shape::Id => file.contexts.keys().try_for_each(|name| out.line(name))?,
+        Shape::Table | Shape::Wide => {
+            let mut table = Table::new(&["current", "name", "url", "access", "token"]);
+            for one in &documents {
+                let said = |is: &str, yes: &str, no: &str| if one[is] == true { yes } else { no }.into();
+                table.row(vec![
+                    said("current", "*", ""),
+                    one["name"].as_str().unwrap_or_default().into(),
+                    one["url"].as_str().unwrap_or_default().into(),
+                    said("read_only", "read-only", "full"),
+                    said("has_token", "yes", "no"),
+                ]);
+            }
+            out.table(&table, true)?;
+        }
+    }
+    out.flush()
+}
+
+/// What can be said to `tenure config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Shows which settings count; tokens are never shown
+    Show(Show),
+}
+
+/// What can be said to `tenure config show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+    /// Says of each where it was said
+    #[arg(long)]
+    origin: bool,
+}
+
+pub(crate) fn config(Config::Show(show): Config) -> Result<(), Failure> {
+    let env = Env::real();
+    let settings = Settings::of(&show.connect, &env)?;
+    let mut out = show.output.open();
+    let mut rows = vec![("url", settings.url.value, settings.url.origin)];
+    if let Some(token) = settings.token {
+        rows.push(("token", "(not shown)".to_owned(), token.origin));
+    }
+    if let Some(context) = settings.context {
+        rows.push(("context", context.value.clone(), context.origin));
+        rows.push(("read_only", settings.read_only.to_string(), format!("context {}", context.value)));
+    }
+    if let Ok(path) = File::path(&env) {
+        let there = if path.exists() { "it is there" } else { "it is not there" };
+        rows.push(("file", path.display().to_string(), there.to_owned()));
+    }
+    if matches!(out.shape(), Shape::Json | Shape::Jsonl) {
+        let fields = rows.into_iter().map(|(name, value, origin)| {
+            let value = if show.origin { json!({ "value": value, "origin": origin }) } else { json!(value) };
+            (name.to_owned(), value)
+        });
+        let fields: serde_json::Map<String, serde_json::Value> = fields.collect();
+        return out.document(&serde_json::Value::from(fields).to_string());
+    }
+    let mut table =
+        Table::new(if show.origin { &["setting", "value", "origin"] } else { &["setting", "value"] });
+    for (name, value, origin) in rows {
+        let mut row = vec![name.into(), value.into()];
+        row.extend(show.origin.then(|| origin.into()));
+        table.row(row);
+    }
+    out.table(&table, true)?;
+    out.flush()
+}

@@ -1,0 +1,231 @@
+//! `tenure doctor`: whether the server can be used from here, and what to do if not.
+
+use clap::Args;
+use serde::Serialize;
+use tenure::{Clock, SystemClock, Timestamp};
+
+use crate::client::{Client, Connect, Looked, Trouble, interruptible};
+use crate::exit::Failure;
+use crate::output::{Cell, Out, Output, Shape, Table};
+use crate::screen::Tone;
+use crate::settings::{Env, Settings};
+
+/// Further apart than this, ages and due times that people read are misleading. The answer tells whole seconds.
+const APART_SECONDS: u64 = 5;
+
+/// What can be said to `tenure doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    state: Health,
+    found: String,
+    /// What to do next, if there is anything to do.
+    next: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Ok,
+    Warn,
+    Fail,
+}
+
+pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
+    let settings = Settings::of(&doctor.connect, &Env::real())?;
+    interruptible(move |_| {
+        let mut checks =
+            vec![good("settings", format!("{}, said by {}", settings.url.value, settings.url.origin))];
+        let lost = look(&settings.client(), &mut checks).err();
+        show(&checks, &mut doctor.output.open())?;
+        if let Some(trouble) = lost {
+            return Err(trouble.into());
+        }
+        let failed = checks.iter().filter(|check| check.state == Health::Fail).count();
+        if failed > 0 {
+            Err(Failure::Unsuccessful(format!("{failed} of {} do not work", checks.len())))
+        } else {
+            Ok(())
+        }
+    })
+}
+
+fn good(check: &'static str, found: String) -> Check {
+    Check { check, state: Health::Ok, found, next: None }
+}
+
+fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {
+    let alive = match client.look("/livez") {
+        Ok(alive) => alive,
+        Err(trouble) => {
+            checks.push(Check {
+                check: "reached",
+                state: Health::Fail,
+                found: "nobody answers".to_owned(),
+                next: Some(
+                    "start a server there with `tenure serve`, or say where it is by --url or TENURE_URL"
+                        .to_owned(),
+                ),
+            });
+            return Err(trouble);
+        }
+    };
+    checks.push(reached(&alive));
+    checks.push(clock(&alive, SystemClock.now()));
+    let version = client.look("/v1/version")?;
+    checks.push(this_version(&version));
+    let ready = client.look("/readyz")?;
+    checks.push(ready_to_work(&ready, version.body["store"].as_str().unwrap_or("its store")));
+    Ok(())
+}
+
+fn reached(alive: &Looked) -> Check {
+    let (state, next) = match alive.status {
+        200 => (Health::Ok, None),
+        401 | 403 => (Health::Fail, Some("say who asks, by TENURE_TOKEN or --token-file")),
+        421 => (Health::Fail, Some("let the server be addressed by this name: `tenure serve --host NAME`")),
+        _ => (Health::Fail, Some("something else listens there: say another --url")),
+    };
+    let found = if state == Health::Ok {
+        "it answers".to_owned()
+    } else {
+        format!("it answers with {}", alive.status)
+    };
+    Check { check: "reached", state, found, next: next.map(str::to_owned) }
+}
+
+fn this_version(version: &Looked) -> Check {
+    let own = env!("CARGO_PKG_VERSION");
+    match version.body["version"].as_str() {
+        Some(theirs) if theirs == own => good("version", format!("both are {own}")),
+        Some(theirs) => Check {
+            check: "version",
+            state: Health::Warn,
+            found: format!("the server is {theirs}, this program is {own}"),
+            next: Some("use the same version of both".to_owned()),
+        },
+        None => Check {
+            check: "version",
+            state: Health::Fail,
+            found: "it says none".to_owned(),
+            next: Some("something else listens there: say another --url".to_owned()),
+        },
+    }
+}
+
+fn clock(alive: &Looked, now: Timestamp) -> Check {
+    let Some(theirs) = alive.date.as_deref().and_then(instant) else {
+        return Check {
+            check: "clock",
+            state: Health::Warn,
+            found: "the server tells no time".to_owned(),
+            next: None,
+        };
+    };
+    let seconds = theirs.since(now).as_secs().max(now.since(theirs).as_secs());
+    if seconds <= APART_SECONDS {
+        return good("clock", "the clocks agree to a few seconds".to_owned());
+    }
+    let next = Some("let both follow a time server; due times are those of the server's store".to_owned());
+    Check { check: "clock", state: Health::Warn, found: format!("the clocks are {seconds} s apart"), next }
+}
+
+/// An instant as HTTP says it: Sun, 06 Nov 1994 08:49:37 GMT.
+fn instant(date: &str) -> Option<Timestamp> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let parts: Vec<&str> = date.split_whitespace().collect();
+    let [_, day, month, year, time, "GMT"] = parts[..] else { return None };
+    let month = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)? / 3 + 1;
+    format!("{year}-{month:02}-{day:0>2}T{time}Z").parse().ok()
+}
+
+fn ready_to_work(ready: &Looked, store: &str) -> Check {
+    let status = ready.body["status"].as_str().unwrap_or("not ready");
+    if ready.status == 200 {
+        return good("ready", format!("it is, and {store} answers"));
+    }
+    let next = if status == "draining" {
+        "it is about to end: wait for the next one, or ask another one"
+    } else {
+        "look at the log of the server, and at its store with `tenure db status`"
+    };
+    Check { check: "ready", state: Health::Fail, found: status.to_owned(), next: Some(next.to_owned()) }
+}
+
+fn show(checks: &[Check], out: &mut Out) -> Result<(), Failure> {
+    match out.shape() {
+        Shape::Json => out.document(&serde_json::json!({ "checks": checks }).to_string())?,
+        Shape::Jsonl => {
+            checks.iter().try_for_each(|check| out.document(&serde_json::json!(check).to_string()))?
+        }
+        Shape::Table | Shape::Wide | Shape::Id => {
+            let mut table = Table::new(&["state", "check", "found", "next"]);
+            for check in checks {
+                let (word, tone) = match check.state {
+                    Health::Ok => ("ok", Tone::Good),
+                    Health::Warn => ("warn", Tone::Careful),
+                    Health::Fail => ("fail", Tone::Bad),
+                };
+                table.row(vec![
+                    Cell::from(word).toned(tone),
+                    check.check.into(),
+                    check.found.as_str().into(),
+                    check.next.as_deref().unwrap_or_default().into(),
+                ]);
+            }
+            out.table(&table, true)?;
+        }
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked(status: u16, body: serde_json::Value) -> Looked {
+        Looked { status, date: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()), body }
+    }
+
+    #[test]
+    fn the_clock_of_a_server_is_compared_with_ones_own() {
+        let there: Timestamp = "1994-11-06T08:49:37Z".parse().unwrap();
+        assert_eq!(instant("Sun, 06 Nov 1994 08:49:37 GMT"), Some(there));
+        assert!(
+            ["", "Sun, 06 nov 1994 08:49:37 GMT", "Sunday", "a b anF 1 2 GMT"]
+                .map(instant)
+                .iter()
+                .all(Option::is_none)
+        );
+        let alive = looked(200, serde_json::Value::Null);
+        let after = |seconds| clock(&alive, there.after(std::time::Duration::from_secs(seconds)));
+        assert_eq!(after(3).state, Health::Ok);
+        let apart = after(3_600);
+        assert!(apart.state == Health::Warn && apart.found.contains("3600 s") && apart.next.is_some());
+    }
+
+    #[test]
+    fn whatever_does_not_work_comes_with_what_to_do_next() {
+        let said = |status: &str| serde_json::json!({ "status": status });
+        assert_eq!(ready_to_work(&looked(200, said("ready")), "store").state, Health::Ok);
+        for check in [
+            ready_to_work(&looked(503, said("draining")), "store"),
+            ready_to_work(&looked(503, said("the store cannot answer")), "store"),
+            reached(&looked(401, said(""))),
+            reached(&looked(421, said(""))),
+            reached(&looked(404, said(""))),
+            this_version(&looked(200, said(""))),
+        ] {
+            assert!(check.state == Health::Fail && check.next.is_some(), "{check:?}");
+        }
+    }
+}

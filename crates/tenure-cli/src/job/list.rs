@@ -1,0 +1,161 @@
+//! `tenure job list` and `tenure ps`.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::With;
+use super::document::{self, Document};
+use crate::client::{Ask, Patience, Trouble, escaped};
+use crate::exit::Failure;
+use crate::output::Shape;
+
+/// How many are shown if nobody says otherwise.
+const USUAL: usize = 50;
+/// Jobs of one request.
+const PAGE: usize = 200;
+
+/// Which jobs are meant.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Which {
+    /// In this state: scheduled, queued, blocked, running, succeeded, failed or cancelled; may be said often
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<String>,
+    /// In this queue; may be said often
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    queue: Vec<String>,
+    /// Of this kind; may be said often
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// With this word; if it is said often, with all of them
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    tag: Vec<String>,
+    /// Accepted then or later, such as 2026-03-28T12:00:00Z
+    #[arg(long, value_name = "INSTANT")]
+    created_from: Option<String>,
+    /// Accepted before that
+    #[arg(long, value_name = "INSTANT")]
+    created_before: Option<String>,
+}
+
+/// How many of them.
+#[derive(Debug, Clone, Args)]
+pub(super) struct HowMany {
+    /// How many at most
+    #[arg(short = 'n', long, value_name = "N", default_value_t = USUAL)]
+    limit: usize,
+    /// All, however many there are
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+/// What can be said to `tenure job list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    how_many: HowMany,
+}
+
+/// What can be said to `tenure ps`.
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    #[command(flatten)]
+    how_many: HowMany,
+}
+
+/// A page of the server, its documents as they are.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next_cursor: Option<String>,
+}
+
+impl Which {
+    /// What stands behind the question mark for a page of them.
+    fn query(&self, limit: usize, cursor: Option<&str>) -> String {
+        let often =
+            [("state", &self.state), ("queue", &self.queue), ("kind", &self.kind), ("tag", &self.tag)];
+        let often = often
+            .into_iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| (name, value.as_str())));
+        let once = [
+            ("created_from", self.created_from.as_deref()),
+            ("created_before", self.created_before.as_deref()),
+            ("cursor", cursor),
+        ];
+        let once = once.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let pairs = often.chain(once).map(|(name, value)| format!("&{name}={}", escaped(value)));
+        format!("?limit={limit}{}", pairs.collect::<String>())
+    }
+}
+
+pub(super) fn run(list: &List, with: &mut With) -> Result<(), Failure> {
+    show(&list.which, &list.how_many, with)
+}
+
+pub(super) fn ps(ps: &Ps, with: &mut With) -> Result<(), Failure> {
+    let which = Which { state: vec!["running".to_owned()], ..Which::default() };
+    show(&which, &ps.how_many, with)
+}
+
+fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failure> {
+    let most = if how_many.all { usize::MAX } else { how_many.limit };
+    if with.out.shape() == Shape::Json {
+        return as_one(which, most, with);
+    }
+    let (mut first, mut shown) = (true, 0);
+    let more = pages(which, most, with, |with, items| {
+        let documents = Document::all(items)?;
+        shown += documents.len();
+        document::rows(&mut with.out, &documents, std::mem::take(&mut first))
+    })?;
+    if more.is_some() {
+        with.out
+            .tell(&format!("{shown} are shown, and there are more: --all shows them, --limit says how many"));
+    }
+    Ok(())
+}
+
+/// One page as the server would say it, if it had no bound.
+fn as_one(which: &Which, most: usize, with: &mut With) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    let next = pages(which, most, with, |_, items| {
+        all.extend(items.iter().map(|item| item.get().to_owned()));
+        Ok(())
+    })?;
+    let next = serde_json::json!(next);
+    with.out.document(&format!("{{\"items\":[{}],\"next_cursor\":{next}}}", all.join(",")))
+}
+
+/// Asks for page after page, and answers from where on it would go on.
+pub(super) fn pages(
+    which: &Which,
+    most: usize,
+    with: &mut With,
+    mut each: impl FnMut(&mut With, &[Box<RawValue>]) -> Result<(), Failure>,
+) -> Result<Option<String>, Failure> {
+    let (mut cursor, mut left, mut patience) = (None::<String>, most, Patience::new());
+    while left > 0 {
+        let ask = Ask::get(format!("/v1/jobs{}", which.query(left.min(PAGE), cursor.as_deref())));
+        let answer = match with.client.ask(&ask) {
+            Ok(answer) => answer,
+            Err(trouble) => {
+                patience.endure(trouble)?;
+                continue;
+            }
+        };
+        patience.heard();
+        let page: Page =
+            serde_json::from_slice(&answer.body).map_err(|error| Trouble::strange(&error.to_string()))?;
+        left = left.saturating_sub(page.items.len());
+        each(with, &page.items)?;
+        with.out.flush()?;
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(cursor)
+}

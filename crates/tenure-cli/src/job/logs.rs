@@ -1,0 +1,157 @@
+//! `tenure job logs`: what the attempts of a job have logged.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tenure::{Clock, Moment, SystemClock};
+
+use super::With;
+use super::document::Document;
+use super::fate::{self, Wait};
+use crate::client::{Ask, Followed, Patience, Trouble, escaped};
+use crate::exit::Failure;
+use crate::output::{Shape, safe};
+
+/// Lines of one request.
+const PAGE: usize = 500;
+
+/// What can be said to `tenure job logs`.
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// Whose
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Goes on until the job has ended
+    #[arg(short, long)]
+    follow: bool,
+    /// Shows with each line when it was logged, and by which delivery of the job
+    #[arg(long)]
+    timestamps: bool,
+}
+
+/// Where somebody is in the lines of a job.
+struct Reader<'a> {
+    id: &'a str,
+    behind: Option<String>,
+    timestamps: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next_after: Option<String>,
+}
+
+pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
+    let mut reader = Reader { id: &logs.id, behind: None, timestamps: logs.timestamps };
+    if !logs.follow {
+        while reader.page(with)? == PAGE {}
+        return Ok(());
+    }
+    with.goes.on(format!("job {} goes on", safe::line(&logs.id)));
+    reader.follow(with, None, Patience::new()).map(drop)
+}
+
+/// Prints what a job that was just accepted logs, and ends as the job does.
+pub(super) fn follow_to_the_end(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
+    with.goes.on(format!(
+        "job {id} goes on; `tenure job logs -f {id}` shows it, `tenure job cancel {id}` ends it"
+    ));
+    let mut reader = Reader { id, behind: None, timestamps: false };
+    let followed = reader.follow(with, wait.until(), Patience::of_one_who_was_answered())?;
+    fate::end(with, id, followed)
+}
+
+impl Reader<'_> {
+    /// Prints what there is, again and again, until the job has ended.
+    fn follow(
+        &mut self,
+        with: &mut With,
+        until: Option<Moment>,
+        mut patience: Patience,
+    ) -> Result<Followed, Failure> {
+        let path = format!("/v1/jobs/{}", escaped(self.id));
+        let mut tag: Option<String> = None;
+        let mut last = String::new();
+        loop {
+            let left = until.map(|until| until.since(SystemClock.moment()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Followed::Over);
+            }
+            // The server holds its answer for a second: so often lines are looked for that come without another change.
+            let ask = Ask::get(&path).or_wait(u64::from(tag.is_some()), tag.as_deref());
+            let job = match with.client.ask(&ask) {
+                Ok(answer) => answer,
+                Err(trouble) => {
+                    patience.endure(trouble)?;
+                    continue;
+                }
+            };
+            if job.status != 304 {
+                (tag, last) = (job.tag.clone(), job.text());
+            }
+            // Looked at before the lines: what is logged before the end is read after it was seen.
+            match self.rest(with) {
+                Ok(()) => patience.heard(),
+                Err(Stopped::By(trouble)) => {
+                    patience.endure(trouble)?;
+                    continue;
+                }
+                Err(Stopped::For(failure)) => return Err(failure),
+            }
+            if Document::of(last.clone())?.has_ended() {
+                return Ok(Followed::Ended(last));
+            }
+        }
+    }
+
+    fn page(&mut self, with: &mut With) -> Result<usize, Failure> {
+        match self.ask(with) {
+            Ok(page) => self.print(with, &page),
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    fn rest(&mut self, with: &mut With) -> Result<(), Stopped> {
+        loop {
+            let page = self.ask(with).map_err(Stopped::By)?;
+            if self.print(with, &page).map_err(Stopped::For)? < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    fn ask(&self, with: &With) -> Result<Page, Trouble> {
+        let behind = self.behind.as_deref().map(|behind| format!("&after={}", escaped(behind)));
+        let path = format!("/v1/jobs/{}/logs?limit={PAGE}{}", escaped(self.id), behind.unwrap_or_default());
+        let answer = with.client.ask(&Ask::get(path))?;
+        serde_json::from_slice(&answer.body).map_err(|error| Trouble::strange(&error.to_string()))
+    }
+
+    fn print(&mut self, with: &mut With, page: &Page) -> Result<usize, Failure> {
+        for line in Document::all(&page.items)? {
+            match with.out.shape() {
+                Shape::Json | Shape::Jsonl => with.out.document(&line.text)?,
+                Shape::Table | Shape::Wide | Shape::Id => {
+                    let text = safe::line(line.text_of("text").unwrap_or_default());
+                    let before = match self.timestamps {
+                        true => format!("{}  {}  ", with.out.when(line.text_of("at")), line.read["delivery"]),
+                        false => String::new(),
+                    };
+                    with.out.line(&format!("{before}{text}"))?;
+                }
+            }
+        }
+        if page.next_after.is_some() {
+            self.behind.clone_from(&page.next_after);
+        }
+        with.out.flush()?;
+        Ok(page.items.len())
+    }
+}
+
+/// Why lines are not read to their end.
+enum Stopped {
+    By(Trouble),
+    For(Failure),
+}

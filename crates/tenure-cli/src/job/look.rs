@@ -1,0 +1,128 @@
+//! Looking at one job.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::With;
+use super::document::{self, Document};
+use super::fate::{self, Wait};
+use crate::client::{Ask, Followed, Patience, Trouble, escaped, follow};
+use crate::exit::Failure;
+use crate::output::{Cell, Shape, Table, safe, tone_of};
+
+/// What can be said to `tenure job get`.
+#[derive(Debug, Args)]
+pub(super) struct Get {
+    /// Which
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+}
+
+/// What can be said to `tenure job watch`.
+#[derive(Debug, Args)]
+pub(super) struct Watch {
+    /// Which
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Ends with 1 if the job has failed or was cancelled
+    #[arg(long)]
+    exit_status: bool,
+    /// At most so long; then it ends with 124
+    #[arg(long, value_name = "SPAN")]
+    timeout: Option<Wait>,
+}
+
+/// What can be said to `tenure job attempts`.
+#[derive(Debug, Args)]
+pub(super) struct Attempts {
+    /// Which
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// What can be said to `tenure job result`.
+#[derive(Debug, Args)]
+pub(super) struct Returned {
+    /// Which
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
+    for (index, id) in get.ids.iter().enumerate() {
+        let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}", escaped(id))))?;
+        if index > 0 && matches!(with.out.shape(), Shape::Table | Shape::Wide) {
+            with.out.line("")?;
+        }
+        document::card(&mut with.out, &Document::of(answer.text())?)?;
+    }
+    Ok(())
+}
+
+pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
+    let id = safe::line(&watch.id);
+    with.goes.on(format!("job {id} goes on"));
+    let until = watch.timeout.and_then(Wait::until);
+    let mut first = true;
+    let With { client, out, .. } = with;
+    // Whatever has happened is shown at once, also to a program.
+    let followed = follow(client, &watch.id, until, Patience::new(), |text| {
+        document::rows(out, &[Document::of(text.to_owned())?], std::mem::take(&mut first))?;
+        out.flush()
+    })?;
+    match followed {
+        Followed::Ended(text) if watch.exit_status => fate::of(&Document::of(text)?),
+        Followed::Ended(_) => Ok(()),
+        Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
+        Followed::Over => Err(Failure::WaitOver(format!("job {id} has not ended in time; it goes on"))),
+    }
+}
+
+/// Attempts of a job, as they are.
+#[derive(Deserialize)]
+struct Tries {
+    items: Vec<Box<RawValue>>,
+}
+
+pub(super) fn attempts(attempts: &Attempts, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/attempts", escaped(&attempts.id))))?;
+    if with.out.shape() == Shape::Json {
+        return with.out.document(&answer.text());
+    }
+    let tries: Tries =
+        serde_json::from_slice(&answer.body).map_err(|error| Trouble::strange(&error.to_string()))?;
+    let mut table = Table::new(&["attempt", "delivery", "started", "ended", "outcome", "worker", "error"]);
+    for attempt in Document::all(&tries.items)? {
+        let outcome = attempt.text_of("outcome").unwrap_or("running");
+        match with.out.shape() {
+            Shape::Jsonl => with.out.document(&attempt.text)?,
+            Shape::Id => with.out.line(&attempt.read["attempt"].to_string())?,
+            Shape::Table | Shape::Wide | Shape::Json => table.row(vec![
+                attempt.read["attempt"].to_string().into(),
+                attempt.read["delivery"].to_string().into(),
+                with.out.when(attempt.text_of("started_at")).into(),
+                with.out.when(attempt.text_of("finished_at")).into(),
+                Cell::from(outcome).toned(tone_of(outcome)),
+                attempt.text_of("worker_id").unwrap_or_default().into(),
+                attempt.text_of("error").unwrap_or_default().lines().next().unwrap_or_default().into(),
+            ]),
+        }
+    }
+    if matches!(with.out.shape(), Shape::Table | Shape::Wide) { with.out.table(&table, true) } else { Ok(()) }
+}
+
+pub(super) fn result(returned: &Returned, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&returned.id))))?;
+    let id = safe::line(&returned.id);
+    match answer.status {
+        202 => Err(Failure::Conflict(format!(
+            "job {id} has not ended; `tenure job watch {id}` waits for its end"
+        ))),
+        204 => {
+            with.out.tell(&format!("job {id} has succeeded and returned nothing"));
+            Ok(())
+        }
+        _ => with.out.document(&answer.text()),
+    }
+}

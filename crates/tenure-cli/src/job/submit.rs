@@ -1,0 +1,262 @@
+//! `tenure job submit`: one job, accepted once however often it is asked for.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tenure::{Chance, Clock, JobId, SystemClock, Timestamp};
+
+use super::document::Document;
+use super::fate::{self, Wait};
+use super::{With, document, logs};
+use crate::client::{Answer, Ask, Patience, Trouble};
+use crate::exit::Failure;
+use crate::output::safe;
+use crate::span::span;
+
+/// What can be said to `tenure job submit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure job submit build_star '{\"name\": \"Sol\"}' --queue stars
+  tenure job submit report @args.json --in 10m --unique nightly
+  echo '[1, 2]' | tenure job submit add - --wait=30s -o json
+
+The id is drawn here, and the job is accepted once, however often the connection breaks. A script that may be started
+again says the same --id each time.")]
+pub(crate) struct Submit {
+    /// What sort of work it is
+    kind: String,
+    /// What its handler is given: JSON, @FILE, or - for standard input [default: null]
+    #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
+    args: Option<String>,
+    /// Where it waits [default: default]
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// When it is due, such as 2026-03-28T12:00:00Z [default: at once]
+    #[arg(long, value_name = "INSTANT", conflicts_with = "delay")]
+    at: Option<String>,
+    /// In how long it is due, such as 10m
+    #[arg(long = "in", id = "delay", value_name = "SPAN", value_parser = span)]
+    delay: Option<Duration>,
+    /// Its unique key: while another job has it, that one is answered instead
+    #[arg(long, value_name = "KEY")]
+    unique: Option<String>,
+    /// Among which jobs it is the only one; with `args` those with the same args, and without a key
+    #[arg(long, value_name = "SCOPE")]
+    unique_scope: Option<Scope>,
+    /// What a second one meets
+    #[arg(long, value_name = "WHAT")]
+    on_conflict: Option<OnConflict>,
+    /// A word to find it by; may be said often
+    #[arg(long = "tag", value_name = "WORD")]
+    tags: Vec<String>,
+    /// A note that is kept with it; may be said often
+    #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = note)]
+    meta: Vec<(String, String)>,
+    /// Its place among the due jobs of its queue: from -100, the first, to 100
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Attempts in all
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    /// How long one attempt may take
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    timeout: Option<Duration>,
+    /// Jobs with the same key run one at a time, in order
+    #[arg(long, value_name = "KEY")]
+    ordering_key: Option<String>,
+    /// Jobs with the same key share a limit
+    #[arg(long, value_name = "KEY")]
+    limit_key: Option<String>,
+    /// A job that has to have ended first; may be said often
+    #[arg(long, value_name = "ID")]
+    after: Vec<String>,
+    /// How long it is kept after its end
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    retain: Option<Duration>,
+    /// Its id, a UUID: to ask again with the same one is harmless [default: drawn]
+    #[arg(long, value_name = "ID")]
+    id: Option<JobId>,
+    /// Waits for its end, at most so long, and ends as it does: 0 if it has succeeded, 1 if not, 124 if it was too long
+    #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "forever")]
+    wait: Option<Wait>,
+    /// Waits for its end, and prints what it logs
+    #[arg(long)]
+    follow: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    Kind,
+    Args,
+    Queue,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum OnConflict {
+    Return,
+    Reject,
+    Replace,
+}
+
+/// What is sent.
+#[derive(Serialize)]
+struct Body<'a> {
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_at: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique: Option<Unique<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ordering_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    after: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    meta: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain_seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Unique<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<Scope>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_conflict: Option<OnConflict>,
+}
+
+pub(super) fn run(submit: Submit, with: &mut With) -> Result<(), Failure> {
+    let id = submit.id.unwrap_or_else(|| JobId::new(SystemClock.now(), Chance::from_system().bits()));
+    let body = submit.body()?;
+    let answer = accepted(with, id, body)?;
+    let answered = Document::of(answer.text())?;
+    // With a unique key it may be another one.
+    let id = answered.id();
+    if answered.read["id"].as_str() != Some(&id) {
+        return Err(Trouble::strange("it has no id").into());
+    }
+    if submit.follow {
+        with.out.tell(&format!("job {id} was accepted"));
+        return logs::follow_to_the_end(with, &id, submit.wait.unwrap_or(Wait::Forever));
+    }
+    if let Some(wait) = submit.wait {
+        if with.out.chosen().is_none() {
+            with.out.line(&id)?;
+            with.out.flush()?;
+        }
+        return fate::wait(with, &id, wait);
+    }
+    match with.out.chosen() {
+        None => with.out.line(&id),
+        Some(_) => document::rows(&mut with.out, std::slice::from_ref(&answered), true),
+    }
+}
+
+/// Asks until it is answered: under one id that is harmless.
+fn accepted(with: &With, id: JobId, body: Vec<u8>) -> Result<Answer, Failure> {
+    let ask = Ask::put(format!("/v1/jobs/{id}"), body);
+    let mut patience = Patience::new();
+    loop {
+        match with.client.ask(&ask) {
+            Ok(answer) => return Ok(answer),
+            Err(trouble) => {
+                // Somebody was there: whether it was accepted is found out by asking again.
+                if patience.may_be_done(&trouble) {
+                    with.goes.on(format!(
+                        "whether job {id} was accepted is not known; `tenure job get {id}` tells"
+                    ));
+                }
+                patience.endure(trouble)?;
+            }
+        }
+    }
+}
+
+impl Submit {
+    fn body(&self) -> Result<Vec<u8>, Failure> {
+        if let Some(at) = &self.at {
+            at.parse::<Timestamp>().map_err(|wrong| {
+                Failure::Invalid(format!("at: {}; allowed: {}", wrong.found, wrong.allowed))
+            })?;
+        }
+        let is_unique = self.unique.is_some() || self.unique_scope.is_some() || self.on_conflict.is_some();
+        let unique = is_unique.then_some(Unique {
+            key: self.unique.as_deref(),
+            scope: self.unique_scope,
+            on_conflict: self.on_conflict,
+        });
+        let body = Body {
+            kind: &self.kind,
+            args: self.args.as_deref().map(args).transpose()?,
+            queue: self.queue.as_deref(),
+            run_at: self.at.as_deref(),
+            delay_seconds: self.delay.map(|span| span.as_secs_f64()),
+            priority: self.priority,
+            max_attempts: self.max_attempts,
+            timeout_seconds: self.timeout.map(|span| span.as_secs_f64()),
+            unique,
+            ordering_key: self.ordering_key.as_deref(),
+            limit_key: self.limit_key.as_deref(),
+            after: &self.after,
+            tags: &self.tags,
+            meta: self.meta.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(),
+            retain_seconds: self.retain.map(|span| span.as_secs_f64()),
+        };
+        serde_json::to_vec(&body).map_err(|error| Failure::Invalid(error.to_string()))
+    }
+}
+
+/// The args, as they are: what is JSON is sent sign by sign.
+pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
+    let (text, place) = match (said, said.strip_prefix('@')) {
+        ("-", _) => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|source| Failure::Folder { path: PathBuf::from("standard input"), source })?;
+            (text, "standard input".to_owned())
+        }
+        (_, Some(file)) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|source| Failure::Folder { path: PathBuf::from(file), source })?;
+            (text, format!("file {file}"))
+        }
+        (said, None) => (said.to_owned(), "the command line".to_owned()),
+    };
+    RawValue::from_string(text.trim().to_owned()).map_err(|error| {
+        let hint =
+            if place == "the command line" { "; a text needs its quotes, as in '\"Sol\"'" } else { "" };
+        Failure::Invalid(safe::line(&format!("args: {place} is no JSON: {error}{hint}")))
+    })
+}
+
+pub(crate) fn note(text: &str) -> Result<(String, String), String> {
+    let (name, note) = text.split_once('=').ok_or("allowed: NAME=TEXT")?;
+    Ok((name.to_owned(), note.to_owned()))
+}

@@ -1,0 +1,203 @@
+//! `tenure lease`: names that one program at a time has.
+
+mod run;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::client::{Ask, Secret};
+use crate::exit::Failure;
+use crate::output::{Shape, safe};
+use crate::span::span;
+use crate::with::{Asked, Named, With, done, text};
+
+const LEASES: Named = Named {
+    path: "/v1/leases",
+    columns: &["name", "state", "holder", "fence", "since", "expires", "waiting"],
+    cells: |lease, out| {
+        vec![
+            text(lease, "/name").into(),
+            text(lease, "/state").into(),
+            text(lease, "/holder/owner").into(),
+            text(lease, "/fence").into(),
+            out.when(lease["held_since"].as_str()).into(),
+            out.when(lease["expires_at"].as_str()).into(),
+            lease["waiting"].to_string().into(),
+        ]
+    },
+};
+
+/// What can be done with leases.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Leases {
+    /// Lists them by name
+    List(Asked<Prefix>),
+    /// Shows who has one
+    Get(Asked<Name>),
+    /// Takes one, and prints the token that renews it and gives it back
+    Acquire(Asked<Acquire>),
+    /// Pushes the time of one forward
+    Renew(Asked<Renew>),
+    /// Gives one back
+    Release(Asked<Release>),
+    /// Takes one from whoever has it, for nobody
+    Break(Asked<Break>),
+    /// Runs a program under one: one at a time over all machines
+    Run(Box<run::Run>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prefix {
+    /// Whose names begin so
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Its name
+    name: String,
+}
+
+/// How one is taken.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Terms {
+    /// For how long it is held unless it is renewed
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
+    ttl: Duration,
+    /// How long to wait in line if somebody else has it; without it, not at all
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "0s")]
+    wait: Duration,
+    /// Who has it, for people [default: this machine and process]
+    #[arg(long, value_name = "TEXT")]
+    owner: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Acquire {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    terms: Terms,
+    /// A note of the holder; may be said often
+    #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = crate::job::note)]
+    meta: Vec<(String, String)>,
+}
+
+/// What proves that it was granted.
+#[derive(Debug, Args)]
+struct Proof {
+    /// What `acquire` has printed; better said by the environment
+    #[arg(long, value_name = "TOKEN", env = "TENURE_LEASE_TOKEN", hide_env_values = true)]
+    lease_token: Secret,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Renew {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    proof: Proof,
+    /// For how long from now on [default: as before]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    ttl: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    proof: Proof,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Break {
+    /// Its name
+    name: String,
+    /// Why, for whoever has it and for the record
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// After so long, in which its holder can come to an end [default: at once]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    after: Option<Duration>,
+}
+
+pub(crate) fn run(leases: Leases) -> Result<(), Failure> {
+    match leases {
+        Leases::List(asked) => with(asked, |list, with| LEASES.list(with, list.prefix.as_deref())),
+        Leases::Get(asked) => with(asked, |get, with| {
+            let answer = with.client.ask(&Ask::get(LEASES.of(&get.name)))?;
+            LEASES.one(with, &answer.text())
+        }),
+        Leases::Acquire(asked) => with(asked, |acquire, with| acquired(&acquire, with)),
+        Leases::Renew(asked) => with(asked, |renew, with| {
+            let mut body = json!({ "token": renew.proof.lease_token.0 });
+            if let Some(ttl) = renew.ttl {
+                body["ttl_seconds"] = json!(ttl.as_secs_f64());
+            }
+            let answer = with.client.ask(&Ask::post(format!("{}/renew", LEASES.of(&renew.name)), &body))?;
+            granted(with, &answer.text(), &format!("lease {} is renewed", safe::line(&renew.name)))
+        }),
+        Leases::Release(asked) => with(asked, |release, with| {
+            let body = json!({ "token": release.proof.lease_token.0 });
+            with.client.ask(&Ask::post(format!("{}/release", LEASES.of(&release.name)), &body))?;
+            with.out.tell(&format!("lease {} is given back", safe::line(&release.name)));
+            Ok(())
+        }),
+        Leases::Break(asked) => with(asked, |broken, with| {
+            let mut body = json!({ "reason": broken.reason });
+            if let Some(after) = broken.after {
+                body["after_seconds"] = json!(after.as_secs_f64());
+            }
+            let answer = with.client.ask(&Ask::post(format!("{}/break", LEASES.of(&broken.name)), &body))?;
+            let free = answer.json()?["free_at"].as_str().unwrap_or_default().to_owned();
+            let sentence =
+                format!("lease {} is free from {} on", safe::line(&broken.name), safe::line(&free));
+            granted(with, &answer.text(), &sentence)
+        }),
+        Leases::Run(run) => run::run(*run),
+    }
+}
+
+fn with<A: Args + Send + 'static>(
+    asked: Asked<A>,
+    work: impl FnOnce(A, &mut With) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    let Asked { connect, output, what } = asked;
+    done(&connect, output, move |with| work(what, with))
+}
+
+fn acquired(acquire: &Acquire, with: &mut With) -> Result<(), Failure> {
+    let meta: BTreeMap<&str, &str> =
+        acquire.meta.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let answer = run::granted(&with.client, &acquire.name, &acquire.terms, &json!(meta))?;
+    match with.out.chosen() {
+        Some(Shape::Json | Shape::Jsonl) => with.out.document(&answer.text()),
+        None | Some(Shape::Table | Shape::Wide | Shape::Id) => {
+            let granted = answer.json()?;
+            with.out.line(&safe::line(text(&granted, "/token")))?;
+            with.out.tell(&format!(
+                "lease {} is yours until {}, with fence {}",
+                safe::line(&acquire.name),
+                safe::line(text(&granted, "/expires_at")),
+                safe::line(text(&granted, "/fence"))
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// Prints a document that is none of a lease itself.
+fn granted(with: &mut With, document: &str, sentence: &str) -> Result<(), Failure> {
+    match with.out.chosen() {
+        Some(Shape::Json | Shape::Jsonl) => with.out.document(document),
+        None | Some(Shape::Table | Shape::Wide | Shape::Id) => {
+            with.out.tell(sentence);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `tenure lease run`: a program that runs only while its lease is held.
+//!
+//! The lease is renewed every third of its time. A program whose lease could not be renewed is told to end (SIGTERM) when two
+//! thirds of the time are over, and ended (SIGKILL) before all of it is: whoever has the lease next is alone. What it writes
+//! elsewhere it should send the fence along with, all the same: a machine may stand still.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tenure::{Clock, Moment, SystemClock};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{LEASES, Terms};
+use crate::client::{Answer, Ask, Client, Connect, Secret, Trouble};
+use crate::exit::Failure;
+use crate::output::safe;
+use crate::screen;
+use crate::with::text;
+
+/// The longest wait that a server grants.
+const WAIT_SECONDS: u64 = 55;
+/// Between two tries to renew while nobody answers.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What can be said to `tenure lease run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure lease run nightly-backup -- ./backup.sh
+  tenure lease run deploy --wait 10m --ttl 15s -- make deploy
+
+The program is told by TENURE_LEASE which lease it has and by TENURE_FENCE its number, which grows with each grant. It ends
+as the program does; 75 if the lease could not be had in time, 6 if it was lost while the program ran.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    connect: Connect,
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    terms: Terms,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What was granted.
+struct Held {
+    client: Arc<Client>,
+    name: String,
+    token: Secret,
+    ttl: Duration,
+    /// Until then nobody else has it.
+    until: Moment,
+}
+
+/// Takes a lease, waiting in line for it if somebody has the patience.
+pub(super) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) -> Result<Answer, Failure> {
+    let owner = terms.owner.clone().unwrap_or_else(owner);
+    let body = json!({ "owner": owner, "ttl_seconds": terms.ttl.as_secs_f64(), "metadata": meta });
+    let until = SystemClock.moment().after(terms.wait);
+    loop {
+        let left = until.since(SystemClock.moment());
+        let ask = Ask::post(format!("{}/acquire", LEASES.of(name)), &body);
+        let seconds = (left.as_secs_f64().ceil() as u64).min(WAIT_SECONDS);
+        let ask = if seconds > 0 { ask.or_wait(seconds, None) } else { ask };
+        match client.ask(&ask.within(Duration::from_secs(seconds + 30))) {
+            Ok(answer) => return Ok(answer),
+            Err(Trouble::Refused(refused)) if refused.is("lease-held") => {
+                if until.since(SystemClock.moment()).is_zero() {
+                    return Err(Failure::Held(Failure::from(Trouble::Refused(refused)).to_string()));
+                }
+            }
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
+}
+
+/// This machine and process.
+fn owner() -> String {
+    let node = rustix::system::uname();
+    format!("{}/{}", node.nodename().to_string_lossy(), std::process::id())
+}
+
+pub(crate) fn run(run: Run) -> Result<(), Failure> {
+    let client = Arc::new(run.connect.client()?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+    let done = runtime.block_on(work(run, client));
+    // A request that nobody needs any more is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
+    let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
+    let sent = SystemClock.moment();
+    let (asking, name, terms) = (Arc::clone(&client), run.name.clone(), run.terms.clone());
+    let acquiring = tokio::task::spawn_blocking(move || {
+        let answer = granted(&asking, &name, &terms, &json!({}));
+        (answer, SystemClock.moment())
+    });
+    let (answer, heard) = tokio::select! {
+        biased;
+        _ = interrupt.recv() => return Err(Failure::Interrupted),
+        _ = terminate.recv() => return Err(Failure::Interrupted),
+        done = acquiring => done.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))?,
+    };
+    let answer = answer?.json()?;
+    let left = Duration::try_from_secs_f64(answer["expires_in_seconds"].as_f64().unwrap_or_default())
+        .unwrap_or_default();
+    // An answer that was waited for is as old as it may be at most; any other is counted from when it was asked for.
+    let from = if run.terms.wait.is_zero() { sent } else { heard };
+    let held = Held {
+        client,
+        token: text(&answer, "/token")
+            .parse()
+            .map_err(|wrong: String| Failure::from(Trouble::strange(&wrong)))?,
+        name: run.name.clone(),
+        ttl: run.terms.ttl,
+        until: from.after(left),
+    };
+    let done = under(&held, &run, text(&answer, "/fence"), (&mut interrupt, &mut terminate)).await;
+    give_back(held).await;
+    done
+}
+
+type Signals<'a> = (&'a mut tokio::signal::unix::Signal, &'a mut tokio::signal::unix::Signal);
+
+/// Runs the program for as long as the lease is held, and ends as it does.
+async fn under(
+    held: &Held,
+    run: &Run,
+    fence: &str,
+    (interrupt, terminate): Signals<'_>,
+) -> Result<(), Failure> {
+    let Some((program, args)) = run.command.split_first() else {
+        return Err(Failure::Usage("there is no program to run".to_owned()));
+    };
+    let mut command = Command::new(program);
+    let command =
+        command.args(args).env("TENURE_LEASE", &run.name).env("TENURE_FENCE", fence).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|source| Failure::Child {
+        // As shells say it.
+        code: if source.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 },
+        sentence: format!("{} cannot be run: {source}", safe::line(&program.to_string_lossy())),
+    })?;
+    let keeping = keep(held);
+    tokio::pin!(keeping);
+    loop {
+        tokio::select! {
+            biased;
+            status = child.wait() => return ended(status),
+            _ = interrupt.recv() => tell(&child, Signal::INT),
+            _ = terminate.recv() => tell(&child, Signal::TERM),
+            (why, until) = &mut keeping => {
+                tell(&child, Signal::TERM);
+                let clock = SystemClock;
+                tokio::select! {
+                    biased;
+                    _ = child.wait() => {}
+                    () = clock.sleep(until.since(clock.moment())) => {
+                        let _ = child.kill().await;
+                    }
+                }
+                return Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name))));
+            }
+        }
+    }
+}
+
+fn tell(child: &Child, what: Signal) {
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    if let Some(pid) = pid {
+        // It may have ended just now.
+        let _ = kill_process(pid, what);
+    }
+}
+
+fn ended(status: std::io::Result<ExitStatus>) -> Result<(), Failure> {
+    let status = status.map_err(|source| Failure::System { what: "the program was lost", source })?;
+    // As shells say it.
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    match u8::try_from(code).unwrap_or(1) {
+        0 => Ok(()),
+        code => Err(Failure::Silent(code)),
+    }
+}
+
+/// Renews it until that does not work out, and answers why and until when it is held.
+async fn keep(held: &Held) -> (String, Moment) {
+    let clock = SystemClock;
+    let (mut until, mut next) = (held.until, held.ttl / 3);
+    loop {
+        clock.sleep(next.min(until.since(clock.moment()))).await;
+        let sent = clock.moment();
+        let body = json!({ "token": held.token.0 });
+        let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &body).within(held.ttl / 6);
+        let client = Arc::clone(&held.client);
+        let renewed = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
+        let trouble = match renewed {
+            Ok(Ok(renewed)) => {
+                let left = renewed["expires_in_seconds"].as_f64().unwrap_or_default();
+                until = sent.after(Duration::try_from_secs_f64(left).unwrap_or_default());
+                if until.since(sent) < held.ttl / 3 * 2 {
+                    return ("somebody breaks it".to_owned(), until);
+                }
+                next = held.ttl / 3;
+                continue;
+            }
+            Ok(Err(trouble)) => trouble,
+            Err(_) => return ("a mistake in this program".to_owned(), until),
+        };
+        let passes = trouble.passes();
+        let why = Failure::from(trouble).to_string();
+        if !passes {
+            // Somebody else may have it: there is no time left.
+            return (why, clock.moment());
+        }
+        if until.since(clock.moment()) <= held.ttl / 3 {
+            // What is left is for the program to come to its end, and a little for the machine.
+            return (why, until.min(clock.moment().after(held.ttl / 4)));
+        }
+        next = AGAIN.min(held.ttl / 6);
+    }
+}
+
+/// Gives it back, if somebody hears it; else it lapses.
+async fn give_back(held: Held) {
+    let name = safe::line(&held.name);
+    let given = tokio::task::spawn_blocking(move || {
+        let body = json!({ "token": held.token.0 });
+        held.client.ask(&Ask::post(format!("{}/release", LEASES.of(&held.name)), &body).within(held.ttl))
+    });
+    if let Ok(Err(trouble)) = given.await
+        && trouble.passes()
+    {
+        screen::complain(&format!("lease {name} was not given back, it lapses: {}", Failure::from(trouble)));
+    }
+}

@@ -1,0 +1,71 @@
+//! `tenure queue`: what is agreed about queues.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::client::Ask;
+use crate::exit::Failure;
+use crate::output::safe;
+use crate::with::{Asked, Named, With, done, text};
+
+const QUEUES: Named = Named {
+    path: "/v1/queues",
+    columns: &["name", "paused", "max-running", "rate"],
+    cells: |queue, _| {
+        let said =
+            |value: &serde_json::Value| if value.is_null() { String::new() } else { value.to_string() };
+        let rate = &queue["rate"];
+        let rate = if rate.is_null() {
+            String::new()
+        } else {
+            format!("{}/{} s", rate["limit"], rate["per_seconds"])
+        };
+        let paused = if queue["paused"] == true { "paused" } else { "no" };
+        vec![text(queue, "/name").into(), paused.into(), said(&queue["max_running"]).into(), rate.into()]
+    },
+};
+
+/// What can be done with queues.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Queues {
+    /// Lists them
+    List(Asked<Nothing>),
+    /// Shows one
+    Get(Asked<Name>),
+    /// Hands out no jobs of one any more; those that run go on
+    Pause(Asked<Name>),
+    /// Hands out jobs of one again
+    Resume(Asked<Name>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Nothing {}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Its name
+    name: String,
+}
+
+pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
+    match queues {
+        Queues::List(Asked { connect, output, what: Nothing {} }) => {
+            done(&connect, output, |with| QUEUES.list(with, None))
+        }
+        Queues::Get(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            let answer = with.client.ask(&Ask::get(QUEUES.of(&what.name)))?;
+            QUEUES.one(with, &answer.text())
+        }),
+        Queues::Pause(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
+        }
+        Queues::Resume(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| agree(with, &what.name, "resume", "is not paused"))
+        }
+    }
+}
+
+fn agree(with: &mut With, name: &str, how: &str, is: &str) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::post(format!("{}/{how}", QUEUES.of(name)), &json!({})))?;
+    QUEUES.told(with, &answer.text(), &format!("queue {} {is}", safe::line(name)))
+}

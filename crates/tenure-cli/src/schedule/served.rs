@@ -1,0 +1,232 @@
+//! Schedules of a server: what is done again and again.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tenure::{Chance, Clock, JobId, SystemClock};
+
+use crate::client::{Ask, Patience};
+use crate::exit::Failure;
+use crate::job::args;
+use crate::output::{Shape, Table, safe};
+use crate::with::{Named, With, text};
+
+pub(super) const SCHEDULES: Named = Named {
+    path: "/v1/schedules",
+    columns: &["name", "kind", "next", "last", "paused", "description"],
+    cells: |schedule, out| {
+        let paused = if schedule["paused"].is_null() { "no" } else { "paused" };
+        vec![
+            text(schedule, "/name").into(),
+            text(schedule, "/job/kind").into(),
+            out.when(schedule["next_run_at"].as_str()).into(),
+            out.when(schedule.pointer("/last_run/at").and_then(Value::as_str)).into(),
+            paused.into(),
+            text(schedule, "/description").into(),
+        ]
+    },
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Prefix {
+    /// Whose names begin so
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Its name
+    name: String,
+}
+
+/// What can be said to `tenure schedule add`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure schedule add nightly '30 2 * * *' report --zone Europe/Berlin
+  tenure schedule add sync 'every 10m' sync '{\"full\": false}' --overlap queue-one
+  tenure schedule add plan --file plan.json
+
+`tenure schedule preview` says what an expression means. With --file all can be said that PUT /v1/schedules/{name} takes.")]
+pub(crate) struct Add {
+    /// Its name; one of that name is changed
+    name: String,
+    /// When, such as \"30 2 * * *\", \"every 10m\" or \"weekly mon-fri 09:30\"
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    expression: Option<String>,
+    /// What sort of work is enqueued
+    #[arg(required_unless_present = "file")]
+    kind: Option<String>,
+    /// What its handler is given: JSON, @FILE, or - for standard input [default: null]
+    #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
+    args: Option<String>,
+    /// The zone of its clocks, such as Europe/Berlin [default: the expression's own, else UTC]
+    #[arg(long, value_name = "ZONE", conflicts_with = "file")]
+    zone: Option<String>,
+    /// Where its jobs wait [default: default]
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    queue: Option<String>,
+    /// What becomes of a slot while an earlier job runs [default: skip]
+    #[arg(long, value_name = "WHAT", conflicts_with = "file")]
+    overlap: Option<Overlap>,
+    /// What becomes of slots that were missed [default: one]
+    #[arg(long, value_name = "WHAT", conflicts_with = "file")]
+    catch_up: Option<CatchUp>,
+    /// Reads all of it from this file of JSON
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Overlap {
+    Skip,
+    QueueOne,
+    QueueAll,
+    CancelPrevious,
+    Allow,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CatchUp {
+    Skip,
+    One,
+    All,
+}
+
+/// What can be said to `tenure schedule next`.
+#[derive(Debug, Args)]
+pub(crate) struct Next {
+    /// Its name
+    name: String,
+    /// How many slots
+    #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 10)]
+    number: u64,
+}
+
+/// What can be said to `tenure schedule trigger`.
+#[derive(Debug, Args)]
+pub(crate) struct Trigger {
+    /// Its name
+    name: String,
+    /// What this job is given instead: JSON, @FILE, or - for standard input
+    #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
+    args: Option<String>,
+}
+
+/// What can be said to `tenure schedule pause`.
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// Its name
+    name: String,
+    /// Why, for people
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+}
+
+pub(super) fn list(prefix: &Prefix, with: &mut With) -> Result<(), Failure> {
+    SCHEDULES.list(with, prefix.prefix.as_deref())
+}
+
+pub(super) fn get(name: &Name, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::get(SCHEDULES.of(&name.name)))?;
+    SCHEDULES.one(with, &answer.text())
+}
+
+pub(super) fn add(add: &Add, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::put(SCHEDULES.of(&add.name), add.body()?.into_bytes()))?;
+    let document = answer.json()?;
+    let next = with.out.when(document["next_run_at"].as_str());
+    let is = safe::line(text(&document, "/description"));
+    SCHEDULES.told(with, &answer.text(), &format!("schedule {}: {is}; next {next}", safe::line(&add.name)))
+}
+
+impl Add {
+    fn body(&self) -> Result<String, Failure> {
+        if let Some(file) = &self.file {
+            return std::fs::read_to_string(file)
+                .map_err(|source| Failure::Folder { path: file.clone(), source });
+        }
+        // The args are put in as they are, sign by sign.
+        let args = self.args.as_deref().map(args).transpose()?;
+        let args = args.as_deref().map_or("null", RawValue::get);
+        let word = |it: Option<clap::builder::PossibleValue>| it.map(|it| it.get_name().replace('-', "_"));
+        let mut said = vec![
+            ("spec", json!({ "text": self.expression })),
+            ("time_zone", json!(self.zone)),
+            ("overlap", json!(self.overlap.and_then(|overlap| word(overlap.to_possible_value())))),
+            ("catch_up", json!(self.catch_up.and_then(|catch_up| word(catch_up.to_possible_value())))),
+        ];
+        said.retain(|(_, value)| !value.is_null());
+        let said: Vec<String> = said.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let queue =
+            self.queue.as_ref().map_or_else(String::new, |queue| format!(",\"queue\":{}", json!(queue)));
+        let kind = json!(self.kind);
+        Ok(format!("{{{},\"job\":{{\"kind\":{kind}{queue},\"args\":{args}}}}}", said.join(",")))
+    }
+}
+
+pub(super) fn next(next: &Next, with: &mut With) -> Result<(), Failure> {
+    let path = format!("{}/next?count={}", SCHEDULES.of(&next.name), next.number);
+    let answer = with.client.ask(&Ask::get(path))?;
+    let slots = answer.json()?;
+    let slots = slots["items"].as_array().into_iter().flatten();
+    let mut table = Table::new(&["at", "local"]);
+    match with.out.shape() {
+        Shape::Json => return with.out.document(&answer.text()),
+        Shape::Jsonl => return slots.into_iter().try_for_each(|slot| with.out.document(&slot.to_string())),
+        Shape::Table | Shape::Wide | Shape::Id => {
+            for slot in slots {
+                table.row(vec![with.out.when(slot["at"].as_str()).into(), text(slot, "/local").into()]);
+            }
+        }
+    }
+    with.out.table(&table, true)
+}
+
+/// Asks for a job now, under an id that is drawn here: if the answer is lost, it is asked for again, and is there once.
+pub(super) fn trigger(trigger: &Trigger, with: &mut With) -> Result<(), Failure> {
+    let id = JobId::new(SystemClock.now(), Chance::from_system().bits());
+    let args = trigger.args.as_deref().map(args).transpose()?;
+    let args = args.map_or_else(String::new, |args| format!(",\"args\":{}", args.get()));
+    let ask = Ask::post_text(
+        format!("{}/trigger", SCHEDULES.of(&trigger.name)),
+        format!("{{\"id\":\"{id}\"{args}}}"),
+    );
+    let mut patience = Patience::new();
+    let answer = loop {
+        match with.client.ask(&ask) {
+            Ok(answer) => break answer,
+            Err(trouble) => {
+                let _ = patience.may_be_done(&trouble);
+                patience.endure(trouble)?;
+            }
+        }
+    };
+    match with.out.chosen() {
+        Some(Shape::Json | Shape::Jsonl) => with.out.document(&answer.text()),
+        None | Some(Shape::Table | Shape::Wide | Shape::Id) => {
+            let job = answer.json()?;
+            with.out.line(&safe::line(text(&job, "/id")))
+        }
+    }
+}
+
+pub(super) fn pause(pause: &Pause, with: &mut With) -> Result<(), Failure> {
+    let ask = Ask::post(format!("{}/pause", SCHEDULES.of(&pause.name)), &json!({ "reason": pause.reason }));
+    let answer = with.client.ask(&ask)?;
+    SCHEDULES.told(with, &answer.text(), &format!("schedule {} is paused", safe::line(&pause.name)))
+}
+
+pub(super) fn resume(name: &Name, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::post(format!("{}/resume", SCHEDULES.of(&name.name)), &json!({})))?;
+    SCHEDULES.told(with, &answer.text(), &format!("schedule {} goes on", safe::line(&name.name)))
+}
+
+pub(super) fn rm(name: &Name, with: &mut With) -> Result<(), Failure> {
+    with.client.ask(&Ask::delete(SCHEDULES.of(&name.name)))?;
+    with.out.tell(&format!("schedule {} is removed; its jobs stay", safe::line(&name.name)));
+    Ok(())
+}

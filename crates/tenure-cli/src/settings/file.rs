@@ -1,0 +1,119 @@
+//! The file of a person's settings: which servers there are.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Env, Said, said};
+use crate::client::{Secret, secret_in};
+use crate::exit::Failure;
+use crate::output::safe;
+
+/// All of the file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    /// The context that counts if nobody says another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) current: Option<String>,
+    #[serde(default)]
+    pub(crate) contexts: BTreeMap<String, Context>,
+}
+
+/// A server under a name.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Context {
+    pub(crate) url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whether commands that change something are refused.
+    #[serde(default)]
+    pub(crate) read_only: bool,
+}
+
+impl File {
+    /// Where it is.
+    pub(crate) fn path(env: &Env) -> Result<PathBuf, Failure> {
+        let none =
+            || Failure::Usage("neither XDG_CONFIG_HOME nor HOME says where settings are kept".to_owned());
+        Ok(env.folder.as_ref().ok_or_else(none)?.join("config.toml"))
+    }
+
+    /// What it says; nothing if there is none.
+    pub(crate) fn load(env: &Env) -> Result<Self, Failure> {
+        let Ok(path) = Self::path(env) else { return Ok(Self::default()) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| {
+                // What stands there may be a token: only where and why is told.
+                let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+                let line = line.map_or_else(String::new, |line| format!(" at line {line}"));
+                Failure::Invalid(safe::line(&format!(
+                    "{} is not understood{line}: {}",
+                    path.display(),
+                    error.message()
+                )))
+            }),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Self::default())
+            }
+            Err(source) => Err(Failure::Folder { path, source }),
+        }
+    }
+
+    /// Puts it in the place of the old one, whole or not at all; nobody else may read it.
+    pub(crate) fn save(&self, env: &Env) -> Result<PathBuf, Failure> {
+        let path = Self::path(env)?;
+        let text = toml::to_string(self).map_err(|error| Failure::Invalid(error.to_string()))?;
+        replace(&path, &text).map_err(|source| Failure::Folder { path: path.clone(), source })?;
+        Ok(path)
+    }
+
+    /// The context of this name.
+    pub(crate) fn context(&self, name: &str) -> Result<&Context, Failure> {
+        self.contexts.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Failure::NotThere(safe::line(&format!(
+                "there is no context {name}; there are: {known}; `tenure context add` makes one"
+            )))
+        })
+    }
+}
+
+impl Context {
+    /// What proves who asks, if the context says it.
+    pub(super) fn secret(&self, name: &str) -> Result<Option<Said<Secret>>, Failure> {
+        let origin = format!("context {name}");
+        if let Some(token) = &self.token {
+            let token =
+                token.parse().map_err(|wrong| Failure::Invalid(format!("token of {origin}: {wrong}")))?;
+            return Ok(Some(said(token, origin)));
+        }
+        self.token_file.as_deref().map(|file| Ok(said(secret_in(file)?, origin))).transpose()
+    }
+}
+
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension(format!("toml.{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let done = written.and_then(|()| std::fs::rename(&new, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    done
+}

@@ -1,0 +1,47 @@
+//! Spans, as they are said on the command line.
+
+use std::time::Duration;
+
+/// Reads `90`, `90s`, `500ms`, `5m`, `1h30m` or `2d`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    const ALLOWED: &str = "allowed: a number with ms, s, m, h or d, such as 500ms, 90s, 1h30m";
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Ok(Duration::from_secs(seconds.into()));
+    }
+    let (mut rest, mut sum) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let digits = rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').ok_or(ALLOWED)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| ALLOWED)?;
+        let unit_ends =
+            rest[digits..].find(|sign: char| sign.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
+        let unit = match &rest[digits..unit_ends] {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(ALLOWED.to_owned()),
+        };
+        let part = Duration::try_from_secs_f64(number * unit).map_err(|_| ALLOWED)?;
+        sum = sum.checked_add(part).ok_or(ALLOWED)?;
+        rest = &rest[unit_ends..];
+    }
+    if text.is_empty() { Err(ALLOWED.to_owned()) } else { Ok(sum) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_with_their_units() {
+        let read = |text| span(text).map(|span| span.as_millis());
+        assert_eq!(read("90"), Ok(90_000));
+        assert_eq!(read("500ms"), Ok(500));
+        assert_eq!(read("1h30m"), Ok(5_400_000));
+        assert_eq!(read("1.5s"), Ok(1_500));
+        for bad in ["", "s", "5x", "-1s", "1 h", "1m5", "..s", "9e99s", "ms5"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

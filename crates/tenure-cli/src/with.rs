@@ -1,0 +1,141 @@
+//! What every command that asks a server is done with.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::client::{Ask, Client, Connect, Goes, Patience, Trouble, escaped, interruptible};
+use crate::exit::Failure;
+use crate::output::{Cell, Out, Output, Shape, Table, safe};
+
+/// What every command is done with.
+pub(crate) struct With {
+    pub(crate) client: Client,
+    pub(crate) out: Out,
+    pub(crate) goes: Goes,
+}
+
+/// A command, and which server it asks.
+#[derive(Debug, Args)]
+pub(crate) struct Asked<A: Args> {
+    #[command(flatten)]
+    pub(crate) connect: Connect,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) what: A,
+}
+
+/// Asks the server that is meant; Ctrl-C ends it at once.
+pub(crate) fn done(
+    connect: &Connect,
+    output: Output,
+    work: impl FnOnce(&mut With) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    let client = connect.client()?;
+    interruptible(move |goes| {
+        let mut with = With { client, out: output.open(), goes: goes.clone() };
+        work(&mut with)?;
+        with.out.flush()
+    })
+}
+
+/// Things of a server that have names.
+pub(crate) struct Named {
+    /// Where they are, such as `/v1/leases`.
+    pub(crate) path: &'static str,
+    pub(crate) columns: &'static [&'static str],
+    pub(crate) cells: fn(&Value, &Out) -> Vec<Cell>,
+}
+
+/// A page, its documents as they are.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+fn strange(error: &serde_json::Error) -> Failure {
+    Trouble::strange(&error.to_string()).into()
+}
+
+impl Named {
+    /// Where the one with this name is.
+    pub(crate) fn of(&self, name: &str) -> String {
+        format!("{}/{}", self.path, escaped(name))
+    }
+
+    /// Prints all whose names begin so.
+    pub(crate) fn list(&self, with: &mut With, prefix: Option<&str>) -> Result<(), Failure> {
+        let (mut cursor, mut patience, mut first) = (None::<String>, Patience::new(), true);
+        let mut all = Vec::new();
+        loop {
+            let pairs = [("prefix", prefix), ("cursor", cursor.as_deref())];
+            let pairs =
+                pairs.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))));
+            let pairs = pairs.collect::<Vec<_>>().join("&");
+            let question = if pairs.is_empty() { String::new() } else { format!("?{pairs}") };
+            let answer = match with.client.ask(&Ask::get(format!("{}{question}", self.path))) {
+                Ok(answer) => answer,
+                Err(trouble) => {
+                    patience.endure(trouble)?;
+                    continue;
+                }
+            };
+            patience.heard();
+            let page: Page = serde_json::from_slice(&answer.body).map_err(|error| strange(&error))?;
+            if with.out.shape() == Shape::Json {
+                all.extend(page.items.iter().map(|item| item.get().to_owned()));
+            } else {
+                self.rows(with, &page.items, std::mem::take(&mut first))?;
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        if with.out.shape() == Shape::Json {
+            return with.out.document(&format!("{{\"items\":[{}]}}", all.join(",")));
+        }
+        Ok(())
+    }
+
+    fn rows(&self, with: &mut With, items: &[Box<RawValue>], first: bool) -> Result<(), Failure> {
+        let mut table = Table::new(self.columns);
+        for item in items {
+            let read: Value = serde_json::from_str(item.get()).map_err(|error| strange(&error))?;
+            match with.out.shape() {
+                Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
+                Shape::Json | Shape::Jsonl => with.out.document(item.get())?,
+                Shape::Id => with.out.line(&safe::line(read["name"].as_str().unwrap_or_default()))?,
+            }
+        }
+        if matches!(with.out.shape(), Shape::Table | Shape::Wide) {
+            with.out.table(&table, first)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Prints what was answered of one: its document in a form that was chosen, else a sentence.
+    pub(crate) fn told(&self, with: &mut With, document: &str, sentence: &str) -> Result<(), Failure> {
+        if with.out.chosen().is_none() {
+            with.out.tell(sentence);
+            return Ok(());
+        }
+        self.one(with, document)
+    }
+
+    /// Prints the document of one.
+    pub(crate) fn one(&self, with: &mut With, document: &str) -> Result<(), Failure> {
+        let raw = RawValue::from_string(document.to_owned()).map_err(|error| strange(&error))?;
+        self.rows(with, &[raw], true)
+    }
+}
+
+/// A text of a document.
+pub(crate) fn text<'a>(document: &'a Value, path: &str) -> &'a str {
+    document.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
