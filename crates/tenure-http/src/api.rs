@@ -6,6 +6,8 @@ use std::time::Duration;
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
+use crate::access::Access;
+use crate::access::known::Known;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
@@ -21,6 +23,14 @@ pub(crate) struct Api {
     inner: Arc<Inner>,
 }
 
+/// What holds for whoever asks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rules {
+    pub access: Access,
+    /// Nothing may be changed.
+    pub read_only: bool,
+}
+
 struct Inner {
     tenure: Tenure,
     watchers: Watchers,
@@ -29,11 +39,13 @@ struct Inner {
     metrics: Metrics,
     roll: Roll,
     key: OnceLock<Key>,
+    known: Known,
+    rules: Rules,
     draining: watch::Sender<bool>,
 }
 
 impl Api {
-    pub(crate) fn new(tenure: &Tenure) -> Self {
+    pub(crate) fn new(tenure: &Tenure, rules: Rules) -> Self {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
         let (granted, lines) = (Granted::default(), Lines::default());
         let draining = watch::Sender::new(false);
@@ -46,9 +58,26 @@ impl Api {
                 metrics: Metrics::default(),
                 roll: Roll::default(),
                 key: OnceLock::new(),
+                known: Known::default(),
+                rules,
                 draining,
             }),
         }
+    }
+
+    /// The access tokens that were met.
+    pub(crate) fn known(&self) -> &Known {
+        &self.inner.known
+    }
+
+    /// Whether whoever asks has to say who he is.
+    pub(crate) fn access(&self) -> Access {
+        self.inner.rules.access
+    }
+
+    /// Whether nothing may be changed through this server.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.inner.rules.read_only
     }
 
     /// With what tokens are made.

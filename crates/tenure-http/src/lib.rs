@@ -6,6 +6,7 @@
 //! [`routes`] mounts that in a service on axum, [`Asked`] makes the first answer; [`Server`] has all of the contract that
 //! other languages use, described by itself at `/openapi.json`.
 
+mod access;
 mod answer;
 mod api;
 mod asked;
@@ -25,6 +26,7 @@ mod query;
 mod queues;
 mod routes;
 mod schedules;
+mod secret;
 mod server;
 mod tag;
 mod trouble;
@@ -33,6 +35,7 @@ mod watchers;
 pub mod wire;
 mod workers;
 
+pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
 pub use asked::Asked;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
@@ -43,7 +46,7 @@ use tenure::Tenure;
 
 /// The routes of the items in the queue, `GET` and `DELETE /queue/{id}`, to be merged into a service's own.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
-    routes::router(routes::items()).with_state(api::Api::new(tenure))
+    of(tenure, routes::items(), Access::Open)
 }
 
 /// The description of all routes (OpenAPI), as a server gives it at `/openapi.json`.
@@ -54,5 +57,20 @@ pub fn description(words: Words) -> serde_json::Value {
 
 /// All routes of the contract, to be mounted in a service of one's own, which then says who may ask.
 pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
-    routes::router(routes::all()).with_state(api::Api::new(tenure))
+    of(tenure, routes::all(), Access::Open)
+}
+
+/// The same, where whoever asks shows an access token of the store; see [`Tokens`].
+pub fn guarded_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    of(tenure, routes::all(), Access::Tokens)
+}
+
+/// Routes of a service of somebody's own.
+fn of<S: Clone + Send + Sync + 'static>(
+    tenure: &Tenure,
+    endpoints: Vec<routes::Endpoint>,
+    access: Access,
+) -> Router<S> {
+    let api = api::Api::new(tenure, api::Rules { access, read_only: false });
+    routes::router(endpoints, &api).with_state(api)
 }

@@ -7,6 +7,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use tenure::{StateName, limits};
 
+use crate::access::Needs;
 use crate::answer;
 use crate::once;
 use crate::problem::ProblemType;
@@ -104,7 +105,10 @@ pub(crate) fn document(words: Words) -> Value {
             "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
         },
         "paths": paths,
-        "components": { "schemas": components },
+        "components": {
+            "schemas": components,
+            "securitySchemes": { "access_token": { "type": "http", "scheme": "bearer" } },
+        },
     })
 }
 
@@ -114,6 +118,8 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
         "summary": endpoint.summary,
         "parameters": parameters(endpoint),
         "responses": responses(endpoint, schemas),
+        "security": security(endpoint.needs),
+        "x-needs": endpoint.needs.to_string(),
     });
     if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
         let content = json!({ "application/json": { "schema": body(schemas) } });
@@ -123,6 +129,11 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
         );
     }
     operation
+}
+
+/// Whoever asks a server that is not open shows an access token.
+fn security(needs: Needs) -> Vec<Value> {
+    if needs == Needs::Nothing { Vec::new() } else { vec![json!({ "access_token": [] })] }
 }
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
@@ -145,6 +156,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
+        "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
         // Without a quotation mark at either end, which would not count.
         "Idempotency-Key" => {
@@ -206,8 +218,21 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
         responses.insert(status.to_string(), response);
     }
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
+    let guarded: &[ProblemType] = match endpoint.needs {
+        Needs::Nothing => &[],
+        Needs::Anyone => &[ProblemType::Unauthenticated],
+        Needs::One(_) => &[ProblemType::Unauthenticated, ProblemType::Forbidden],
+    };
     let with_parts = parts(endpoint.path).map(|_| ProblemType::Validation);
-    for kind in endpoint.refuses.iter().copied().chain(with_a_body).chain(with_parts).chain(BY_ANY) {
+    for kind in endpoint
+        .refuses
+        .iter()
+        .copied()
+        .chain(with_a_body)
+        .chain(with_parts)
+        .chain(guarded.iter().copied())
+        .chain(BY_ANY)
+    {
         let schema = json!({ "$ref": "#/components/schemas/Problem" });
         responses.entry(kind.status().as_u16().to_string()).or_insert_with(|| {
             json!({ "description": kind.title(), "content": { "application/problem+json": { "schema": schema } } })

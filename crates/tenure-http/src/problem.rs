@@ -16,6 +16,12 @@ pub enum ProblemType {
     Validation,
     /// The body is of a type that is not understood.
     UnsupportedMediaType,
+    /// Nobody knows who asks.
+    Unauthenticated,
+    /// Whoever asks may not.
+    Forbidden,
+    /// Nothing may be changed through this server.
+    ReadOnly,
     /// There is no such thing.
     NotFound,
     /// There is something at this path, but it cannot be asked for in this way.
@@ -58,10 +64,13 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::ReadOnly,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::Gone,
@@ -90,6 +99,9 @@ impl ProblemType {
             Self::Malformed => "malformed",
             Self::Validation => "validation",
             Self::UnsupportedMediaType => "unsupported-media-type",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::ReadOnly => "read-only",
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::Gone => "gone",
@@ -119,6 +131,9 @@ impl ProblemType {
             Self::Malformed => "The request cannot be read",
             Self::Validation => "A value is not allowed",
             Self::UnsupportedMediaType => "The body is of a type that is not understood",
+            Self::Unauthenticated => "Nobody knows who asks",
+            Self::Forbidden => "The access token does not give this right",
+            Self::ReadOnly => "Nothing may be changed here",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "This cannot be asked for in this way",
             Self::Gone => "Its time is over",
@@ -161,7 +176,8 @@ impl ProblemType {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::CrossSite | Self::Forbidden | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -9,7 +9,7 @@ const EXEMPT: &[&str] = &[
     "crates/tenure-sqlite/src/pause.rs",
     "crates/tenure-postgres/src/patience.rs",
     "crates/tenure-cli/src/bench/",
-    "crates/tenure-http/src/workers/key.rs",
+    "crates/tenure-http/src/secret.rs",
     "crates/tenure-core/examples/next.rs",
     "bench/",
 ];

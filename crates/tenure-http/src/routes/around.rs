@@ -3,7 +3,8 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING};
+use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ};
+use crate::access::Needs;
 use crate::openapi::{self, Schemas};
 use crate::{health, metrics};
 
@@ -15,6 +16,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/livez",
             name: "live",
             summary: "Whether the program turns; asks no store",
+            needs: NOTHING_NEEDED,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It does", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -25,6 +27,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/readyz",
             name: "ready",
             summary: "Whether requests should be sent here",
+            needs: NOTHING_NEEDED,
             takes: NOTHING,
             answers: vec![
                 Answer { status: 200, summary: "They should", kind: JSON, body: Some(Schemas::any) },
@@ -38,6 +41,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/metrics",
             name: "metrics",
             summary: "Counters and gauges for Prometheus",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -53,6 +57,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/v1/version",
             name: "version",
             summary: "Which version answers",
+            needs: Needs::Anyone,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "This one", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -63,6 +68,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/openapi.json",
             name: "openapi",
             summary: "This document",
+            needs: NOTHING_NEEDED,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -73,6 +79,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             path: "/openapi-3.0.json",
             name: "openapi_3_0",
             summary: "This document in the words of OpenAPI 3.0",
+            needs: NOTHING_NEEDED,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty, job};
+use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
 use crate::events;
 use crate::jobs::{act, batch, enqueue, explain, list, look};
 use crate::openapi::Schemas;
@@ -18,6 +18,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs",
             name: "enqueue_job",
             summary: "Enqueues a job",
+            needs: ENQUEUE,
             takes: Takes { body: Some(Schemas::of::<Submit>), once: true, waits: true, ..NOTHING },
             answers: vec![
                 job(200, "It has ended within the wait, or another job holds its unique key"),
@@ -31,6 +32,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/batch",
             name: "enqueue_jobs",
             summary: "Enqueues up to a thousand jobs, all or none; also a job a line as application/x-ndjson",
+            needs: ENQUEUE,
             takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
             answers: vec![Answer {
                 status: 202,
@@ -46,6 +48,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs",
             name: "list_jobs",
             summary: "Lists jobs, the newest first, page by page",
+            needs: READ,
             takes: Takes {
                 query: &[
                     ("state", "In one of these states"),
@@ -73,6 +76,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}",
             name: "put_job",
             summary: "Enqueues a job under an id of the client's; repeating it is harmless",
+            needs: ENQUEUE,
             takes: Takes { body: Some(Schemas::of::<Submit>), waits: true, ..NOTHING },
             answers: vec![job(200, "It was there already"), job(201, "It was accepted")],
             refuses: &[ProblemType::IdTaken, ProblemType::UniqueConflict, ProblemType::PayloadTooLarge],
@@ -83,6 +87,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}",
             name: "get_job",
             summary: "Shows a job; never leads elsewhere",
+            needs: FOLLOW,
             takes: Takes { waits: true, ..NOTHING },
             answers: vec![job(200, "The job"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
@@ -93,6 +98,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}",
             name: "delete_job",
             summary: "Cancels a job that has not ended, and removes one that has",
+            needs: END,
             takes: NOTHING,
             answers: vec![
                 job(200, "It was cancelled"),
@@ -107,6 +113,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/result",
             name: "get_job_result",
             summary: "What a job has returned",
+            needs: FOLLOW,
             takes: Takes { waits: true, ..NOTHING },
             answers: vec![
                 Answer { status: 200, summary: "What it returned", kind: JSON, body: Some(Schemas::any) },
@@ -126,6 +133,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/attempts",
             name: "list_attempts",
             summary: "The attempts of a job, the first first",
+            needs: FOLLOW,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -141,6 +149,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/logs",
             name: "list_log_lines",
             summary: "What the attempts of a job have logged, page by page",
+            needs: FOLLOW,
             takes: Takes {
                 query: &[
                     ("after", "`next_after` of the page before"),
@@ -162,6 +171,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/explain",
             name: "explain_job",
             summary: "The one reason why a job is where it is",
+            needs: FOLLOW,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -177,6 +187,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/events",
             name: "follow_job",
             summary: "What happens to a job, as it happens",
+            needs: FOLLOW,
             takes: Takes { waits: true, ..NOTHING },
             answers: vec![
                 Answer {
@@ -195,6 +206,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/cancel",
             name: "cancel_job",
             summary: "Ends a job: at once if it waits; if it runs, its holder is asked to stop",
+            needs: END,
             takes: Takes { body: Some(Schemas::of::<act::CancelAsk>), needs_body: false, ..NOTHING },
             answers: vec![job(200, "It is cancelled"), job(202, "It runs, and was asked to stop")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],
@@ -205,6 +217,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/retry",
             name: "retry_job",
             summary: "Does a job that has ended again, with all its attempts",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "It waits again")],
             refuses: &[
@@ -220,6 +233,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/run-now",
             name: "run_job_now",
             summary: "Lets a job that waits for its time be due at once",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "It is due")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, PAGED, Takes, empty};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, WORK, empty};
 use crate::leases::{end, look, take};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -20,6 +20,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases",
             name: "list_leases",
             summary: "Lists leases by name, page by page",
+            needs: READ,
             takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -35,6 +36,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}",
             name: "get_lease",
             summary: "Shows a lease; held until it is free if the client would rather wait, or until it is another one",
+            needs: READ,
             takes: Takes { waits: true, ..NOTHING },
             answers: vec![
                 Answer {
@@ -53,6 +55,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/history",
             name: "list_lease_history",
             summary: "What happened to a lease, the latest first, page by page",
+            needs: READ,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -68,6 +71,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/acquire",
             name: "acquire_lease",
             summary: "Takes a lease; waits for it in line if the client would rather wait",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<AcquireAsk>), waits: true, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -83,6 +87,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/renew",
             name: "renew_lease",
             summary: "Holds a lease for longer",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<RenewAsk>), ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -98,6 +103,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/release",
             name: "release_lease",
             summary: "Gives a lease back",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<GiveBackAsk>), ..NOTHING },
             answers: vec![empty(204, "It is not held any more")],
             refuses: &[ProblemType::LeaseLost],
@@ -108,6 +114,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             path: "/v1/leases/{name}/break",
             name: "break_lease",
             summary: "Takes a lease from whoever has it, at once or after a while",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<BreakAsk>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,

@@ -1,5 +1,6 @@
 //! Every way of asking, each with what is told about it: what stands here is served and documented, and nothing else is.
 
+mod access;
 mod around;
 mod items;
 mod jobs;
@@ -12,8 +13,10 @@ pub(crate) use items::items;
 
 use axum::Router;
 use axum::http::Method;
+use axum::middleware;
 use axum::routing::MethodRouter;
 
+use crate::access::{Needs, Scope, guarded};
 use crate::api::Api;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -27,6 +30,8 @@ pub(crate) struct Endpoint {
     pub name: &'static str,
     /// What it does, in a few words.
     pub summary: &'static str,
+    /// Which right whoever asks has to have.
+    pub needs: Needs,
     pub takes: Takes,
     pub answers: Vec<Answer>,
     /// What it may refuse with, beside what anything may.
@@ -57,6 +62,17 @@ pub(crate) struct Answer {
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
 }
 
+const NOTHING_NEEDED: Needs = Needs::Nothing;
+const READ: Needs = Needs::One(&[Scope::Read]);
+/// Whoever enqueues may see what becomes of a job whose id he knows.
+const FOLLOW: Needs = Needs::One(&[Scope::Read, Scope::Enqueue]);
+const ENQUEUE: Needs = Needs::One(&[Scope::Enqueue]);
+/// Whoever enqueues may end what he began.
+const END: Needs = Needs::One(&[Scope::Enqueue, Scope::Manage]);
+const WORK: Needs = Needs::One(&[Scope::Work]);
+const MANAGE: Needs = Needs::One(&[Scope::Manage]);
+const ADMIN: Needs = Needs::One(&[Scope::Admin]);
+
 const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, once: false, waits: false };
 /// What may stand behind the question mark of a list.
 const PAGED: [(&str, &str); 2] =
@@ -80,6 +96,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         leases::leases(),
         queues::queues(),
         schedules::schedules(),
+        access::access(),
         around::around(),
     ]
     .into_iter()
@@ -87,9 +104,10 @@ pub(crate) fn all() -> Vec<Endpoint> {
     .collect()
 }
 
-/// A router for these; whatever else is asked for is told so by a problem.
-pub(crate) fn router(endpoints: Vec<Endpoint>) -> Router<Api> {
-    endpoints
-        .into_iter()
-        .fold(Router::new(), |router, endpoint| router.route(endpoint.path, (endpoint.serve)()))
+/// A router for these, each behind its guard; whatever else is asked for is told so by a problem.
+pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Api> {
+    endpoints.into_iter().fold(Router::new(), |router, endpoint| {
+        let guard = middleware::from_fn_with_state((api.clone(), endpoint.needs), guarded);
+        router.route(endpoint.path, (endpoint.serve)().route_layer(guard))
+    })
 }

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty};
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -18,6 +18,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues",
             name: "list_queues",
             summary: "Lists all queues that were ever named",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -33,6 +34,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}",
             name: "get_queue",
             summary: "Shows what was agreed about a queue",
+            needs: READ,
             takes: NOTHING,
             answers: vec![queue(200, "The queue"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
@@ -43,6 +45,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}",
             name: "put_queue",
             summary: "Agrees about a queue; what is not said is as for a new one",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<QueueSpec>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so"), queue(201, "It was not there before")],
             refuses: &[ProblemType::PreconditionFailed],
@@ -53,6 +56,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}",
             name: "patch_queue",
             summary: "Changes what was agreed about a queue; what is not said stays",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<QueuePatch>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -63,6 +67,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}/pause",
             name: "pause_queue",
             summary: "Hands out no more jobs of a queue; what runs goes on",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is paused, or was")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -73,6 +78,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}/resume",
             name: "resume_queue",
             summary: "Hands out jobs of a queue again",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -83,6 +89,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/queues/{name}/stats",
             name: "get_queue_stats",
             summary: "How many jobs are in a queue, by kind and state, and how long the oldest has waited",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -98,6 +105,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/stats",
             name: "get_stats",
             summary: "The same for all queues",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -113,6 +121,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             path: "/v1/kinds",
             name: "list_kinds",
             summary: "Lists the kinds of which jobs are kept, and how many of each",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, PAGED, Takes, empty, job};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty, job};
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -25,6 +25,7 @@ fn agreeing() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}",
             name: "put_schedule",
             summary: "Sets a schedule: a new one, or in place of the one of that name",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<ScheduleSpec>), ..NOTHING },
             answers: vec![schedule(200, "It is so"), schedule(201, "It was not there before")],
             refuses: &[ProblemType::StateConflict, ProblemType::PreconditionFailed],
@@ -35,6 +36,7 @@ fn agreeing() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}",
             name: "patch_schedule",
             summary: "Changes a schedule; what is not said stays",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<SchedulePatch>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is so")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::PreconditionFailed],
@@ -45,6 +47,7 @@ fn agreeing() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}",
             name: "delete_schedule",
             summary: "Removes a schedule; its jobs and what became of its slots stay",
+            needs: MANAGE,
             takes: NOTHING,
             answers: vec![empty(204, "It is gone")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed, ProblemType::Validation],
@@ -55,6 +58,7 @@ fn agreeing() -> Vec<Endpoint> {
             path: "/v1/schedules/preview",
             name: "preview_schedule",
             summary: "What a schedule would come to: in words, in slots, and what may not be meant",
+            needs: READ,
             takes: Takes { body: Some(Schemas::of::<PreviewAsk>), ..NOTHING },
             answers: vec![answer(200, "That", Schemas::of::<PreviewAnswer>)],
             refuses: &[],
@@ -70,6 +74,7 @@ fn asking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/pause",
             name: "pause_schedule",
             summary: "Fires no more until further notice; what waits or runs goes on",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<PauseAsk>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is paused, or was")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -80,6 +85,7 @@ fn asking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/resume",
             name: "resume_schedule",
             summary: "Goes on with the next slot; those of the meantime are skipped",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -90,6 +96,7 @@ fn asking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/trigger",
             name: "trigger_schedule",
             summary: "Enqueues a job of a schedule now, even while it is paused",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<TriggerAsk>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "The job")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict],
@@ -100,6 +107,7 @@ fn asking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/backfill",
             name: "backfill_schedule",
             summary: "Enqueues jobs for slots that have passed, up to ten thousand in a request",
+            needs: MANAGE,
             takes: Takes { body: Some(Schemas::of::<BackfillAsk>), ..NOTHING },
             answers: vec![
                 answer(200, "Which slots there are: nothing was done", Schemas::of::<BackfillPreview>),
@@ -118,6 +126,7 @@ fn looking() -> Vec<Endpoint> {
             path: "/v1/schedules",
             name: "list_schedules",
             summary: "Lists schedules by name, page by page",
+            needs: READ,
             takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
             answers: vec![answer(200, "A page", Schemas::of::<SchedulePage>)],
             refuses: &[ProblemType::Validation],
@@ -128,6 +137,7 @@ fn looking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}",
             name: "get_schedule",
             summary: "Shows a schedule",
+            needs: READ,
             takes: NOTHING,
             answers: vec![schedule(200, "The schedule"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
@@ -138,6 +148,7 @@ fn looking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/next",
             name: "list_next_slots",
             summary: "The next slots of a schedule",
+            needs: READ,
             takes: Takes {
                 query: &[
                     ("count", "How many at most: 1 to 1000, usually 10"),
@@ -154,6 +165,7 @@ fn looking() -> Vec<Endpoint> {
             path: "/v1/schedules/{name}/runs",
             name: "list_runs",
             summary: "What became of the slots of a schedule, the latest first, page by page",
+            needs: READ,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![answer(200, "A page", Schemas::of::<RunPage>)],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
@@ -164,6 +176,7 @@ fn looking() -> Vec<Endpoint> {
             path: "/v1/calendar",
             name: "get_calendar",
             summary: "What became of the slots of all schedules between two instants, and which will come",
+            needs: READ,
             takes: Takes {
                 query: &[
                     ("from", "From this instant on"),

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, Takes, empty};
+use super::{Answer, Endpoint, JSON, NOTHING, READ, Takes, WORK, empty};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::workers::verdict::{Complete, Fail, Release};
@@ -17,6 +17,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/claim",
             name: "claim_jobs",
             summary: "Grants due jobs to a worker, or none if there are none within the wait",
+            needs: WORK,
             takes: Takes {
                 body: Some(Schemas::of::<claim::Claim>),
                 needs_body: false,
@@ -37,6 +38,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/settle",
             name: "settle_jobs",
             summary: "Tells how up to a thousand jobs went, and claims the next ones",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<settle::Settle>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -52,6 +54,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/workers",
             name: "list_workers",
             summary: "The programs that run jobs and are alive",
+            needs: READ,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -67,6 +70,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/workers/{id}",
             name: "delete_worker",
             summary: "A worker goes: it is not listed any more. What it holds is not touched",
+            needs: WORK,
             takes: NOTHING,
             answers: vec![empty(204, "It is not listed")],
             refuses: &[],
@@ -77,6 +81,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/workers/{id}/heartbeat",
             name: "extend_jobs",
             summary: "Holds all jobs of a worker for longer, and tells which of them to stop and which are lost",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<beat::Beat>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -92,6 +97,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/logs",
             name: "log_lines",
             summary: "Keeps lines that a worker logs about its job",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<logs::Lines>), ..NOTHING },
             answers: vec![empty(204, "They are kept, as far as the limits allow")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -102,6 +108,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/heartbeat",
             name: "extend_job",
             summary: "Holds a job for longer, tells how far it has come, and learns whether to stop",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<attempt::Heartbeat>), ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -117,6 +124,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/complete",
             name: "complete_job",
             summary: "The job is done",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<Complete>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -127,6 +135,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/fail",
             name: "fail_job",
             summary: "The attempt has failed",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<Fail>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -137,6 +146,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             path: "/v1/jobs/{id}/release",
             name: "release_job",
             summary: "The job is given back, and no attempt is spent",
+            needs: WORK,
             takes: Takes { body: Some(Schemas::of::<Release>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],

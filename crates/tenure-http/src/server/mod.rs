@@ -16,7 +16,8 @@ use tenure::{Clock, Tenure};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::api::Api;
+use crate::access::Access;
+use crate::api::{Api, Rules};
 use crate::routes;
 use hosts::Hosts;
 
@@ -28,6 +29,10 @@ pub struct Options {
     pub bind: SocketAddr,
     /// Names by which it may be addressed beside those of this machine itself, without a port.
     pub hosts: Vec<String>,
+    /// Whether whoever asks has to say who he is.
+    pub access: Access,
+    /// Nothing may be changed through it.
+    pub read_only: bool,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
@@ -41,6 +46,8 @@ impl Default for Options {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
             hosts: Vec::new(),
+            access: Access::default(),
+            read_only: false,
             head_within: Duration::from_secs(10),
             connections: 20_000,
             grace: Duration::from_secs(25),
@@ -61,8 +68,8 @@ pub enum ServeError {
     },
     /// Anybody could reach it, and nobody would be asked who he is.
     #[error(
-        "{0} can be reached from other machines, and this version asks nobody who he is; bind to 127.0.0.1 and let a \
-         proxy that does stand before it"
+        "{0} can be reached from other machines, and nobody would be asked who he is; ask for access tokens \
+         (--auth tokens), or bind to 127.0.0.1"
     )]
     Open(SocketAddr),
 }
@@ -84,7 +91,7 @@ impl Server {
     /// The address cannot be had, or other machines could reach it.
     pub async fn bind(tenure: &Tenure, options: Options) -> Result<Self, ServeError> {
         let address = options.bind;
-        if !address.ip().is_loopback() {
+        if !address.ip().is_loopback() && options.access == Access::Open {
             return Err(ServeError::Open(address));
         }
         let refuse = |source| ServeError::Bind { address, source };
@@ -108,7 +115,8 @@ impl Server {
     /// Serves until `stop`. From then on it says that it is not ready, and whoever waits is answered; what is under way has
     /// the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let api = Api::new(&self.tenure);
+        let rules = Rules { access: self.options.access, read_only: self.options.read_only };
+        let api = Api::new(&self.tenure, rules);
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
@@ -133,7 +141,7 @@ impl Server {
 
 /// All routes.
 fn router(api: &Api) -> Router {
-    routes::router(routes::all()).with_state(api.clone())
+    routes::router(routes::all(), api).with_state(api.clone())
 }
 
 /// The next connection, once there is room for it.

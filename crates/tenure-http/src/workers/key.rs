@@ -1,16 +1,12 @@
 //! Where the key of tokens comes from: all servers of a store have the same, which the first of them has drawn from the
 //! system's own chance, since nobody may guess it.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a key that follows from a seed could be found by whoever finds the seed"
-)]
-
 use serde::{Deserialize, Serialize};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Error, Name, Tenure};
 
 use crate::problem::{Problem, ProblemType};
+use crate::secret;
 use crate::workers::token::Key;
 
 const SHELF: &str = "secret";
@@ -28,7 +24,7 @@ pub(crate) async fn shared(tenure: &Tenure) -> Result<Key, Problem> {
     if let Some(there) = tenure.store().record(&shelf, &key).await? {
         return read(&there);
     }
-    let drawn = drawn()?;
+    let drawn = secret::drawn::<32>().map_err(|error| no_key(&error.to_string()))?;
     let text =
         serde_json::to_vec(&Kept { key: drawn }).map_err(|source| Error::Json { what: "key", source })?;
     let to = Some(NewValue { value: Document::new(text)?, keep: None });
@@ -46,13 +42,6 @@ pub(crate) async fn shared(tenure: &Tenure) -> Result<Key, Problem> {
 fn read(there: &Record) -> Result<Key, Problem> {
     let kept: Result<Kept, _> = serde_json::from_slice(there.value.as_bytes());
     kept.map(|kept| Key::new(kept.key)).map_err(|error| no_key(&error.to_string()))
-}
-
-/// A key that nobody knows.
-fn drawn() -> Result<[u8; 32], Problem> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| no_key(&error.to_string()))?;
-    Ok(bytes)
 }
 
 fn no_key(why: &str) -> Problem {

@@ -83,6 +83,11 @@ impl Service {
         Asker { app: tenure_http::api(self.tenure()) }
     }
 
+    /// Somebody who asks a server that lets nobody in without an access token.
+    pub fn guarded(&self) -> Asker {
+        Asker { app: tenure_http::guarded_api(self.tenure()) }
+    }
+
     /// Asks from a task of its own.
     pub fn asker(&self) -> Asker {
         Asker { app: self.app.clone() }

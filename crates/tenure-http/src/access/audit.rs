@@ -1,0 +1,53 @@
+//! What those did who look after others' work.
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tenure::records::{Append, Document, Subject, Writes};
+use tenure::{Error, Name};
+
+use super::guard::Who;
+use crate::api::Api;
+
+/// The journal.
+pub(super) const JOURNAL: &str = "audit";
+/// For how long an entry is kept.
+const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
+
+/// What somebody did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Act {
+    pub who: String,
+    pub method: String,
+    pub path: String,
+    #[serde(default)]
+    pub status: u16,
+}
+
+impl Act {
+    pub(super) fn of(who: &Who, request: &Request) -> Self {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        Self { who: who.words(), method, path, status: 0 }
+    }
+
+    /// Writes it down, with how it was answered. What could not be written down is in the log.
+    pub(super) async fn note(mut self, api: &Api, status: StatusCode) {
+        self.status = status.as_u16();
+        if let Err(error) = self.written(api).await {
+            tracing::error!(%error, who = self.who, method = self.method, path = self.path, "this was not written down");
+        }
+    }
+
+    async fn written(&self, api: &Api) -> Result<(), Error> {
+        let text = serde_json::to_vec(self).map_err(|source| Error::Json { what: "act", source })?;
+        let subject: String = self.path.chars().take(200).collect();
+        let entry = Append {
+            journal: Name::new("journal", JOURNAL)?,
+            subject: Subject::new(&subject)?,
+            value: Document::new(text)?,
+            keep: Some(KEEP),
+        };
+        api.tenure().store().write_records(Writes { entries: vec![entry], ..Writes::default() }).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! What stands before every route: nobody passes who may not.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::audit;
+use super::tokens::AccessToken;
+use super::{Access, Needs, Scope};
+use crate::api::Api;
+use crate::problem::{Problem, ProblemType};
+
+/// Who asks, as far as that is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
+
+impl Who {
+    fn scopes(&self) -> &[Scope] {
+        self.0.as_ref().map_or(&[], |found| &found.0.scopes)
+    }
+
+    /// In the words in which it is written down.
+    pub(super) fn words(&self) -> String {
+        self.0
+            .as_ref()
+            .map_or_else(|| "anybody".to_owned(), |found| format!("{} ({})", found.0.name, found.0.id))
+    }
+}
+
+/// Lets a request through to its route if whoever sends it may, and writes down what needs to be.
+pub(crate) async fn guarded(
+    State((api, needs)): State<(Api, Needs)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let changes = !request.method().is_safe();
+    let who = match who(&api, needs, request.headers()).await {
+        Ok(who) => who,
+        Err(problem) => return refused(problem),
+    };
+    if api.is_read_only() && changes && !matches!(needs, Needs::Nothing | Needs::Anyone) {
+        let detail = "this server only tells; ask another one to have something changed";
+        return Problem::new(ProblemType::ReadOnly, detail).into_response();
+    }
+    let noted = (changes && needs.is_audited(who.scopes())).then(|| audit::Act::of(&who, &request));
+    request.extensions_mut().insert(who);
+    let response = next.run(request).await;
+    if let Some(act) = noted {
+        act.note(&api, response.status()).await;
+    }
+    response
+}
+
+async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Problem> {
+    if api.access() == Access::Open || needs == Needs::Nothing {
+        return Ok(Who(None));
+    }
+    let nobody = |detail: &str| Problem::new(ProblemType::Unauthenticated, detail);
+    let mut said = headers.get_all(AUTHORIZATION).iter();
+    let (Some(said), None) = (said.next(), said.next()) else {
+        return Err(nobody(
+            "the header authorization is not there, or there twice; it has to be Bearer and an access token",
+        ));
+    };
+    let text = said.to_str().ok().and_then(|said| {
+        let (scheme, text) = said.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
+    });
+    let text = text.ok_or_else(|| nobody("the header authorization has to be Bearer and an access token"))?;
+    let found = api.known().find(api.tenure(), text).await?;
+    let found =
+        found.ok_or_else(|| nobody("the access token is not known here, was taken back, or is over"))?;
+    if !needs.are_met(&found.0.scopes) {
+        let detail =
+            format!("this needs the right {needs}, which the access token {} does not give", found.0.id);
+        return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
+    }
+    Ok(Who(Some(found)))
+}
+
+fn refused(problem: Problem) -> Response {
+    let is_unknown = problem.problem_type() == ProblemType::Unauthenticated;
+    let mut response = problem.into_response();
+    if is_unknown {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}

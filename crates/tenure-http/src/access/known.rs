@@ -1,0 +1,65 @@
+//! The access tokens that a server has met, so that it need not ask the store at each request.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure::{Moment, Tenure};
+
+use super::tokens::{AccessToken, Tokens, digest, parts};
+use crate::problem::Problem;
+
+/// For so long what the store said of one is believed: so long one that was taken back may still be good.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// Access tokens that are remembered at most.
+const MOST: usize = 10_000;
+
+type Found = Arc<(AccessToken, String)>;
+
+/// The access tokens that a server has met.
+#[derive(Default)]
+pub(crate) struct Known {
+    met: Mutex<BTreeMap<String, (Moment, Found)>>,
+}
+
+impl Known {
+    /// The access token with this text, if there is one and it is good.
+    pub(super) async fn find(&self, tenure: &Tenure, text: &str) -> Result<Option<Found>, Problem> {
+        let Some((id, secret)) = parts(text) else { return Ok(None) };
+        let now = tenure.store().clock().moment();
+        let met = self
+            .lock()
+            .get(id)
+            .filter(|(at, _)| now.since(*at) < BELIEVED)
+            .map(|(_, found)| Arc::clone(found));
+        let found = match met {
+            Some(found) => found,
+            None => {
+                let found = Tokens::of(tenure).find(id).await.map_err(tenure::Error::from)?;
+                let Some(found) = found.map(Arc::new) else { return Ok(None) };
+                self.remember(id, now, &found);
+                found
+            }
+        };
+        let is_good = found.0.expires.is_none_or(|expires| tenure.now() < expires);
+        Ok((is_good && are_equal(&digest(secret), &found.1)).then_some(found))
+    }
+
+    fn remember(&self, id: &str, now: Moment, found: &Found) {
+        let mut met = self.lock();
+        if met.len() >= MOST {
+            met.clear();
+        }
+        met.insert(id.to_owned(), (now, Arc::clone(found)));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Moment, Found)>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two digests are the same; it takes equally long wherever they differ.
+fn are_equal(one: &str, other: &str) -> bool {
+    let differ = one.bytes().zip(other.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other));
+    one.len() == other.len() && differ == 0
+}

@@ -1,0 +1,155 @@
+//! Who may ask what.
+//!
+//! Each route says which right it needs. Whoever asks shows an access token; the store knows of it what it allows, and of
+//! its secret only a digest.
+
+mod audit;
+mod guard;
+pub(crate) mod known;
+pub(crate) mod routes;
+mod tokens;
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::Invalid;
+
+pub(crate) use guard::guarded;
+pub use tokens::{AccessToken, NewAccessToken, TokenError, Tokens};
+
+/// Whether whoever asks has to say who he is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody has: everybody who can reach the server may ask everything. Only for a server that nobody else can reach, or
+    /// before which somebody stands who lets nobody in.
+    #[default]
+    Open,
+    /// Everybody has, by an access token.
+    Tokens,
+}
+
+/// A right that an access token gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// To enqueue jobs, and to end or remove them again.
+    Enqueue,
+    /// To claim jobs and tell how they went, and to hold leases.
+    Work,
+    /// To look at everything but access tokens and the audit.
+    Read,
+    /// To look, and to change what others have set: queues, schedules, leases, jobs that have ended.
+    Manage,
+    /// All of it, and access tokens and the audit.
+    Admin,
+}
+
+/// What a route needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Needs {
+    /// Nothing: it tells nothing that anybody may not know.
+    Nothing,
+    /// Any access token.
+    Anyone,
+    /// One of these rights.
+    One(&'static [Scope]),
+}
+
+impl Scope {
+    /// Every right.
+    pub const ALL: [Self; 5] = [Self::Enqueue, Self::Work, Self::Read, Self::Manage, Self::Admin];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enqueue => "enqueue",
+            Self::Work => "work",
+            Self::Read => "read",
+            Self::Manage => "manage",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// Whether who has this has the other as well.
+    fn gives(self, other: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::Manage => matches!(other, Self::Manage | Self::Read | Self::Enqueue),
+            Self::Enqueue | Self::Work | Self::Read => self == other,
+        }
+    }
+}
+
+impl Needs {
+    /// Whether somebody with these rights may.
+    pub(crate) fn are_met(self, by: &[Scope]) -> bool {
+        match self {
+            Self::Nothing | Self::Anyone => true,
+            Self::One(of) => by.iter().any(|has| of.iter().any(|needed| has.gives(*needed))),
+        }
+    }
+
+    /// Whether what somebody with these rights does is written down: whatever only those may who look after others' work,
+    /// and what one of them does that others may do with their own.
+    pub(crate) fn is_audited(self, by: &[Scope]) -> bool {
+        let is_operators = |scope: &Scope| matches!(scope, Scope::Manage | Scope::Admin);
+        match self {
+            Self::Nothing | Self::Anyone => false,
+            Self::One(of) if of.iter().all(is_operators) => true,
+            Self::One(of) => of.iter().any(is_operators) && by.iter().any(is_operators),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Anyone => f.write_str("any access token"),
+            Self::One(of) => {
+                f.write_str(&of.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" or "))
+            }
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let allowed = Self::ALL.map(Self::as_str).join(", ");
+        let shown: String = text.chars().take(32).collect();
+        Self::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == text)
+            .ok_or_else(|| Invalid::new("scope", format_args!("{shown:?}"), allowed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_gives_itself_and_only_what_it_is_said_to_give() {
+        let all =
+            |scope: Scope| Scope::ALL.into_iter().filter(|other| scope.gives(*other)).collect::<Vec<_>>();
+        assert_eq!(all(Scope::Admin), Scope::ALL);
+        assert_eq!(all(Scope::Manage), [Scope::Enqueue, Scope::Read, Scope::Manage]);
+        for alone in [Scope::Enqueue, Scope::Work, Scope::Read] {
+            assert_eq!(all(alone), [alone]);
+        }
+        assert!(Needs::Nothing.are_met(&[]) && !Needs::One(&[Scope::Read]).are_met(&[Scope::Work]));
+        assert_eq!("manage".parse::<Scope>().unwrap(), Scope::Manage);
+        assert_eq!("root".parse::<Scope>().unwrap_err().field, "scope");
+    }
+}

@@ -1,0 +1,199 @@
+//! Access tokens in a store.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
+use tenure::{Error, Fault, Invalid, Name, Tenure, Timestamp, limits};
+
+use super::Scope;
+use crate::secret::{drawn, hex};
+
+/// What every access token begins with, so that whoever searches for secrets that got lost finds it.
+const PREFIX: &str = "tenure_";
+/// On which shelf they are.
+const SHELF: &str = "access";
+/// Longest name, in bytes.
+const NAME_BYTES: usize = 256;
+/// Bytes of an id, and of a secret.
+const ID: usize = 6;
+const SECRET: usize = 32;
+
+/// An access token, as the store knows it: without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessToken {
+    /// Its id, which is no secret.
+    pub id: String,
+    /// Whose it is, for people.
+    pub name: String,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// When it was made.
+    pub created: Timestamp,
+    /// From when on it is good no more; for good if `None`.
+    pub expires: Option<Timestamp>,
+}
+
+/// What is wanted of a new access token.
+#[derive(Debug, Clone)]
+pub struct NewAccessToken {
+    /// Whose it is, for people.
+    pub name: String,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// For how long it is good; for good if `None`.
+    pub keep: Option<Duration>,
+}
+
+/// Why an access token was neither made nor found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// A value is not allowed.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The store could not answer.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The system gives no chance.
+    #[error("no secret can be drawn: {0}")]
+    NoSecret(String),
+}
+
+/// The access tokens of a store.
+#[derive(Debug)]
+pub struct Tokens<'a> {
+    tenure: &'a Tenure,
+}
+
+/// As it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    name: String,
+    digest: String,
+    scopes: Vec<Scope>,
+    created: Timestamp,
+}
+
+impl<'a> Tokens<'a> {
+    /// Those of this store.
+    #[must_use]
+    pub fn of(tenure: &'a Tenure) -> Self {
+        Self { tenure }
+    }
+
+    /// Makes one, and answers it with its text, which nobody can be told again: the store has only a digest of it.
+    ///
+    /// # Errors
+    /// A name or rights that are not allowed, or a fault of the store.
+    pub async fn create(&self, new: NewAccessToken) -> Result<(AccessToken, String), TokenError> {
+        let scopes = check(&new)?;
+        let no_secret = |error: getrandom::Error| TokenError::NoSecret(error.to_string());
+        let id = hex(&drawn::<ID>().map_err(no_secret)?);
+        let secret = hex(&drawn::<SECRET>().map_err(no_secret)?);
+        let created = self.tenure.now();
+        let kept = Kept { name: new.name.clone(), digest: digest(&secret), scopes: scopes.clone(), created };
+        let text = serde_json::to_vec(&kept).unwrap_or_default();
+        let value = NewValue { value: Document::new(text)?, keep: new.keep };
+        let key = RecordKey::new(&id)?;
+        let put = Put { shelf: shelf()?, key, only: Only::Absent, to: Some(value) };
+        match self.write(put).await? {
+            Written::Done { .. } => {}
+            Written::Refused(_) => return Err(TokenError::NoSecret("an id was drawn twice".to_owned())),
+        }
+        let expires = new.keep.map(|keep| created.after(keep));
+        let text = format!("{PREFIX}{id}_{secret}");
+        Ok((AccessToken { id, name: new.name, scopes, created, expires }, text))
+    }
+
+    /// All of them, by id, of which a page has so many at most; behind the id that is given.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn page(
+        &self,
+        behind: Option<&str>,
+        at_most: usize,
+    ) -> Result<(Vec<AccessToken>, Option<String>), TokenError> {
+        let behind = behind.map(RecordKey::new).transpose()?;
+        let ask = RecordsAsk { behind, at_most, ..RecordsAsk::of(shelf()?) };
+        let page = self.tenure.store().records(ask).await?;
+        let tokens = page.records.iter().filter_map(|record| Some(read(record)?.0)).collect();
+        Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
+    }
+
+    /// Takes one back; answers whether it was there. Servers may believe in it for a few seconds more.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn revoke(&self, id: &str) -> Result<bool, TokenError> {
+        let (shelf, key) = (shelf()?, RecordKey::new(id)?);
+        let Some(there) = self.tenure.store().record(&shelf, &key).await? else { return Ok(false) };
+        let put = Put { shelf, key, only: Only::Version(there.version), to: None };
+        Ok(matches!(self.write(put).await?, Written::Done { .. }))
+    }
+
+    /// The one with this id, and the digest of its secret.
+    pub(super) async fn find(&self, id: &str) -> Result<Option<(AccessToken, String)>, TokenError> {
+        let Ok(key) = RecordKey::new(id) else { return Ok(None) };
+        let found = self.tenure.store().record(&shelf()?, &key).await?;
+        Ok(found.as_ref().and_then(read))
+    }
+
+    async fn write(&self, put: Put) -> Result<Written, Fault> {
+        self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+    }
+}
+
+/// The id and the secret in the text of an access token.
+pub(super) fn parts(text: &str) -> Option<(&str, &str)> {
+    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+    let is_hex = |text: &str, bytes: usize| {
+        text.len() == bytes * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    (is_hex(id, ID) && is_hex(secret, SECRET)).then_some((id, secret))
+}
+
+/// What is kept of a secret: it is long and nobody chose it, so nobody can find it from this.
+pub(super) fn digest(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
+    if !(1..=NAME_BYTES).contains(&new.name.len()) {
+        let found = format!("text of {} bytes", new.name.len());
+        return Err(Invalid::new("name", found, format_args!("1 to {NAME_BYTES}")));
+    }
+    if new.keep.is_some_and(|keep| keep.is_zero() || keep > limits::LONGEST) {
+        return Err(Invalid::new("expires", "no time, or more than is allowed", "up to a hundred years"));
+    }
+    let mut scopes = new.scopes.clone();
+    scopes.sort_unstable();
+    scopes.dedup();
+    if scopes.is_empty() {
+        return Err(Invalid::new("scopes", "none", Scope::ALL.map(Scope::as_str).join(", ")));
+    }
+    Ok(scopes)
+}
+
+fn read(record: &Record) -> Option<(AccessToken, String)> {
+    let Kept { name, digest, scopes, created } = serde_json::from_slice(record.value.as_bytes()).ok()?;
+    let id = record.key.as_str().to_owned();
+    Some((AccessToken { id, name, scopes, created, expires: record.expires }, digest))
+}
+
+fn shelf() -> Result<Name, Invalid> {
+    Name::new("shelf", SHELF)
+}
+
+impl From<TokenError> for Error {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Invalid(wrong) => wrong.into(),
+            TokenError::Fault(fault) => fault.into(),
+            TokenError::NoSecret(why) => Fault::Broken(why).into(),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Who may ask what: every route, by everybody.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tenure_http::{NewAccessToken, Scope, Tokens};
+
+use crate::asking::{Asker, Service};
+
+async fn token(service: &Service, scopes: &[Scope]) -> String {
+    let new = NewAccessToken { name: "somebody".to_owned(), scopes: scopes.to_vec(), keep: None };
+    Tokens::of(service.tenure()).create(new).await.unwrap().1
+}
+
+/// Every route of the description: its method, a path that stands for it, and the right that it needs.
+async fn routes(service: &Service) -> Vec<(String, String, String)> {
+    let document = service.get("/openapi.json").await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = paths.iter().flat_map(|(path, operations)| {
+        operations.as_object().unwrap().iter().map(move |(method, operation)| {
+            (method.to_ascii_uppercase(), path.clone(), operation["x-needs"].as_str().unwrap().to_owned())
+        })
+    });
+    of_path.collect()
+}
+
+/// A path that stands for others. What is named in it is not there.
+fn example(path: &str) -> String {
+    let id = "01a20591-ffdb-7f3f-9bb1-823fa734668e";
+    path.replace("{id}", id)
+        .replace("{token_id}", "00000000000a")
+        .replace("{name}", "nobody")
+        .replace("{number}", "1")
+}
+
+async fn status(asker: &Asker, method: &str, path: &str, token: Option<&str>) -> u16 {
+    let header = token.map(|token| format!("authorization: Bearer {token}"));
+    let headers: Vec<&str> = header.iter().map(String::as_str).collect();
+    asker.ask(method, path, &headers, "").await.status.as_u16()
+}
+
+/// T142 and the table of guarantees: each route × nobody, a bad token, each right.
+#[tokio::test]
+async fn nobody_may_do_more_than_his_rights_give() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let mut tokens = Vec::new();
+    for scope in Scope::ALL {
+        tokens.push((scope, token(&service, &[scope]).await));
+    }
+    let gives = |scope: Scope, needed: &str| {
+        let other = match scope {
+            Scope::Admin => &["enqueue", "work", "read", "manage", "admin"][..],
+            Scope::Manage => &["enqueue", "read", "manage"],
+            Scope::Enqueue | Scope::Work | Scope::Read => &[scope.as_str()],
+        };
+        other.contains(&needed)
+    };
+    let unknown = format!("tenure_{}_{}", "0".repeat(12), "0".repeat(64));
+    let mut asked = 0;
+    for (method, path, needs) in routes(&service).await {
+        let path = example(&path);
+        if path.ends_with("/events") {
+            continue;
+        }
+        let at = format!("{method} {path}, which needs {needs}");
+        for nobody in [None, Some("x"), Some(unknown.as_str())] {
+            let refused = status(&guarded, &method, &path, nobody).await == 401;
+            assert_eq!(refused, needs != "nothing", "{at}");
+        }
+        for (scope, token) in &tokens {
+            let may = ["nothing", "any access token"].contains(&needs.as_str())
+                || needs.split(" or ").any(|needed| gives(*scope, needed));
+            let told = status(&guarded, &method, &path, Some(token)).await;
+            assert_ne!(told, 401, "{at}");
+            assert_eq!(told == 403, !may, "{at}: {scope} was answered {told}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 300, "only {asked} were asked");
+}
+
+/// What nobody is told without an access token is not told to who writes the path or the header in another way.
+#[tokio::test]
+async fn there_is_no_way_around_the_guard() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let good = token(&service, &[Scope::Admin]).await;
+    for path in [
+        "/v1/jobs",
+        "/v1/jobs/",
+        "//v1/jobs",
+        "/v1//jobs",
+        "/V1/jobs",
+        "/v1/jobs/..",
+        "/v1/./jobs",
+        "/v1/jobs;x",
+        "/v1/jobs%2f",
+        "/v1%2fjobs",
+        "/%76%31/jobs",
+        "/v1/jobs?x=/livez",
+        "/livez/../v1/jobs",
+        "/livez%2f..%2fv1/jobs",
+        "/v1/jobs/livez",
+        "/v1/tokens/openapi.json",
+        "/v1/jobs#",
+        "/v1/jobs.json",
+        "/v1/jobs%00",
+        "/v1/jobs/%2e%2e/jobs",
+    ] {
+        for method in ["GET", "POST", "HEAD", "PUT", "OPTIONS"] {
+            let overridden =
+                ["x-http-method-override: GET", "x-original-url: /livez", "x-forwarded-for: 127.0.0.1"];
+            let told = guarded.ask(method, path.split('#').next().unwrap(), &overridden, "").await;
+            assert!([401, 404, 405].contains(&told.status.as_u16()), "{method} {path}: {told:?}");
+            assert!(!told.text.contains("items"), "{method} {path}: {told:?}");
+        }
+    }
+    let cut = &good[..good.len() - 1];
+    let cased = good.to_ascii_uppercase();
+    for header in [
+        format!("authorization: {good}"),
+        format!("authorization: Basic {good}"),
+        format!("authorization: Bearer{good}"),
+        format!("authorization: Bearer {cut}"),
+        format!("authorization: Bearer {good}0"),
+        format!("authorization: Bearer {cased}"),
+        format!("authorization: Bearer {good}, Bearer {good}"),
+        format!("x-authorization: Bearer {good}"),
+        format!("cookie: authorization=Bearer {good}"),
+        "authorization: Bearer ".to_owned(),
+        "authorization: Bearer tenure__".to_owned(),
+    ] {
+        let told = guarded.ask("GET", "/v1/jobs", &[&header], "").await;
+        assert_eq!(told.status, StatusCode::UNAUTHORIZED, "{header}");
+        assert_eq!(told.header("www-authenticate"), "Bearer");
+    }
+    let twice = format!("authorization: Bearer {good}");
+    assert_eq!(guarded.ask("GET", "/v1/jobs", &[&twice, &twice], "").await.status, StatusCode::UNAUTHORIZED);
+    let query = format!("/v1/jobs?access_token={good}");
+    assert_eq!(guarded.get(&query).await.status, StatusCode::UNAUTHORIZED, "never by the path");
+    let lower = format!("authorization: bearer {good}");
+    assert_eq!(guarded.ask("GET", "/v1/jobs", &[&lower], "").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_access_token_is_made_shown_once_and_taken_back() {
+    let mut service = Service::new();
+    let guarded = service.guarded();
+    let admin = format!("authorization: Bearer {}", token(&service, &[Scope::Admin]).await);
+    let body = json!({ "name": "ci", "scopes": ["read", "enqueue"], "expires_in_seconds": 60 }).to_string();
+    let made = guarded.ask("POST", "/v1/tokens", &[&admin], &body).await;
+    assert_eq!((made.status, made.header("cache-control")), (StatusCode::CREATED, "no-store"));
+    let made = made.json();
+    let (text, id) = (made["token"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned());
+    let own = format!("authorization: Bearer {text}");
+    let who = guarded.ask("GET", "/v1/whoami", &[&own], "").await.json();
+    assert_eq!((who["open"].as_bool(), &who["token"]["scopes"]), (Some(false), &json!(["enqueue", "read"])));
+    let listed = guarded.ask("GET", "/v1/tokens", &[&admin], "").await;
+    assert_eq!(listed.json()["items"].as_array().unwrap().len(), 2);
+    let secret = text.rsplit('_').next().unwrap();
+    assert!(!listed.text.contains(secret), "no secret is told again");
+    // Nor is it in the store.
+    let ask = tenure::records::RecordsAsk::of(tenure::Name::new("shelf", "access").unwrap());
+    let kept = service.tenure().store().records(ask).await.unwrap();
+    assert!(
+        kept.records.iter().all(|record| !String::from_utf8_lossy(record.value.as_bytes()).contains(secret))
+    );
+    service.advance(Duration::from_secs(61));
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&text)).await, 401, "its time is over");
+    let made = guarded.ask("POST", "/v1/tokens", &[&admin], r#"{"name":"x","scopes":["read"]}"#).await.json();
+    let (text, id_2) = (made["token"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned());
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&text)).await, 200);
+    let path = format!("/v1/tokens/{id_2}");
+    assert_eq!(guarded.ask("DELETE", &path, &[&admin], "").await.status, StatusCode::NO_CONTENT);
+    service.advance(Duration::from_secs(6));
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&text)).await, 401, "it was taken back");
+    assert_eq!(guarded.ask("DELETE", &path, &[&admin], "").await.status, StatusCode::NOT_FOUND);
+    for (body, field) in [
+        (json!({ "name": "", "scopes": ["read"] }), "name"),
+        (json!({ "name": "x", "scopes": [] }), "scopes"),
+        (json!({ "name": "x", "scopes": ["read"], "expires_in_seconds": 0 }), "expires"),
+    ] {
+        let told = guarded.ask("POST", "/v1/tokens", &[&admin], &body.to_string()).await;
+        assert_eq!(told.json()["field"], field, "{body}");
+    }
+    assert!(!id.is_empty());
+}
+
+#[tokio::test]
+async fn what_operators_do_is_written_down_with_who_did_it_and_how_it_was_answered() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let manage = format!("authorization: Bearer {}", token(&service, &[Scope::Manage]).await);
+    let enqueue = format!("authorization: Bearer {}", token(&service, &[Scope::Enqueue]).await);
+    let admin = format!("authorization: Bearer {}", token(&service, &[Scope::Admin]).await);
+    let id = guarded.ask("POST", "/v1/jobs", &[&enqueue], r#"{"kind":"k"}"#).await.id();
+    guarded.ask("POST", "/v1/queues/default/pause", &[&manage], "").await;
+    guarded.ask("POST", &format!("/v1/jobs/{id}/cancel"), &[&manage], "").await;
+    guarded.ask("POST", "/v1/jobs/7/retry", &[&manage], "").await;
+    guarded.ask("POST", "/v1/tokens", &[&admin], r#"{"name":"x","scopes":["read"]}"#).await;
+    let told = guarded.ask("GET", "/v1/audit", &[&admin], "").await.json();
+    let told: Vec<(String, u64)> = told["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|act: &Value| {
+            assert!(act["who"].as_str().unwrap().starts_with("somebody ("), "{act}");
+            (act["path"].as_str().unwrap().to_owned(), act["status"].as_u64().unwrap())
+        })
+        .collect();
+    let expected = [
+        ("/v1/tokens".to_owned(), 201),
+        ("/v1/jobs/7/retry".to_owned(), 422),
+        (format!("/v1/jobs/{id}/cancel"), 200),
+        ("/v1/queues/default/pause".to_owned(), 200),
+    ];
+    assert_eq!(told, expected);
+}
+
+/// The page about rights tells of every route.
+#[tokio::test]
+async fn the_page_about_rights_tells_of_every_route() {
+    let page = include_str!("../../../../docs/guide/rights.md");
+    let mut told: Vec<String> =
+        page.lines().filter(|line| line.starts_with("| `/")).map(str::to_owned).collect();
+    let routes = routes(&Service::new()).await;
+    let mut expected: Vec<String> =
+        routes.iter().map(|(method, path, needs)| format!("| `{path}` | {method} | {needs} |")).collect();
+    told.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(told, expected, "\n{}", expected.join("\n"));
+}
