@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::exit::Failure;
@@ -31,7 +32,9 @@ pub(crate) fn interruptible(
         .build()
         .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
     runtime.block_on(async {
-        let interrupted = tokio::signal::ctrl_c();
+        // Before anything is begun: from the first output on an interruption is heard.
+        let mut interrupted = signal(SignalKind::interrupt())
+            .map_err(|source| Failure::System { what: "signals cannot be listened to", source })?;
         let goes = Goes::default();
         let (tell, done) = oneshot::channel();
         let theirs = goes.clone();
@@ -42,7 +45,7 @@ pub(crate) fn interruptible(
         tokio::select! {
             biased;
             done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned()))),
-            _ = interrupted => Err(goes.said()),
+            _ = interrupted.recv() => Err(goes.said()),
         }
     })
 }

@@ -174,7 +174,10 @@ fn with<A: Args + Send + 'static>(
 fn acquired(acquire: &Acquire, with: &mut With) -> Result<(), Failure> {
     let meta: BTreeMap<&str, &str> =
         acquire.meta.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let answer = run::granted(&with.client, &acquire.name, &acquire.terms, &json!(meta))?;
+    let answer = match run::granted(&with.client, &acquire.name, &acquire.terms, &json!(meta)) {
+        Err(Failure::Held(by)) => return Err(Failure::Conflict(by)),
+        answer => answer?,
+    };
     match with.out.chosen() {
         Some(Shape::Json | Shape::Jsonl) => with.out.document(&answer.text()),
         None | Some(Shape::Table | Shape::Wide | Shape::Id) => {

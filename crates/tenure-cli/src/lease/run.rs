@@ -82,6 +82,12 @@ pub(super) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) 
     }
 }
 
+/// For how long of that it is surely held: what an answer takes on its way, and what a machine needs to end a program, is left
+/// out.
+fn surely(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds * 0.9).unwrap_or_default()
+}
+
 /// This machine and process.
 fn owner() -> String {
     let node = rustix::system::uname();
@@ -118,9 +124,8 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
         done = acquiring => done.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))?,
     };
     let answer = answer?.json()?;
-    let left = Duration::try_from_secs_f64(answer["expires_in_seconds"].as_f64().unwrap_or_default())
-        .unwrap_or_default();
-    // An answer that was waited for is as old as it may be at most; any other is counted from when it was asked for.
+    let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
+    // One that was waited for was granted long after it was asked for: there the tenth that is left out has to do.
     let from = if run.terms.wait.is_zero() { sent } else { heard };
     let held = Held {
         client,
@@ -212,7 +217,7 @@ async fn keep(held: &Held) -> (String, Moment) {
         let trouble = match renewed {
             Ok(Ok(renewed)) => {
                 let left = renewed["expires_in_seconds"].as_f64().unwrap_or_default();
-                until = sent.after(Duration::try_from_secs_f64(left).unwrap_or_default());
+                until = sent.after(surely(left));
                 if until.since(sent) < held.ttl / 3 * 2 {
                     return ("somebody breaks it".to_owned(), until);
                 }

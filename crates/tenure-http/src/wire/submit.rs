@@ -17,6 +17,7 @@ use super::shape;
 pub struct Submit {
     /// Its identity, a UUID that the client has drawn: to ask again under it is harmless. Drawn by the server if it is not
     /// said; in a request that names it in its path, it may only be repeated here.
+    #[schemars(regex(pattern = shape::ID))]
     pub id: Option<String>,
     /// What sort of work it is.
     #[schemars(regex(pattern = shape::NAME))]
