@@ -19,6 +19,7 @@ mod screen;
 mod serve;
 mod settings;
 mod span;
+mod token;
 mod with;
 
 use std::process::ExitCode;
@@ -60,6 +61,9 @@ enum Command {
     /// Explains schedules, and sets, triggers and pauses those of a server
     #[command(subcommand)]
     Schedule(Box<schedule::Schedule>),
+    /// Makes, lists and takes back access tokens
+    #[command(subcommand)]
+    Token(Box<token::Tokens>),
     /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
@@ -123,6 +127,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
         Command::Schedule(schedule) => schedule::run(*schedule),
+        Command::Token(tokens) => token::run(*tokens),
         Command::Db(db) => db::run(db),
         Command::Context(contexts) => context::run(contexts),
         Command::Config(config) => context::config(config),

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
-use tenure_http::{Options, Server};
+use tenure_http::{Access, Options, Server};
 use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
@@ -18,15 +18,30 @@ pub(crate) struct Serve {
     /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)
     #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
     db: String,
-    /// Where it listens: an address of this machine itself
+    /// Where it listens. On an address that other machines can reach only with --auth tokens
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8368")]
     bind: SocketAddr,
     /// A name by which it may be addressed beside localhost, such as that of the proxy before it; may be said often
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// Whether whoever asks has to show an access token (tokens) or nobody has (open); `tenure token create` makes one
+    #[arg(long, value_name = "HOW", default_value = "open")]
+    auth: Auth,
+    /// Changes nothing, whoever asks
+    #[arg(long)]
+    read_only: bool,
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
+}
+
+/// Whether whoever asks has to say who he is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Auth {
+    /// Nobody has
+    Open,
+    /// Everybody has, by an access token
+    Tokens,
 }
 
 /// Serves until somebody interrupts it.
@@ -45,9 +60,14 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let screen = Screen::open();
     let tenure = Tenure::open(&url_of(&serve.db)).await?;
     let mut options = Options::default();
-    (options.bind, options.hosts) = (serve.bind, serve.hosts);
+    (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
+    options.read_only = serve.read_only;
+    options.access = match serve.auth {
+        Auth::Open => Access::Open,
+        Auth::Tokens => Access::Tokens,
+    };
     let server = Server::bind(&tenure, options).await?;
-    introduce(&tenure, &server, serve.no_timer, &screen);
+    introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
     let firing = (!serve.no_timer).then(|| tokio::spawn(fire_timers(tenure.clone(), stop.clone())));
     server
@@ -68,14 +88,24 @@ async fn work(serve: Serve) -> Result<(), Failure> {
 }
 
 /// One line for each thing that was opened.
-fn introduce(tenure: &Tenure, server: &Server, no_timer: bool, screen: &Screen) {
+fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     let line = |name: &str, said: &str| {
         screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<7}"))));
     };
     line("store", &tenure.store().describe());
     line("http", &format!("http://{}, described at /openapi.json", server.address()));
+    let who = match serve.auth {
+        Auth::Open => "anybody who can reach this address may ask everything",
+        Auth::Tokens => {
+            "whoever shows an access token; `tenure token create --db … --name … --scope …` makes one"
+        }
+    };
+    line("access", who);
     line("worker", "none here: jobs wait for workers that claim them, and for programs that run them");
-    line("timers", if no_timer { "are not fired here" } else { "are fired here, whoever has set them" });
+    line(
+        "timers",
+        if serve.no_timer { "are not fired here" } else { "are fired here, whoever has set them" },
+    );
 }
 
 /// Fires the timers of the store until told to stop. Without it requests are answered all the same.

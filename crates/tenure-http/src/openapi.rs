@@ -180,7 +180,8 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
         "cursor" if path == "/v1/leases" => (json!({ "type": "string", "minLength": 1 }), false),
         "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "cursor" if path.ends_with("/history") => {
+        "cursor" if path == "/v1/tokens" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
+        "cursor" if path.ends_with("/history") || path == "/v1/audit" => {
             (json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }), false)
         }
         "cursor" if path.ends_with("/runs") => (json!({ "type": "string", "pattern": shape::RUN }), false),

@@ -1,0 +1,99 @@
+//! Access tokens, from the command line.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
+mod program;
+mod served;
+
+use std::path::Path;
+
+use program::{Program, command, run};
+use served::{SOON, ask, json_of};
+use tempfile::tempdir;
+
+fn made(folder: &Path, args: &[&str]) -> String {
+    let ended = run(&[&["token", "create", "--db", "jobs.db"], args].concat(), folder);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    String::from_utf8(ended.stdout).unwrap().trim().to_owned()
+}
+
+fn guarded(folder: &Path, more: &[&str]) -> (Program, String) {
+    let args = [&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens"], more].concat();
+    let mut program = Program::start(&args, folder);
+    let line = program.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    (program, address)
+}
+
+#[test]
+fn a_server_that_wants_access_tokens_takes_those_that_were_made_beside_it_and_no_others() {
+    let folder = tempdir().unwrap();
+    let token = made(folder.path(), &["--name", "ci", "--scope", "enqueue", "--scope", "read"]);
+    let admin = made(folder.path(), &["--name", "ada", "--scope", "admin", "--expires", "1h"]);
+    let (_server, address) = guarded(folder.path(), &[]);
+    assert_eq!(ask(&address, "GET", "/livez", "", "").0, 200);
+    let nobody = ask(&address, "GET", "/v1/jobs", "", "");
+    assert!(nobody.0 == 401 && nobody.1.contains("www-authenticate: bearer"), "{nobody:?}");
+    let url = format!("http://{address}");
+    let tenure = |token: &str, args: &[&str]| {
+        command(args, folder.path()).env("TENURE_URL", &url).env("TENURE_TOKEN", token).output().unwrap()
+    };
+    assert_eq!(tenure(&token, &["submit", "k", "{}"]).status.code(), Some(0));
+    let refused = tenure(&token, &["queue", "pause", "default"]);
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("manage"), "{refused:?}");
+    assert_eq!(run(&["--help"], folder.path()).status.code(), Some(0));
+    let unknown = tenure("tenure_000000000000_00", &["ps"]);
+    assert_eq!(unknown.status.code(), Some(4), "{unknown:?}");
+    assert_eq!(tenure(&admin, &["queue", "pause", "default"]).status.code(), Some(0));
+    let listed = String::from_utf8(tenure(&admin, &["token", "list"]).stdout).unwrap();
+    assert!(listed.contains("ci") && listed.contains("enqueue,read") && !listed.contains(&token), "{listed}");
+    let id = token.split('_').nth(1).unwrap();
+    assert_eq!(tenure(&admin, &["token", "revoke", id]).status.code(), Some(0));
+    let again = run(&["token", "revoke", "--db", "jobs.db", id], folder.path());
+    assert_eq!(again.status.code(), Some(5), "{again:?}");
+    let header = format!("authorization: Bearer {admin}\r\n");
+    let audit = json_of(&ask(&address, "GET", "/v1/audit", &header, ""));
+    let paths: Vec<_> =
+        audit["items"].as_array().unwrap().iter().map(|act| act["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, [format!("/v1/tokens/{id}").as_str(), "/v1/queues/default/pause"]);
+}
+
+#[test]
+fn a_server_listens_for_other_machines_only_if_it_asks_who_they_are() {
+    let folder = tempdir().unwrap();
+    let open = run(&["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0"], folder.path());
+    assert_eq!(open.status.code(), Some(2), "{open:?}");
+    assert!(String::from_utf8_lossy(&open.stderr).contains("--auth tokens"), "{open:?}");
+    let args = ["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0", "--auth", "tokens"];
+    let mut server = Program::start(&args, folder.path());
+    server.line_with("http://", SOON);
+    server.interrupt();
+    assert_eq!(server.end(SOON), Some(0));
+}
+
+#[test]
+fn a_server_that_only_tells_changes_nothing() {
+    let folder = tempdir().unwrap();
+    let admin = made(folder.path(), &["--name", "ada", "--scope", "admin"]);
+    let (_server, address) = guarded(folder.path(), &["--read-only"]);
+    let header = format!("authorization: Bearer {admin}\r\n");
+    assert_eq!(ask(&address, "GET", "/v1/jobs", &header, "").0, 200);
+    let refused = ask(&address, "POST", "/v1/jobs", &header, r#"{"kind":"k"}"#);
+    assert!(refused.0 == 403 && refused.2.contains("read-only"), "{refused:?}");
+}
+
+#[test]
+fn what_is_not_allowed_is_told_by_name() {
+    let folder = tempdir().unwrap();
+    let wrong = run(&["token", "create", "--db", "jobs.db", "--name", "x", "--scope", "root"], folder.path());
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    assert!(
+        String::from_utf8_lossy(&wrong.stderr).contains("enqueue, work, read, manage, admin"),
+        "{wrong:?}"
+    );
+    let nameless =
+        run(&["token", "create", "--db", "jobs.db", "--name", "", "--scope", "read"], folder.path());
+    assert_eq!(nameless.status.code(), Some(7), "{nameless:?}");
+}
