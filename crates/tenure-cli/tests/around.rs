@@ -6,6 +6,7 @@
 mod program;
 mod served;
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -159,4 +160,60 @@ fn help_tells_of_the_environment_and_of_exit_codes() {
     assert!(["TENURE_URL", "TENURE_TOKEN", "124", "130"].iter().all(|word| help.contains(word)), "{help}");
     let help = good(own(&["submit", "--help"], folder.path()));
     assert!(help.contains("Examples:") && help.contains("[env: TENURE_URL]"), "{help}");
+}
+
+/// A server with a certificate of somebody's own, and where it is.
+const SECURE: &str = "
+import http.server, ssl, sys
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b'{\"items\": [], \"next_cursor\": null}'
+        self.send_response(200)
+        self.send_header('content-type', 'application/json')
+        self.send_header('content-length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(('127.0.0.1', 0), Answers)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1], sys.argv[2])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+";
+
+#[test]
+fn a_server_is_trusted_if_the_system_trusts_it_or_a_file_that_is_named() {
+    let folder = tempdir().unwrap();
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(folder.path())
+        .output()
+        .expect("openssl is there");
+    assert!(made.status.success(), "{made:?}");
+    let mut server = Command::new("python3")
+        .args(["-c", SECURE, "cert.pem", "key.pem"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("python3 is there");
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let url = format!("https://localhost:{}", port.trim());
+    let ask = || {
+        let mut asks = command(&["ps"], folder.path());
+        asks.env("TENURE_URL", &url);
+        asks
+    };
+    let unknown = ask().output().unwrap();
+    let known = ask().env("SSL_CERT_FILE", folder.path().join("cert.pem")).output().unwrap();
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!(unknown.status.code(), Some(3), "{unknown:?}");
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("certificate"), "{unknown:?}");
+    assert_eq!(known.status.code(), Some(0), "{known:?}");
 }

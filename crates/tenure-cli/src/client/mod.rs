@@ -6,11 +6,13 @@ mod follow;
 mod interrupt;
 mod problem;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{Method, Request};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
 pub(crate) use follow::{Followed, Patience, follow};
@@ -28,6 +30,16 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(45);
 /// The largest answer that is read: a page of a thousand jobs with large args.
 const ANSWER_BYTES: u64 = 1 << 30;
+
+/// Whom a server has to be known by: those whom the system trusts, or those in the file that `SSL_CERT_FILE` names.
+fn tls() -> TlsConfig {
+    let trusted = rustls_native_certs::load_native_certs().certs;
+    let trusted = trusted.iter().map(|trusted| Certificate::from_der(trusted).to_owned()).collect();
+    TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(trusted)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build()
+}
 
 /// A server and how it is asked.
 #[derive(Debug)]
@@ -133,6 +145,7 @@ impl Client {
             .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
         // A proxy that the environment names is for other machines.
         let config = if own { config.proxy(None) } else { config };
+        let config = if base.starts_with("https:") { config.tls_config(tls()) } else { config };
         Self { agent: config.build().new_agent(), base, token, read_only }
     }
 
