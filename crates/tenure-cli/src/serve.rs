@@ -1,6 +1,7 @@
 //! `tenure serve`: jobs over HTTP, for programs in any language.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
@@ -11,6 +12,7 @@ use crate::dev::url_of;
 use crate::exit::Failure;
 use crate::files;
 use crate::screen::{Screen, Tone, complain};
+use crate::span::span;
 
 /// What can be said to `tenure serve`.
 #[derive(Debug, Args)]
@@ -30,6 +32,9 @@ pub(crate) struct Serve {
     /// Changes nothing, whoever asks
     #[arg(long)]
     read_only: bool,
+    /// Goes on answering for so long after it was told to stop, and says that it is not ready, such as 5s behind a balancer
+    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = span)]
+    drain_delay: Duration,
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
@@ -61,7 +66,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let tenure = Tenure::open(&url_of(&serve.db)).await?;
     let mut options = Options::default();
     (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
-    options.read_only = serve.read_only;
+    (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,

@@ -20,6 +20,8 @@ pub(crate) const OPERATION_LOCATION: HeaderName = HeaderName::from_static("opera
 /// What was granted of what a client would rather have.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// How a proxy was asked.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// That what was asked had been done before.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -103,8 +105,10 @@ pub(crate) fn locate(headers: &mut HeaderMap, asked: &HeaderMap, id: JobId) {
 
 /// How this server was addressed; nothing if the client did not say.
 fn base(asked: &HeaderMap) -> String {
-    let host = asked.get(HOST).and_then(|host| host.to_str().ok());
-    host.map(|host| format!("http://{host}")).unwrap_or_default()
+    let said = |header: &HeaderName| asked.get(header).and_then(|said| said.to_str().ok());
+    // A proxy says so of whoever asked it. Whoever says it of himself is told a place that he cannot reach, and nobody else is.
+    let scheme = if said(&FORWARDED_PROTO) == Some("https") { "https" } else { "http" };
+    said(&HOST).map(|host| format!("{scheme}://{host}")).unwrap_or_default()
 }
 
 /// An answer of JSON.

@@ -1,5 +1,6 @@
 //! What all routes share: the handle on the store, and who waits for what.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ struct Inner {
     known: Known,
     rules: Rules,
     draining: watch::Sender<bool>,
+    leaving: AtomicBool,
 }
 
 impl Api {
@@ -61,6 +63,7 @@ impl Api {
                 known: Known::default(),
                 rules,
                 draining,
+                leaving: AtomicBool::new(false),
             }),
         }
     }
@@ -115,6 +118,15 @@ impl Api {
 
     pub(crate) fn watchers(&self) -> &Watchers {
         &self.inner.watchers
+    }
+
+    /// Says of itself that it is not ready any more; what comes is answered as before.
+    pub(crate) fn leave(&self) {
+        self.inner.leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.inner.leaving.load(Ordering::Relaxed) || self.is_draining()
     }
 
     /// Has everybody who waits be answered at once, and no longer wait.

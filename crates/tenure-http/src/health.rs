@@ -16,7 +16,7 @@ pub(crate) async fn live() -> Response {
 
 /// `GET /readyz`
 pub(crate) async fn ready(State(api): State<Api>) -> Response {
-    if api.is_draining() {
+    if api.is_leaving() {
         return answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
     }
     match api.tenure().queues().list().await {

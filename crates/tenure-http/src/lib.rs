@@ -29,6 +29,7 @@ mod schedules;
 mod secret;
 mod server;
 mod tag;
+mod trace;
 mod trouble;
 mod wait;
 mod watchers;

@@ -15,6 +15,7 @@ use crate::id::Id;
 use crate::once::Once;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
+use crate::trace;
 use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
 
@@ -27,7 +28,7 @@ pub(crate) async fn post(
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
-    let (accepted, replayed) = accept(api.tenure(), once, submit.draft(None)?).await?;
+    let (accepted, replayed) = accept(api.tenure(), once, draft(submit, None, &headers)?).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
@@ -35,6 +36,16 @@ pub(crate) async fn post(
     let mut response = answer(&api, &headers, accepted.id(), status).await?;
     say_replayed(&mut response, replayed);
     Ok(response)
+}
+
+/// The job that is wanted, with the trace that it belongs to, unless it names one itself.
+fn draft(submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
+    let parent = trace::parent(headers).filter(|_| !submit.meta.contains_key(trace::PARENT));
+    let draft = submit.draft(id)?;
+    Ok(match parent {
+        Some(parent) => draft.meta(trace::PARENT, parent),
+        None => draft,
+    })
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.
@@ -61,7 +72,7 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, Problem> {
     let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let accepted = api.tenure().enqueue_draft(submit.draft(Some(id))?).await?;
+    let accepted = api.tenure().enqueue_draft(draft(submit, Some(id), &headers)?).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => StatusCode::CREATED,
         Accepted::Repeated(_) | Accepted::Existing(_) => StatusCode::OK,
@@ -73,6 +84,10 @@ pub(crate) async fn put(
 pub(crate) async fn enqueue(tenure: &Tenure, headers: &HeaderMap, draft: Draft) -> Result<Response, Problem> {
     // The store compares kind and args of what comes under the same id.
     let once = Once::of(headers, &[])?;
+    let draft = match trace::parent(headers) {
+        Some(parent) => draft.meta(trace::PARENT, parent),
+        None => draft,
+    };
     let (accepted, replayed) = accept(tenure, once, draft).await?;
     let id = accepted.id();
     let prefer = Prefer::of(headers);

@@ -10,6 +10,7 @@ use super::hosts::Hosts;
 use crate::api::Api;
 use crate::metrics::measured;
 use crate::problem::{Problem, ProblemType};
+use crate::trace;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest number that a client may give its request.
@@ -56,8 +57,12 @@ async fn numbered(State(api): State<Api>, request: Request, next: Next) -> Respo
     });
     let drawn = || HeaderValue::from_str(&api.tenure().new_id().to_string()).ok();
     let number = given.cloned().or_else(drawn);
+    let trace = trace::parent(request.headers()).and_then(|parent| HeaderValue::from_str(parent).ok());
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
+    if let Some(trace) = trace {
+        headers.insert(trace::PARENT, trace);
+    }
     if let Some(number) = number {
         headers.insert(REQUEST_ID, number);
     }

@@ -37,6 +37,9 @@ pub struct Options {
     pub head_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
     pub connections: usize,
+    /// How long it goes on answering after it was told to stop, and says that it is not ready: so long whoever sends requests
+    /// here may need to notice.
+    pub drain_delay: Duration,
     /// How long what is under way may take when it is to end.
     pub grace: Duration,
 }
@@ -50,6 +53,7 @@ impl Default for Options {
             read_only: false,
             head_within: Duration::from_secs(10),
             connections: 20_000,
+            drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
         }
     }
@@ -112,14 +116,19 @@ impl Server {
         Self { more: self.more.merge(more), ..self }
     }
 
-    /// Serves until `stop`. From then on it says that it is not ready, and whoever waits is answered; what is under way has
-    /// the grace to end.
+    /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
+    /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let rules = Rules { access: self.options.access, read_only: self.options.read_only };
         let api = Api::new(&self.tenure, rules);
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
+        let stop = async {
+            stop.await;
+            api.leave();
+            clock.sleep(self.options.drain_delay).await;
+        };
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {

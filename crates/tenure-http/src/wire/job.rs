@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::trace;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -28,6 +29,8 @@ pub struct JobDocument {
     pub tags: Vec<String>,
     /// Notes of its user.
     pub meta: BTreeMap<String, String>,
+    /// The trace that it belongs to, as W3C Trace Context writes it.
+    pub traceparent: Option<String>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100.
     pub priority: i64,
     /// Attempts so far, the running one included.
@@ -152,6 +155,7 @@ impl JobDocument {
             args: raw(job.args.as_bytes()),
             tags: job.terms.tags.iter().map(|tag| tag.as_str().to_owned()).collect(),
             meta: job.terms.meta.clone(),
+            traceparent: job.terms.meta.get(trace::PARENT).cloned(),
             priority: job.priority.number(),
             attempt: job.attempt,
             max_attempts: job.terms.attempts.or(job.terms.retry.as_ref().map(|retry| retry.max_attempts)),

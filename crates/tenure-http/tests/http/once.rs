@@ -18,6 +18,7 @@ async fn jobs(service: &Service) -> usize {
     service.get("/v1/jobs?limit=1000").await.json()["items"].as_array().unwrap().len()
 }
 
+/// T131.
 #[tokio::test]
 async fn what_is_sent_again_under_its_key_is_done_once() {
     let mut service = Service::new();

@@ -40,7 +40,7 @@ async fn status(asker: &Asker, method: &str, path: &str, token: Option<&str>) ->
     asker.ask(method, path, &headers, "").await.status.as_u16()
 }
 
-/// T142 and the table of guarantees: each route × nobody, a bad token, each right.
+/// Each route × nobody, a bad token, each right.
 #[tokio::test]
 async fn nobody_may_do_more_than_his_rights_give() {
     let service = Service::new();

@@ -173,3 +173,26 @@ async fn whoever_waits_for_a_lease_when_the_server_stops_is_told_to_ask_another(
     assert!(told.starts_with("HTTP/1.1 503") && told.contains("urn:tenure:problem:draining"), "{told}");
     until_waiting(&served, 0).await;
 }
+
+/// A balancer hears that the server is about to go before it goes.
+#[tokio::test]
+async fn a_server_that_leaves_says_so_and_answers_for_a_while() {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let tenure = Tenure::on(Arc::new(MemoryStore::new(clock)), Chance::seeded(1));
+    let mut options = Options::default();
+    options.bind = "127.0.0.1:0".parse().unwrap();
+    options.drain_delay = Duration::from_millis(500);
+    let server = Server::bind(&tenure, options).await.unwrap();
+    let (address, (stop, stopped)) = (server.address(), oneshot::channel::<()>());
+    let ended = tokio::spawn(server.run(async { drop(stopped.await) }));
+    let ask = "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    assert!(say(address, ask).await.starts_with("HTTP/1.1 200"));
+    drop(stop);
+    let mut told = String::new();
+    while !told.starts_with("HTTP/1.1 503") {
+        told = say(address, ask).await;
+    }
+    let live = say(address, &ask.replace("readyz", "livez")).await;
+    assert!(live.starts_with("HTTP/1.1 200"), "{live}");
+    ended.await.unwrap();
+}

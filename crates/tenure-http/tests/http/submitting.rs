@@ -125,3 +125,28 @@ async fn whoever_draws_the_ids_of_a_batch_can_repeat_it() {
     let other = service.lines("/v1/jobs/batch", &lines.replace("\"args\":1", "\"args\":2")).await;
     assert_eq!((other.status, other.json()["index"].as_u64()), (StatusCode::CONFLICT, Some(0)));
 }
+
+/// Whoever runs a job knows to which trace it belongs.
+#[tokio::test]
+async fn a_job_belongs_to_the_trace_of_the_request_that_enqueued_it() {
+    let service = Service::new();
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let header = format!("traceparent: {trace}");
+    let job = service.ask("POST", "/v1/jobs", &[&header], r#"{"kind":"k"}"#).await;
+    assert_eq!(job.json()["traceparent"], trace);
+    let claimed = service.post("/v1/claim", "{}").await.json();
+    assert_eq!(claimed["jobs"][0]["traceparent"], trace);
+    let own = r#"{"kind":"k","meta":{"traceparent":"mine"}}"#;
+    assert_eq!(service.ask("POST", "/v1/jobs", &[&header], own).await.json()["traceparent"], "mine");
+    let bad = service.ask("POST", "/v1/jobs", &["traceparent: 00-0-0-01"], r#"{"kind":"k"}"#).await;
+    assert_eq!(bad.json()["traceparent"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn whoever_asks_through_a_proxy_is_told_places_that_he_can_reach() {
+    let service = Service::new();
+    let told = service.ask("POST", "/v1/jobs", &["x-forwarded-proto: https"], r#"{"kind":"k"}"#).await;
+    assert!(told.header("operation-location").starts_with("https://localhost:8368/v1/jobs/"), "{told:?}");
+    let told = service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    assert!(told.header("operation-location").starts_with("http://localhost:8368/v1/jobs/"), "{told:?}");
+}
