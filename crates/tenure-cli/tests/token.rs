@@ -80,6 +80,9 @@ fn a_server_that_only_tells_changes_nothing() {
     let (_server, address) = guarded(folder.path(), &["--read-only"]);
     let header = format!("authorization: Bearer {admin}\r\n");
     assert_eq!(ask(&address, "GET", "/v1/jobs", &header, "").0, 200);
+    let preview = r#"{"spec":{"cron":"0 2 * * *"},"count":1}"#;
+    let shown = ask(&address, "POST", "/v1/schedules/preview", &header, preview);
+    assert_eq!(shown.0, 200, "what changes nothing is told: {shown:?}");
     let refused = ask(&address, "POST", "/v1/jobs", &header, r#"{"kind":"k"}"#);
     assert!(refused.0 == 403 && refused.2.contains("read-only"), "{refused:?}");
 }

@@ -54,7 +54,7 @@ Examples:
 pub(crate) struct Add {
     /// Its name; one of that name is changed
     name: String,
-    /// When, such as \"30 2 * * *\", \"every 10m\" or \"weekly mon-fri 09:30\"
+    /// When, such as "30 2 * * *", "every 10m" or "weekly mon-fri 09:30"
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     expression: Option<String>,
     /// What sort of work is enqueued

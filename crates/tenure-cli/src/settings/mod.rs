@@ -83,7 +83,9 @@ impl Settings {
         let from = |context: (&Said<String>, &Context)| {
             said(context.1.url.clone(), format!("context {}", context.0.value))
         };
-        let url = url.or_else(|| context.map(from)).unwrap_or_else(|| said(USUAL.to_owned(), "usual"));
+        let url = url
+            .or_else(|| context.map(from))
+            .unwrap_or_else(|| said(USUAL.to_owned(), "nobody: it is the usual one"));
         let read_only = context.is_some_and(|(_, context)| context.read_only);
         Ok(Self { url: said(base(&url.value)?, url.origin), token, read_only, context: named })
     }
@@ -137,7 +139,7 @@ mod tests {
             (settings.url.value, settings.url.origin)
         };
         let nothing = Connect::default();
-        assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "usual".to_owned()));
+        assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "nobody: it is the usual one".to_owned()));
         let contexts = [("here", "http://here"), ("there", "http://there")];
         let contexts = contexts.map(|(name, url)| (name.to_owned(), context(url, false)));
         File { current: Some("here".to_owned()), contexts: contexts.into() }.save(&env).unwrap();

@@ -37,7 +37,8 @@ pub(crate) async fn guarded(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let changes = !request.method().is_safe();
+    // What only needs the right to look changes nothing, however it is asked.
+    let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
     let who = match who(&api, needs, request.headers()).await {
         Ok(who) => who,
         Err(problem) => return refused(problem),
