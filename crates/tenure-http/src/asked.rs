@@ -38,6 +38,8 @@ use crate::problem::Problem;
 #[derive(Debug, Clone)]
 pub struct Asked {
     headers: HeaderMap,
+    /// What was asked for: one key is for one request.
+    path: String,
 }
 
 impl Asked {
@@ -55,7 +57,7 @@ impl Asked {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
-        enqueue::enqueue(tenure, &self.headers, draft).await
+        enqueue::enqueue(tenure, (&self.headers, &self.path), draft).await
     }
 }
 
@@ -63,6 +65,6 @@ impl<S: Sync> FromRequestParts<S> for Asked {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self { headers: parts.headers.clone() })
+        Ok(Self { headers: parts.headers.clone(), path: parts.uri.path().to_owned() })
     }
 }

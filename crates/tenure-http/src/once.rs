@@ -6,12 +6,14 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::problem::{Problem, ProblemType};
+use crate::secret::hex;
 
 /// The header.
 pub(crate) const HEADER: &str = "idempotency-key";
@@ -67,13 +69,13 @@ impl Once {
         if !(1..=KEY_BYTES).contains(&bare.len()) {
             return Err(wrong(&format!("has {} bytes", bare.len())));
         }
-        let mut digest = Sha256::new();
-        for part in what {
-            digest.update((part.len() as u64).to_be_bytes());
-            digest.update(part);
-        }
-        let fingerprint = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Some(Self { key: RecordKey::new(bare)?, fingerprint }))
+        // Two who show different access tokens may both have an order 7.
+        let said = headers.get_all(AUTHORIZATION).iter().map(|said| said.as_bytes());
+        let whose = digest(said);
+        Ok(Some(Self {
+            key: RecordKey::new(&format!("{whose}:{bare}"))?,
+            fingerprint: digest(what.iter().copied()),
+        }))
     }
 
     /// Enqueues these, all or none, unless that was done before.
@@ -89,7 +91,7 @@ impl Once {
         let accepted =
             accepted.map_err(|error| if is_other(&error) { reused() } else { Problem::from(error) })?;
         let jobs = accepted.iter().map(|accepted| accepted.id()).collect();
-        self.end(tenure, Note { jobs, done: true, ..note }, version);
+        self.end(tenure, Note { jobs, done: true, ..note }, version).await;
         Ok(Did { accepted, replayed: !is_first })
     }
 
@@ -117,16 +119,15 @@ impl Once {
         }
     }
 
-    /// Writes down that it was done; nobody waits for that. If it is lost, whoever comes finds the jobs by their ids.
-    fn end(&self, tenure: &Tenure, note: Note, version: u64) {
+    /// Writes down that it was done. If that is lost, whoever comes finds the jobs by their ids, unless somebody has removed
+    /// them meanwhile.
+    async fn end(&self, tenure: &Tenure, note: Note, version: u64) {
         let Ok(put) = self.put(&note, Only::Version(version)) else { return };
-        let tenure = tenure.clone();
-        tokio::spawn(async move {
-            let writes = Writes { records: vec![put], ..Writes::default() };
-            if let Err(fault) = tenure.store().write_records(writes).await {
-                tracing::debug!(%fault, "that a request was done was not written down");
-            }
-        });
+        if let Err(fault) =
+            tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+        {
+            tracing::warn!(%fault, "that a request was done was not written down");
+        }
     }
 
     fn put(&self, note: &Note, only: Only) -> Result<Put, Problem> {
@@ -134,6 +135,16 @@ impl Once {
         let value = NewValue { value: Document::new(text)?, keep: Some(KEEP) };
         Ok(Put { shelf: Name::new("shelf", SHELF)?, key: self.key.clone(), only, to: Some(value) })
     }
+}
+
+/// What tells these from others.
+fn digest<'p>(parts: impl Iterator<Item = &'p [u8]>) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    hex(&digest.finalize()[..16])
 }
 
 fn read(there: &Record) -> Option<(Note, u64)> {

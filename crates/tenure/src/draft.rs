@@ -149,6 +149,12 @@ impl Draft {
         self
     }
 
+    /// Its kind and its args as they are stored, as far as they make sense.
+    #[must_use]
+    pub fn kind_and_args(&self) -> (Option<&Kind>, Option<&[u8]>) {
+        (self.kind.as_ref().ok(), self.args.as_deref().ok())
+    }
+
     /// The id that it was given, if it was.
     #[must_use]
     pub fn given_id(&self) -> Option<JobId> {

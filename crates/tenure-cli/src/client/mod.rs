@@ -6,12 +6,13 @@ mod follow;
 mod interrupt;
 mod problem;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
-use ureq::http::{Method, Request};
+use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
@@ -19,6 +20,7 @@ pub(crate) use follow::{Followed, Patience, follow};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use problem::{Refused, Trouble};
 
+use crate::screen::tell;
 use events::Events;
 
 /// How long an ordinary answer may take to come.
@@ -30,6 +32,14 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(45);
 /// The largest answer that is read: a page of a thousand jobs with large args.
 const ANSWER_BYTES: u64 = 1 << 30;
+
+/// Whether a server is on this machine.
+fn is_own(base: &str) -> bool {
+    let uri = base.parse::<Uri>();
+    let host = uri.as_ref().ok().and_then(Uri::host).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
 
 /// Whom a server has to be known by: those whom the system trusts, or those in the file that `SSL_CERT_FILE` names.
 fn tls() -> TlsConfig {
@@ -135,7 +145,10 @@ impl Answer {
 
 impl Client {
     pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<String>) -> Self {
-        let own = ["http://127.", "http://localhost", "http://[::1]"].iter().any(|own| base.starts_with(own));
+        let own = is_own(&base);
+        if token.is_some() && !own && base.starts_with("http:") {
+            tell(&format!("the access token goes to {base} in the clear; https keeps it secret on its way"));
+        }
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)

@@ -1,8 +1,8 @@
 //! `tenure lease run`: a program that runs only while its lease is held.
 //!
 //! The lease is renewed every third of its time. A program whose lease could not be renewed is told to end (SIGTERM) when two
-//! thirds of the time are over, and ended (SIGKILL) before all of it is: whoever has the lease next is alone. What it writes
-//! elsewhere it should send the fence along with, all the same: a machine may stand still.
+//! thirds of the time are over, and ended (SIGKILL) before all of it is. Programs that it has started itself are its own to end.
+//! What it writes elsewhere it should send the fence along with: a machine may stand still.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -113,11 +113,8 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
     let sent = SystemClock.moment();
     let (asking, name, terms) = (Arc::clone(&client), run.name.clone(), run.terms.clone());
-    let acquiring = tokio::task::spawn_blocking(move || {
-        let answer = granted(&asking, &name, &terms, &json!({}));
-        (answer, SystemClock.moment())
-    });
-    let (answer, heard) = tokio::select! {
+    let acquiring = tokio::task::spawn_blocking(move || granted(&asking, &name, &terms, &json!({})));
+    let answer = tokio::select! {
         biased;
         _ = interrupt.recv() => return Err(Failure::Interrupted),
         _ = terminate.recv() => return Err(Failure::Interrupted),
@@ -125,8 +122,6 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
     };
     let answer = answer?.json()?;
     let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
-    // One that was waited for was granted long after it was asked for: there the tenth that is left out has to do.
-    let from = if run.terms.wait.is_zero() { sent } else { heard };
     let held = Held {
         client,
         token: text(&answer, "/token")
@@ -134,11 +129,25 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
             .map_err(|wrong: String| Failure::from(Trouble::strange(&wrong)))?,
         name: run.name.clone(),
         ttl: run.terms.ttl,
-        until: from.after(left),
+        until: sent.after(left),
     };
+    // One that was waited for was granted long after it was asked for. How long ago nobody knows here, so it is renewed before
+    // anything is done with it: that counts from when it is sent.
+    let held = if run.terms.wait.is_zero() { held } else { renewed(held).await? };
     let done = under(&held, &run, text(&answer, "/fence"), (&mut interrupt, &mut terminate)).await;
     give_back(held).await;
     done
+}
+
+/// The same, renewed just now.
+async fn renewed(held: Held) -> Result<Held, Failure> {
+    let sent = SystemClock.moment();
+    let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &json!({ "token": held.token.0 }));
+    let (client, ask) = (Arc::clone(&held.client), ask.within(held.ttl / 2));
+    let answer = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
+    let answer = answer.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))??;
+    let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
+    Ok(Held { until: sent.after(left), ..held })
 }
 
 type Signals<'a> = (&'a mut tokio::signal::unix::Signal, &'a mut tokio::signal::unix::Signal);

@@ -49,11 +49,17 @@ pub(crate) async fn guarded(
     }
     let noted = (changes && needs.is_audited(who.scopes())).then(|| audit::Act::of(&who, &request));
     request.extensions_mut().insert(who);
-    let response = next.run(request).await;
-    if let Some(act) = noted {
+    let Some(act) = noted else { return next.run(request).await };
+    // In a task of its own: whoever hangs up meanwhile has done it all the same.
+    let done = tokio::spawn(async move {
+        let response = next.run(request).await;
         act.note(&api, response.status()).await;
-    }
-    response
+        response
+    });
+    done.await.unwrap_or_else(|_| {
+        let detail = "this was not brought to an end; the operator finds more in the log";
+        Problem::new(ProblemType::Internal, detail).into_response()
+    })
 }
 
 async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Problem> {

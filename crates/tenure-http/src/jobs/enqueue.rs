@@ -81,9 +81,14 @@ pub(crate) async fn put(
 }
 
 /// Enqueues a job as a client asked, in a service of somebody's own.
-pub(crate) async fn enqueue(tenure: &Tenure, headers: &HeaderMap, draft: Draft) -> Result<Response, Problem> {
-    // The store compares kind and args of what comes under the same id.
-    let once = Once::of(headers, &[])?;
+pub(crate) async fn enqueue(
+    tenure: &Tenure,
+    (headers, path): (&HeaderMap, &str),
+    draft: Draft,
+) -> Result<Response, Problem> {
+    let (kind, args) = draft.kind_and_args();
+    let kind = kind.map_or("", |kind| kind.as_str());
+    let once = Once::of(headers, &[path.as_bytes(), kind.as_bytes(), args.unwrap_or_default()])?;
     let draft = match trace::parent(headers) {
         Some(parent) => draft.meta(trace::PARENT, parent),
         None => draft,

@@ -73,7 +73,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             needs: WORK,
             takes: NOTHING,
             answers: vec![empty(204, "It is not listed")],
-            refuses: &[],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::delete(roll::leave),
         },
         Endpoint {

@@ -15,6 +15,7 @@ use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, 
 use super::attempt::HeartbeatProgress;
 use super::claim::{LEASE, check_lease};
 use super::granted::{of_token, span};
+use super::roll;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -89,7 +90,7 @@ pub(crate) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let _: HostId = id.parse()?;
+    let worker: HostId = id.parse()?;
     let said: Beat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.running.len() > MOST {
         let detail = format!("running: {} of them; allowed: at most {MOST}", said.running.len());
@@ -100,12 +101,17 @@ pub(crate) async fn post(
     let mut answer = BeatAnswer::default();
     let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
     for item in said.running {
-        let id: JobId = item.job_id.parse()?;
-        let progress = item.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
+        let Ok(id) = item.job_id.parse::<JobId>() else {
+            answer.lost.push(item.job_id);
+            continue;
+        };
         match of_token(&api, id, &item.token).await {
             Ok(job) => {
-                if progress.is_some() {
-                    reports.push(Report { held: held(&job), progress, lines: Vec::new() });
+                // What is wrong with the progress of one job must not cost the worker any: it is cut to what is allowed.
+                let progress =
+                    item.progress.map(|said| Progress::new(said.fraction.clamp(0.0, 1.0), &said.message));
+                if let Some(Ok(progress)) = progress {
+                    reports.push(Report { held: held(&job), progress: Some(progress), lines: Vec::new() });
                 }
                 held_jobs.entry(ttl.unwrap_or_else(|| span(&job, LEASE))).or_default().push(job);
             }
@@ -113,12 +119,16 @@ pub(crate) async fn post(
             Err(problem) => return Err(problem),
         }
     }
-    if !reports.is_empty() {
-        api.tenure().remote().report(reports).await?;
-    }
+    // First of all: while anything else is done, time goes by.
     for (ttl, jobs) in held_jobs {
         let renewed = api.tenure().remote().renew(ttl, &jobs).await?;
         answer.note(&api, &jobs, renewed);
+    }
+    roll::again(&api, worker);
+    if !reports.is_empty()
+        && let Err(error) = api.tenure().remote().report(reports).await
+    {
+        tracing::debug!(%error, "progress was not kept");
     }
     Ok(json(StatusCode::OK, &answer))
 }

@@ -116,7 +116,11 @@ impl Claim {
 
     /// What it wishes for: whoever wishes for the same waits in the same line.
     pub(crate) fn wish(&self) -> Wish {
-        Wish { queues: self.queues.clone(), kinds: self.kinds.clone() }
+        // The order of queues is the order in which they are served, that of kinds is nothing.
+        let mut kinds = self.kinds.clone();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Wish { queues: self.queues.clone(), kinds }
     }
 
     /// How many jobs it can take.

@@ -1,7 +1,7 @@
 //! Who is there: workers that say who they are are known to the store, so that a job that nobody takes can be explained.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -13,45 +13,64 @@ use tenure::{Host, HostId, Kinds, Moment, Reserve, Serves};
 
 use crate::answer::json;
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 
 /// For how long a worker counts as alive after it was heard of.
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 /// So often the store is told at most.
 const APART: Duration = Duration::from_secs(15);
 /// Workers of which it is remembered when the store was told.
-const MOST: usize = 100_000;
+const MOST: usize = 10_000;
 
-/// When the store was last told of which worker.
+/// The workers that this server has heard of.
 #[derive(Debug, Default)]
 pub(crate) struct Roll {
-    told: Mutex<BTreeMap<HostId, Moment>>,
+    heard: Mutex<BTreeMap<HostId, Heard>>,
+}
+
+/// What a worker has said of itself, and when the store was last told.
+#[derive(Debug, Clone)]
+struct Heard {
+    told: Moment,
+    name: String,
+    slots: u32,
+    serves: Vec<Serves>,
 }
 
 impl Roll {
-    /// Whether it is time to tell the store of a worker; then somebody does.
-    fn is_due(&self, id: HostId, now: Moment) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.get(&id).is_some_and(|last| now.since(*last) < APART) {
+    /// Notes what a worker says of itself; answers whether it is time to tell the store.
+    fn note(&self, id: HostId, heard: Heard) -> bool {
+        let mut all = self.lock();
+        if all.get(&id).is_some_and(|last| heard.told.since(last.told) < APART) {
             return false;
         }
-        if told.len() >= MOST {
-            told.clear();
+        if all.len() >= MOST {
+            all.pop_first();
         }
-        told.insert(id, now);
+        all.insert(id, heard);
         true
     }
 
-    fn forget(&self, id: HostId) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    /// What to tell the store of a worker that lives, if it is time.
+    fn again(&self, id: HostId, now: Moment) -> Option<Heard> {
+        let mut all = self.lock();
+        let heard = all.get_mut(&id).filter(|heard| now.since(heard.told) >= APART)?;
+        heard.told = now;
+        Some(heard.clone())
+    }
+
+    /// Forgets a worker; answers whether it was known.
+    fn forget(&self, id: HostId) -> bool {
+        self.lock().remove(&id).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<HostId, Heard>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tells the store that a worker is there, and what it takes. Nothing depends on it but what people are told.
+/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
 pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
-    if !api.roll().is_due(ask.holder, api.tenure().store().clock().moment()) {
-        return;
-    }
     let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
     let serves = ask.wants.iter().map(|want| {
         let kinds = match &want.kinds {
@@ -60,9 +79,29 @@ pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
         };
         Serves { queue: want.queue.clone(), kinds, slots }
     });
-    let (id, serves, store) = (ask.holder, serves.collect::<Vec<_>>(), api.tenure().store().clone());
-    let name = name.unwrap_or("a worker over HTTP").to_owned();
+    let heard = Heard {
+        told: api.tenure().store().clock().moment(),
+        name: name.unwrap_or("a worker over HTTP").to_owned(),
+        slots,
+        serves: serves.collect(),
+    };
+    if api.roll().note(ask.holder, heard.clone()) {
+        tell(api, ask.holder, heard);
+    }
+}
+
+/// Notes that a worker lives that has claimed before, at this server.
+pub(crate) fn again(api: &Api, id: HostId) {
+    if let Some(heard) = api.roll().again(id, api.tenure().store().clock().moment()) {
+        tell(api, id, heard);
+    }
+}
+
+/// Tells the store; nobody waits for that.
+fn tell(api: &Api, id: HostId, heard: Heard) {
+    let store = api.tenure().store().clone();
     tokio::spawn(async move {
+        let Heard { name, slots, serves, .. } = heard;
         if let Err(fault) = store.announce(id, &name, slots, &serves, ALIVE).await {
             tracing::debug!(%fault, "the store was not told of a worker");
         }
@@ -128,7 +167,11 @@ pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
 /// `DELETE /v1/workers/{id}`
 pub(crate) async fn leave(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
-    api.roll().forget(id);
+    // Only workers that have claimed here: programs that hold the store themselves say so themselves.
+    if !api.roll().forget(id) {
+        let detail = format!("no worker {id} has claimed at this server");
+        return Err(Problem::new(ProblemType::NotFound, detail));
+    }
     api.tenure().store().retire(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -48,12 +48,21 @@ struct Waiting {
 
 /// What came of serving some of a line.
 struct Served {
+    /// Whether any of them was given something.
+    any: bool,
     /// Whether each of them was given all that he could take, so that there may be more.
     plenty: bool,
     /// In how long something becomes due for those who were given nothing.
     due_in: Option<Duration>,
     /// Whether the store could not answer.
     failed: bool,
+}
+
+impl Served {
+    /// Something becomes due then, if not before.
+    fn sooner(&mut self, due_in: Option<Duration>) {
+        self.due_in = self.due_in.into_iter().chain(due_in).min();
+    }
 }
 
 /// Waits until something is granted to this claim; nothing if the wait is over or the server is about to end before that.
@@ -109,24 +118,49 @@ impl Lines {
     }
 }
 
+/// Gives a line up if whoever serves it does not come to its end: those in it are told nothing was granted.
+struct Serving<'a> {
+    api: &'a Api,
+    wish: &'a Wish,
+    is_over: bool,
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.api.lines().lock().remove(self.wish);
+        }
+    }
+}
+
 /// Serves a line until nobody is in it, or the server is about to end.
 async fn serve(api: Api, wish: Wish) {
+    let mut serving = Serving { api: &api, wish: &wish, is_over: false };
+    serve_to_the_end(&api, &wish).await;
+    serving.is_over = true;
+}
+
+async fn serve_to_the_end(api: &Api, wish: &Wish) {
     let mut due = api.tenure().store().due();
     let (mut at_once, mut vain, mut fault) = (1, FIRST_VAIN_WAIT, FIRST_FAULT_WAIT);
     loop {
         // What is called out from here on is heard below.
         due.mark_unchanged();
-        let first = api.lines().first(&wish, at_once);
+        let first = api.lines().first(wish, at_once);
         // A server that is about to end grants nothing: nobody would know its tokens.
         if first.is_empty() || api.is_draining() {
             return;
         }
-        let served = serve_some(&api, &wish, first).await;
+        let served = serve_some(api, wish, first).await;
         if served.plenty {
             at_once = (at_once * 2).min(MOST_AT_ONCE);
             continue;
         }
         at_once = 1;
+        // Whoever is first now is asked for himself: only a look that finds nothing tells when there will be something.
+        if served.any {
+            continue;
+        }
         let pause = match (served.failed, served.due_in) {
             (true, _) => doubled(&mut fault),
             (false, None) => LOOK,
@@ -137,7 +171,7 @@ async fn serve(api: Api, wish: Wish) {
         if !served.failed {
             fault = FIRST_FAULT_WAIT;
         }
-        if rest(&api, &mut due, pause, served.failed).await {
+        if rest(api, &mut due, pause, served.failed).await {
             vain = FIRST_VAIN_WAIT;
         }
     }
@@ -164,16 +198,17 @@ fn doubled(wait: &mut Duration) -> Duration {
 async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
     let asked = some.iter().map(|one| ask(api, &one.claim, one.holder));
     let answers = join_all(asked).await;
-    let mut served = Served { plenty: true, due_in: None, failed: false };
+    let mut served = Served { any: false, plenty: true, due_in: None, failed: false };
     let mut empty = Vec::new();
     for (one, answer) in some.into_iter().zip(answers) {
         match answer {
             Ok(grant) if grant.len() == 0 => {
                 served.plenty = false;
-                served.due_in = grant.due_in();
+                served.sooner(grant.due_in());
                 empty.push(one);
             }
             Ok(grant) => {
+                served.any = true;
                 served.plenty &= grant.len() >= one.claim.most();
                 // If he has gone, the grant gives itself back.
                 let _ = one.to.send(Ok(grant));

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Json, Router};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tenure::testing::Lab;
 use tenure::{Failed, Job, Run, Tenure, Worker};
+use tenure_http::{Asked, Problem};
 use tower::ServiceExt;
 
 #[derive(Serialize, Deserialize)]
@@ -81,6 +85,19 @@ impl Service {
     /// Somebody who asks another server on the same store.
     pub fn other_server(&self) -> Asker {
         Asker { app: tenure_http::api(self.tenure()) }
+    }
+
+    /// Somebody who asks a service that enqueues by itself.
+    pub fn own(&self) -> Asker {
+        async fn create(
+            State(tenure): State<Tenure>,
+            asked: Asked,
+            Json(star): Json<BuildStar>,
+        ) -> Result<Response, Problem> {
+            asked.enqueue(&tenure, star).await
+        }
+        let app = Router::new().route("/stars", post(create)).route("/suns", post(create));
+        Asker { app: app.with_state(self.tenure().clone()) }
     }
 
     /// Somebody who asks a server that lets nobody in without an access token.

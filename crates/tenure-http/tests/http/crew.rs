@@ -118,3 +118,29 @@ async fn what_a_worker_logs_is_kept_once_and_only_while_it_holds_the_job() {
     let late = service.post(&path, &say(4, &["late"])).await;
     assert_eq!(late.json()["type"], "urn:tenure:problem:lease-lost");
 }
+
+/// A worker that is at work for long does not claim; it lives all the same.
+#[tokio::test]
+async fn a_worker_that_says_that_it_lives_is_listed_and_one_bad_word_costs_it_nothing() {
+    let mut service = Service::new();
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let worker = worker(&service).await;
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let claim = json!({ "worker_id": worker, "name": "slow", "lease_seconds": 60 }).to_string();
+    let job = service.post("/v1/claim", &claim).await.json()["jobs"][0].clone();
+    let_others_go_on().await;
+    for _ in 0..4 {
+        service.advance(Duration::from_secs(50));
+        let item = json!({ "job_id": job["id"], "token": job["token"], "progress": { "fraction": 7.5 } });
+        let nonsense = json!({ "job_id": "00000000-0000-0000-0000-00000000000a", "token": "1.1" });
+        let beat = json!({ "running": [nonsense, item] }).to_string();
+        let told = service.post(&format!("/v1/workers/{worker}/heartbeat"), &beat).await.json();
+        assert_eq!(told["extended"][0]["job_id"], job["id"], "{told}");
+        assert_eq!(told["lost"].as_array().unwrap().len(), 1);
+        let_others_go_on().await;
+    }
+    assert_eq!(service.get("/v1/workers").await.json()["items"][0]["name"], "slow");
+    let other = service.tenure().remote().draw_worker();
+    let gone = service.ask("DELETE", &format!("/v1/workers/{other}"), &[], "").await;
+    assert_eq!(gone.status, StatusCode::NOT_FOUND, "nobody takes another program off the list");
+}

@@ -123,3 +123,37 @@ async fn a_token_is_good_at_every_server_of_the_store() {
     let done = other.ask("POST", &format!("/v1/jobs/{id}/complete"), &[], &body).await;
     assert_eq!((done.status, done.json()["state"].as_str()), (StatusCode::OK, Some("succeeded")), "{done:?}");
 }
+
+/// Two customers may both have an order 7.
+#[tokio::test]
+async fn a_key_is_whose_access_token_is_shown() {
+    let service = Service::new();
+    let mut ids = Vec::new();
+    for whose in ["one", "other"] {
+        let token = format!("authorization: Bearer {whose}");
+        let told = service.ask("POST", "/v1/jobs", &["idempotency-key: order-7", &token], JOB).await;
+        assert!(!told.headers.contains_key("idempotency-replayed"));
+        ids.push(told.id());
+    }
+    assert!(ids[0] != ids[1] && jobs(&service).await == 2);
+}
+
+/// In a service of somebody's own the same holds: another star under the same key is refused, and the same one is not built
+/// twice.
+#[tokio::test]
+async fn a_key_is_for_one_request_in_a_service_of_ones_own_too() {
+    let mut service = Service::new();
+    let own = service.own();
+    let ask = |path: &'static str, name: &'static str| {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let own = &own;
+        async move { own.ask("POST", path, &["idempotency-key: k"], &body).await }
+    };
+    let first = ask("/stars", "Sol").await;
+    let again = ask("/stars", "Sol").await;
+    assert_eq!((first.id(), again.header("idempotency-replayed")), (again.id(), "true"));
+    service.work().await;
+    assert_eq!(ask("/stars", "Vega").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(ask("/suns", "Sol").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(jobs(&service).await, 1);
+}

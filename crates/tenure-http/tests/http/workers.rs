@@ -329,3 +329,23 @@ async fn what_was_granted_to_somebody_who_has_gone_is_given_back() {
     let job = service.get(&format!("/v1/jobs/{id}")).await.json();
     assert_eq!((job["state"].as_str(), job["attempt"].as_u64()), (Some("queued"), Some(0)), "{job}");
 }
+
+/// Somebody was given less than he can take; the next in line waits for what is due soon, and not for the next look.
+#[tokio::test]
+async fn whoever_waits_behind_one_that_was_served_is_served_when_something_becomes_due() {
+    let mut service = Service::new();
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let asked = service.asker();
+        waiting.push(tokio::spawn(async move {
+            asked.ask("POST", "/v1/claim", &["prefer: wait=30"], r#"{"limit":10}"#).await
+        }));
+        let_others_go_on().await;
+    }
+    let jobs = json!({ "jobs": [{ "kind": "k" }, { "kind": "k", "delay_seconds": 1 }] });
+    service.post("/v1/jobs/batch", &jobs.to_string()).await;
+    assert_eq!(waiting.remove(0).await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+    let_others_go_on().await;
+    service.advance(Duration::from_secs(1));
+    assert_eq!(waiting.remove(0).await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+}

@@ -207,7 +207,7 @@ fn entry(row: &Row) -> Result<JournalEntry, Fault> {
 }
 
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 10] = [
+pub(super) const STATEMENTS: [&str; 11] = [
     ONE,
     GLIMPSE,
     GLIMPSE_TO_THE_END,
@@ -218,4 +218,5 @@ pub(super) const STATEMENTS: [&str; 10] = [
     SUBJECT_OLDEST,
     SUBJECT_NEWEST,
     THESE_ENTRIES,
+    ENTRIES_KEPT,
 ];
