@@ -1,0 +1,88 @@
+//! Workers in languages that have no library of ours: examples that are real.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
+mod program;
+mod served;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use served::{ask, json_of, served};
+use tempfile::tempdir;
+
+/// Longest that an example may be.
+const LINES: usize = 60;
+
+struct Worker(Child);
+
+impl Worker {
+    /// Starts one of the examples; `by` is what runs it.
+    fn start(by: &str, example: &str, address: &str) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workers").join(example);
+        let mut command = Command::new(by);
+        command.arg(script).env("TENURE_URL", format!("http://{address}")).stdin(Stdio::null());
+        Self(command.spawn().unwrap_or_else(|error| panic!("{by} is needed for {example}: {error}")))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn enqueue(address: &str, job: &Value) -> String {
+    let answer = ask(address, "POST", "/v1/jobs", "", &job.to_string());
+    assert_eq!(answer.0, 202, "{answer:?}");
+    json_of(&answer)["id"].as_str().unwrap().to_owned()
+}
+
+/// The job once it has ended.
+fn ended(address: &str, id: &str) -> Value {
+    json_of(&ask(address, "GET", &format!("/v1/jobs/{id}"), "prefer: wait=50\r\n", ""))
+}
+
+/// It does what it can, fails what it cannot, and stops when it is told, with what it runs finished.
+fn works(by: &str, example: &str) {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let done = enqueue(&address, &json!({ "kind": "add", "args": [1, 2, 3] }));
+    let fell = enqueue(&address, &json!({ "kind": "fly", "max_attempts": 1 }));
+    let mut worker = Worker::start(by, example, &address);
+    let job = ended(&address, &done);
+    assert_eq!((job["state"].as_str(), job["result"].as_u64()), (Some("succeeded"), Some(6)), "{job}");
+    let job = ended(&address, &fell);
+    assert_eq!(job["state"], "failed", "{job}");
+    assert!(job["error"]["detail"].as_str().unwrap().contains("nobody here can do fly"), "{job}");
+    let slow = enqueue(&address, &json!({ "kind": "wait", "args": [2] }));
+    // It is at work when it is told to stop.
+    while json_of(&ask(&address, "GET", &format!("/v1/jobs/{slow}"), "", ""))["state"] != "running" {}
+    kill_process(Pid::from_child(&worker.0), Signal::TERM).unwrap();
+    assert_eq!(worker.0.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&address, &slow)["state"], "succeeded");
+}
+
+#[test]
+fn a_worker_in_node_does_what_was_enqueued_and_stops_when_it_is_told() {
+    works("node", "worker.mjs");
+}
+
+#[test]
+fn a_worker_in_sh_does_what_was_enqueued_and_stops_when_it_is_told() {
+    works("sh", "worker.sh");
+}
+
+#[test]
+fn examples_are_short() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workers");
+    for example in std::fs::read_dir(folder).unwrap() {
+        let path = example.unwrap().path();
+        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= LINES, "{} has {lines} lines", path.display());
+    }
+}
