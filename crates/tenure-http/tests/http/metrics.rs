@@ -59,3 +59,26 @@ async fn the_page_about_metrics_tells_of_every_metric() {
     expected.sort_unstable();
     assert_eq!(sorted, expected);
 }
+
+/// The dashboard and the rules ask for metrics that there are, and for no others.
+#[tokio::test]
+async fn what_is_shown_and_watched_is_exposed() {
+    let exposed = Service::new().get("/metrics").await.text;
+    let exposed: std::collections::BTreeSet<&str> =
+        exposed.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let dashboard = include_str!("../../../../contrib/grafana/tenure.json");
+    let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    assert!(parsed["panels"].as_array().unwrap().len() > 5);
+    let rules = include_str!("../../../../contrib/prometheus/alerts.yaml");
+    for text in [dashboard, rules] {
+        let words = text.split(|sign: char| !(sign.is_ascii_lowercase() || sign == '_'));
+        let named = words.filter(|word| word.starts_with("tenure_") || word.starts_with("http_server_"));
+        let mut count = 0;
+        for name in named {
+            let of = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            assert!(exposed.contains(name) || of.is_some_and(|of| exposed.contains(of)), "{name}");
+            count += 1;
+        }
+        assert!(count > 5, "only {count} metrics are named");
+    }
+}
