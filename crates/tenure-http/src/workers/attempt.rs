@@ -41,10 +41,10 @@ pub(crate) struct Heartbeat {
 pub(crate) struct HeartbeatProgress {
     /// From 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub fraction: f64,
+    fraction: f64,
     /// What it is doing.
     #[serde(default)]
-    pub message: String,
+    message: String,
 }
 
 /// What a worker learns while it is at work.

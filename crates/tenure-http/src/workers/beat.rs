@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
 
-use super::attempt::HeartbeatProgress;
 use super::claim::{LEASE, check_lease};
 use super::granted::{of_token, span};
 use super::roll;
@@ -44,14 +43,24 @@ pub(crate) struct Beat {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeatItem {
-    /// The job.
-    #[schemars(regex(pattern = shape::ID))]
+    /// The job. One that nobody knows is lost.
     job_id: String,
     /// What was given with it.
     token: String,
     /// How far it has come.
     #[serde(default, deserialize_with = "shape::object")]
-    progress: Option<HeartbeatProgress>,
+    progress: Option<BeatProgress>,
+}
+
+/// How far it has come. What is wrong with it costs the worker nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BeatProgress {
+    /// From 0 to 1; what is beyond is cut.
+    fraction: f64,
+    /// What it is doing.
+    #[serde(default)]
+    message: String,
 }
 
 /// What the worker learns.
