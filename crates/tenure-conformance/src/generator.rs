@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    AfterJobs, Args, Backoff, Due, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit, LimitKey, Name,
-    NewJob, NewTimer, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy, Serves,
-    StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
+    AfterJobs, Args, Backoff, Condition, Due, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit, LimitKey,
+    Name, NewJob, NewTimer, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy,
+    Serves, StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
 };
 
 use super::given::{host, kind, output, priority, queue, seconds, trouble, want, want_kinds};
@@ -294,7 +294,13 @@ impl Generator {
 
     fn filter(&self, now: Timestamp) -> Filter {
         let some = |yes: bool| if yes { 1 } else { 0 };
+        let named = if self.enqueued.is_empty() { 0 } else { self.below(5) };
+        let first = Condition::Attempt(0..=1);
+        let condition =
+            |_| if self.one_in(2) { first.clone() } else { Condition::Not(Box::new(first.clone())) };
         Filter {
+            ids: (0..some(self.one_in(8)) * named).map(|_| self.of(&self.enqueued).id).collect(),
+            conditions: (0..some(self.one_in(4))).map(condition).collect(),
             states: (0..self.below(3)).map(|_| self.of(&StateName::ALL)).collect(),
             queues: (0..self.below(3)).map(|_| self.queue()).collect(),
             kinds: (0..some(self.one_in(3))).map(|_| kind(self.of(&KINDS))).collect(),

@@ -1,10 +1,10 @@
 //! What looking promises: single jobs, listings, queues and their pause switch.
 
-use tenure_core::{Due, Name, NewJob, StateName, Terms, limits};
+use tenure_core::{Condition, Due, Name, NewJob, StateName, Terms, limits};
 
 use super::given::{Given, ids, ids_of, kind, minutes, queue, seconds};
 use super::{Test, test};
-use tenure_store::{Change, Cursor, Filter, Order, PageAsk, QueueInfo};
+use tenure_store::{Change, Cursor, Filter, Order, PageAsk, QueueInfo, Selection};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -21,6 +21,8 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_filter_means_all_of_its_tags),
         test(a_filter_means_a_span_of_acceptance),
         test(a_filter_means_what_all_its_parts_mean),
+        test(a_filter_means_one_of_its_ids),
+        test(a_filter_means_what_its_conditions_say),
         test(a_filtered_listing_goes_on_in_pages),
         test(a_listing_reaches_what_lies_behind_many_others),
         test(every_queue_that_was_ever_named_is_listed_by_name),
@@ -120,7 +122,7 @@ async fn a_filter_means_states_as_they_are_now(given: Given) {
     assert_eq!(of(&[StateName::Scheduled, StateName::Succeeded, StateName::Running]).await, [1, 4, 6]);
     given.pass(minutes(1));
     assert_eq!(of(&[StateName::Queued]).await, [5, 6], "a job that has come due is queued, swept or not");
-    assert_eq!(of(&[StateName::Scheduled]).await, []);
+    assert_eq!(of(&[StateName::Scheduled]).await, [0_u64; 0]);
 }
 
 async fn a_filter_means_one_of_its_queues(given: Given) {
@@ -132,7 +134,7 @@ async fn a_filter_means_one_of_its_queues(given: Given) {
     };
     assert_eq!(of(&["mail"]).await, [1, 3]);
     assert_eq!(of(&["mail", "fax"]).await, [1, 3, 4]);
-    assert_eq!(of(&["MAIL"]).await, []);
+    assert_eq!(of(&["MAIL"]).await, [0_u64; 0]);
 }
 
 async fn a_filter_means_one_of_its_kinds(given: Given) {
@@ -144,7 +146,7 @@ async fn a_filter_means_one_of_its_kinds(given: Given) {
     };
     assert_eq!(of(&["send"]).await, [1, 3]);
     assert_eq!(of(&["fold", "print"]).await, [2, 4]);
-    assert_eq!(of(&["sen"]).await, []);
+    assert_eq!(of(&["sen"]).await, [0_u64; 0]);
 }
 
 fn tags(names: &[&str]) -> Vec<Name> {
@@ -158,7 +160,7 @@ async fn a_filter_means_all_of_its_tags(given: Given) {
     let of = |names: &[&str]| found(&given, Filter { tags: tags(names), ..Filter::default() });
     assert_eq!(of(&["eu"]).await, [1, 2, 4]);
     assert_eq!(of(&["eu", "slow"]).await, [1, 4]);
-    assert_eq!(of(&["e"]).await, []);
+    assert_eq!(of(&["e"]).await, [0_u64; 0]);
 }
 
 async fn a_filter_means_a_span_of_acceptance(given: Given) {
@@ -291,4 +293,28 @@ async fn a_paused_queue_still_takes_jobs_in(given: Given) {
     given.store.set_paused(&queue("mail"), true).await.unwrap();
     given.enqueue("mail", 3).await;
     assert_eq!(given.count("mail", StateName::Queued).await, 3);
+}
+
+async fn a_filter_means_one_of_its_ids(given: Given) {
+    let jobs = given.enqueue("mail", 5).await;
+    let ids = vec![jobs[3], given.id(), jobs[1], jobs[3]];
+    let filter = Filter { ids, ..Filter::default() };
+    assert_eq!(ids_of(&given.list(filter.clone(), Order::OldestFirst, 1).await), [jobs[1], jobs[3]]);
+    assert_eq!(ids_of(&given.list(filter.clone(), Order::NewestFirst, 9).await), [jobs[3], jobs[1]]);
+    let both = Filter { states: vec![StateName::Running], ..filter };
+    assert!(given.list(both, Order::OldestFirst, 9).await.is_empty());
+}
+
+async fn a_filter_means_what_its_conditions_say(given: Given) {
+    let jobs = given.enqueue("mail", 5).await;
+    let id = jobs[2].to_string();
+    let not = |condition| Condition::Not(Box::new(condition));
+    let conditions = vec![not(Condition::IdBegins(id)), Condition::Attempt(0..=0)];
+    let filter = Filter { conditions, ..Filter::default() };
+    let expected = [jobs[0], jobs[1], jobs[3], jobs[4]];
+    assert_eq!(ids_of(&given.list(filter.clone(), Order::OldestFirst, 2).await), expected);
+    let selection = Selection::Matching { filter, after: None };
+    let changed = given.store.change(Change::Delete, selection).await.unwrap();
+    assert_eq!(changed.outcomes.len(), 4);
+    assert!(given.store.job(jobs[2]).await.unwrap().is_some());
 }

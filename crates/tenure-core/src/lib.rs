@@ -15,6 +15,7 @@
 mod app;
 mod attempt;
 mod cancel;
+mod condition;
 mod due;
 mod explain;
 mod fence;
@@ -49,6 +50,7 @@ mod unique;
 pub use app::{AppId, AppUse, check_program, claim_app};
 pub use attempt::{Attempt, AttemptEnd, Cause, Failure};
 pub use cancel::{Cancel, CancelRequest};
+pub use condition::Condition;
 pub use due::Due;
 pub use explain::{Hindrance, Limited, Ordered, Reason, Standing, claimable, explain};
 pub use fence::{Epoch, Fence};

@@ -36,6 +36,8 @@ pub const BATCH_BYTES: usize = 256 * 1024 * 1024;
 pub const RESERVE_JOBS: usize = 1_000;
 /// Most jobs that one page of a listing returns.
 pub const PAGE_JOBS: usize = 1_000;
+/// Characters of a search.
+pub const SEARCH_CHARS: usize = 2_000;
 /// Most rows that one page of a listing looks at; a page that stops there is short and carries a cursor.
 pub const PAGE_EXAMINED: usize = 10_000;
 /// Most jobs that one step of a change over a filter touches.

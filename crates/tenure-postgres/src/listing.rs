@@ -20,6 +20,7 @@ const BY_LANE: &str = "SELECT p.id, p.seq FROM unnest($3::int[]) l (lane) CROSS 
 const BY_LANE_NEWEST: &str = "SELECT p.id, p.seq FROM unnest($3::int[]) l (lane) CROSS JOIN LATERAL (
          SELECT id, seq FROM job WHERE lane = l.lane AND seq < $1 ORDER BY seq DESC LIMIT $2) p
      ORDER BY p.seq DESC LIMIT $2";
+const BY_ID: &str = "SELECT id, seq FROM job WHERE id = ANY ($1) ORDER BY seq";
 const BY_TAG: &str = "SELECT id, seq FROM tag WHERE tag = $3 AND seq > $1 ORDER BY seq LIMIT $2";
 const BY_TAG_NEWEST: &str = "SELECT id, seq FROM tag WHERE tag = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2";
 const BY_TROUBLE: &str = "SELECT j.id, t.seq FROM (
@@ -103,6 +104,15 @@ pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Faul
 impl Source {
     async fn choose(link: &mut Link, ask: &Walk<'_>) -> Result<Self, Fault> {
         let filter = ask.filter;
+        if !filter.ids.is_empty() {
+            let ids: Vec<_> = filter.ids.iter().copied().map(value::of_job).collect();
+            let rows = link.connection().await?.read(Query::new(BY_ID).with(ids)).await?;
+            let mut list: Vec<_> = rows.iter().map(|row| (value::job_id(row, 0), row.get(1))).collect();
+            if ask.order == Order::NewestFirst {
+                list.reverse();
+            }
+            return Ok(Self::List(list));
+        }
         if let Some(tag) = filter.tags.first() {
             return Ok(Self::Tag(tag.as_str().to_owned()));
         }

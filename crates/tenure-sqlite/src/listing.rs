@@ -22,6 +22,7 @@ pub(crate) const BY_TAG: &str = "SELECT seq FROM tag WHERE tag = ? AND seq > ? O
 pub(crate) const BY_LANE: &str = "SELECT seq FROM job WHERE lane = ? AND seq > ? ORDER BY seq LIMIT ? + 0";
 pub(crate) const BY_TROUBLE: &str = "SELECT seq FROM standing
      WHERE lane = ? AND state = ? AND state IN (3, 4) AND seq > ? ORDER BY seq LIMIT ? + 0";
+const BY_ID: &str = "SELECT seq FROM job WHERE id = ?";
 pub(crate) const RUNNING: &str = "SELECT seq FROM standing WHERE state = 1 ORDER BY lapse LIMIT ? + 0";
 pub(crate) const IN_LINE: &str = "SELECT seq FROM ready WHERE lane = ? LIMIT ? + 0";
 pub(crate) const IN_DIARY: &str = "SELECT seq FROM later LIMIT ? + 0";
@@ -115,6 +116,9 @@ impl Source {
             ended: false,
         };
         let of = |ranges| Ok(Self { ranges, order });
+        if !filter.ids.is_empty() {
+            return of(vec![listed(by_ids(conn, filter)?, order, behind)]);
+        }
         if let Some(tag) = filter.tags.first() {
             return of(vec![range(BY_TAG, vec![tag.as_str().to_owned().into()])]);
         }
@@ -203,6 +207,18 @@ fn lanes(conn: &Connection, filter: &Filter) -> Result<Vec<Lane>> {
         })
     })?;
     rows.collect()
+}
+
+/// Those that were named and are there.
+fn by_ids(conn: &Connection, filter: &Filter) -> Result<Vec<i64>> {
+    let mut statement = conn.prepare_cached(BY_ID)?;
+    let mut seqs = Vec::new();
+    for id in &filter.ids {
+        seqs.extend(statement.query_row([id.as_bytes().as_slice()], |row| row.get::<_, i64>(0)).optional()?);
+    }
+    seqs.sort_unstable();
+    seqs.dedup();
+    Ok(seqs)
 }
 
 /// All waiting, blocked or running jobs that may be meant, if only such are and the counters say that they are few.

@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Invalid, Job, Kind, Name, QueueName, StateName, Timestamp};
+use tenure_core::{Condition, Invalid, Job, JobId, Kind, Name, QueueName, StateName, Timestamp};
 
 /// Which jobs somebody means. Empty lists and `None` do not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
+    /// One of these.
+    pub ids: Vec<JobId>,
     /// In one of these states.
     pub states: Vec<StateName>,
     /// In one of these queues.
@@ -22,6 +24,8 @@ pub struct Filter {
     pub created_from: Option<Timestamp>,
     /// Accepted before this instant.
     pub created_before: Option<Timestamp>,
+    /// For which all of this holds, too. No index tells it: each job that the rest of the filter means is looked at.
+    pub conditions: Vec<Condition>,
 }
 
 impl Filter {
@@ -29,12 +33,14 @@ impl Filter {
     #[must_use]
     pub fn means(&self, job: &Job, now: Timestamp) -> bool {
         let one_of = |empty: bool, found: bool| empty || found;
-        one_of(self.states.is_empty(), self.states.contains(&job.state.name(now)))
+        one_of(self.ids.is_empty(), self.ids.contains(&job.id))
+            && one_of(self.states.is_empty(), self.states.contains(&job.state.name(now)))
             && one_of(self.queues.is_empty(), self.queues.contains(&job.queue))
             && one_of(self.kinds.is_empty(), self.kinds.contains(&job.kind))
             && self.tags.iter().all(|tag| job.terms.tags.contains(tag))
             && self.created_from.is_none_or(|from| job.created >= from)
             && self.created_before.is_none_or(|before| job.created < before)
+            && self.conditions.iter().all(|condition| condition.holds(job, now))
     }
 
     /// Whether it restricts nothing.

@@ -49,6 +49,7 @@ pub mod records;
 mod remote;
 mod reserving;
 mod run;
+mod search;
 mod signal;
 mod singleton;
 mod tender;
@@ -75,6 +76,7 @@ pub use queues::Queues;
 pub use remote::{Claimed, Ending, LeaseGrant, Leased, Remote, held};
 pub use reserving::{Reservation, Reservations, Roster};
 pub use run::{CutShort, Run, Stopping};
+pub use search::{BadSearch, FIELDS as SEARCH_FIELDS, search};
 pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
 pub use timer::{
@@ -89,13 +91,13 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Args, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Due, End, Failure,
-    Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep, Key, Kind,
-    LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, LogLine, Meter,
-    Name, NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority, Progress,
-    QueueName, Rate, Reason, Retention, RetryPolicy, Schedule, Serves, Skipped, SlotRecord, State, StateName,
-    Terms, Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, depth_of, limits,
-    schedule, seconds,
+    AfterJobs, AppId, AppUse, Args, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Condition, Due, End,
+    Failure, Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord, JobId, Keep,
+    Key, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey,
+    LogLine, Meter, Name, NewTimer, OnEdit, OrderingKey, Origin, Output, Overlap, Pause, Policies, Priority,
+    Progress, QueueName, Rate, Reason, Retention, RetryPolicy, Schedule, Serves, Skipped, SlotRecord, State,
+    StateName, Terms, Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, depth_of,
+    limits, schedule, seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};

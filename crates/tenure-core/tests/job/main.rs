@@ -5,6 +5,7 @@ mod common;
 
 mod apps;
 mod cancel;
+mod conditions;
 mod explain;
 mod gates;
 mod keys;

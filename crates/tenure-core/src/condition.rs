@@ -1,0 +1,140 @@
+//! What somebody may want to know of a job that no index tells: each job has to be looked at.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Job, Kind, Name, QueueName, State, StateName, Timestamp};
+
+/// Something that holds for a job, or does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Condition {
+    /// This does not hold.
+    Not(Box<Condition>),
+    /// One of these holds.
+    OneOf(Vec<Condition>),
+    /// It is in this state.
+    State(StateName),
+    /// It is in this queue.
+    Queue(QueueName),
+    /// It is of this kind.
+    Kind(Kind),
+    /// Its kind holds this text, upper and lower case being the same.
+    KindHolds(String),
+    /// It has this tag.
+    Tag(Name),
+    /// Its id, as people see it, begins with this.
+    IdBegins(String),
+    /// Its holder's id, as people see it, begins with this.
+    HolderBegins(String),
+    /// What its args hold at a path is this, or a list with this in it.
+    Arg {
+        /// Names of fields and places in lists, from the outside in.
+        path: Vec<String>,
+        /// What is looked for: JSON text.
+        value: String,
+    },
+    /// It has this note.
+    Meta {
+        /// Under which name.
+        key: String,
+        /// What it says.
+        value: String,
+    },
+    /// What last went wrong with it holds this text, upper and lower case being the same.
+    FailureHolds(String),
+    /// A timer of this name brought it.
+    Timer(String),
+    /// So many attempts.
+    Attempt(RangeInclusive<i64>),
+    /// A priority in this range.
+    Priority(RangeInclusive<i64>),
+    /// It was accepted then.
+    Created(RangeInclusive<Timestamp>),
+    /// It ended then.
+    Ended(RangeInclusive<Timestamp>),
+    /// Its last attempt took so long, or has by now.
+    Took(RangeInclusive<Duration>),
+}
+
+impl Condition {
+    /// Whether it holds for this job now.
+    #[must_use]
+    pub fn holds(&self, job: &Job, now: Timestamp) -> bool {
+        match self {
+            Self::Not(other) => !other.holds(job, now),
+            Self::OneOf(some) => some.iter().any(|each| each.holds(job, now)),
+            Self::State(state) => job.state.name(now) == *state,
+            Self::Queue(queue) => job.queue == *queue,
+            Self::Kind(kind) => job.kind == *kind,
+            Self::KindHolds(text) => holds_text(job.kind.as_str(), text),
+            Self::Tag(tag) => job.terms.tags.contains(tag),
+            Self::IdBegins(text) => job.id.to_string().starts_with(&text.to_lowercase()),
+            Self::HolderBegins(text) => {
+                job.holder.is_some_and(|holder| holder.to_string().starts_with(&text.to_lowercase()))
+            }
+            Self::Arg { path, value } => match (arg(job, path), serde_json::from_str(value)) {
+                (Some(found), Ok(value)) => is_or_holds(&found, &value),
+                (None, _) | (_, Err(_)) => false,
+            },
+            Self::Meta { key, value } => job.terms.meta.get(key) == Some(value),
+            Self::FailureHolds(text) => {
+                job.failure.as_ref().is_some_and(|failure| holds_text(&failure.message, text))
+            }
+            Self::Timer(name) => job.terms.slot.as_ref().is_some_and(|slot| slot.timer.as_str() == name),
+            Self::Attempt(range) => range.contains(&i64::from(job.attempt)),
+            Self::Priority(range) => range.contains(&job.priority.number()),
+            Self::Created(range) => range.contains(&job.created),
+            Self::Ended(range) => ended(job).is_some_and(|at| range.contains(&at)),
+            Self::Took(range) => took(job, now).is_some_and(|span| range.contains(&span)),
+        }
+    }
+}
+
+fn holds_text(all: &str, part: &str) -> bool {
+    all.to_lowercase().contains(&part.to_lowercase())
+}
+
+fn arg(job: &Job, path: &[String]) -> Option<Value> {
+    let args: Value = serde_json::from_slice(job.args.as_bytes()).ok()?;
+    let step = |at: &Value, name: &String| match at {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?).cloned(),
+        other => other.get(name).cloned(),
+    };
+    path.iter().try_fold(args, |at, name| step(&at, name))
+}
+
+/// Numbers are the same if they are as large, however they are written.
+fn is_or_holds(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Array(items), wanted) if !wanted.is_array() => {
+            items.iter().any(|item| is_or_holds(item, wanted))
+        }
+        (Value::Number(found), Value::Number(wanted)) => {
+            found == wanted
+                || ((found.is_f64() || wanted.is_f64())
+                    && found.as_f64().is_some_and(|found| wanted.as_f64() == Some(found)))
+        }
+        (found, wanted) => found == wanted,
+    }
+}
+
+fn ended(job: &Job) -> Option<Timestamp> {
+    match job.state {
+        State::Finished { at, .. } => Some(at),
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
+    }
+}
+
+fn took(job: &Job, now: Timestamp) -> Option<Duration> {
+    let until = match job.state {
+        State::Finished { at, .. } => at,
+        State::Running { .. } => now,
+        State::Waiting { .. } | State::Blocked { .. } => return None,
+    };
+    job.started.map(|started| until.since(started))
+}

@@ -1,0 +1,133 @@
+//! Saying in one line which jobs are meant: `state:failed kind:mail created:>-2h -tag:test`.
+//!
+//! Words stand side by side and all of them hold; what stands behind a colon with commas between is one of these; a `-`
+//! before a word says that it does not hold.
+
+mod lex;
+mod range;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use tenure_core::{Condition, JobId, Timestamp, limits};
+use tenure_store::Filter;
+
+use lex::{Word, words};
+use values::condition;
+
+/// Before which colon something may stand, and what it means. `args` and `meta` go on with a dot and a name.
+pub const FIELDS: [(&str, &str); 15] = [
+    ("state", "the state: scheduled, queued, blocked, running, succeeded, failed or cancelled"),
+    ("queue", "the queue"),
+    ("kind", "the kind"),
+    ("tag", "a tag"),
+    ("id", "the id, or how it begins"),
+    ("schedule", "the timer that brought it"),
+    ("worker", "the id of its holder, or how it begins"),
+    ("args", "what its args hold at a path, such as args.user.id:42"),
+    ("meta", "a note, such as meta.tenant:\"Acme Inc\""),
+    ("error", "text that its last failure holds"),
+    ("attempt", "how many attempts, such as >2"),
+    ("priority", "its priority, such as <=0 or 1..5"),
+    ("created", "when it was accepted, such as >-2h, 2026-11-20 or 2026-11-20..2026-11-21"),
+    ("ended", "when it ended, as for created"),
+    ("took", "how long its last attempt took, such as >30s"),
+];
+
+/// Why a search is not understood, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("search, character {at}: {found}; allowed: {allowed}")]
+pub struct BadSearch {
+    /// The place of the first character that is not understood, counted from 1.
+    pub at: usize,
+    /// What stands there.
+    pub found: String,
+    /// What may stand there.
+    pub allowed: String,
+}
+
+impl BadSearch {
+    fn new(at: usize, found: impl std::fmt::Display, allowed: impl std::fmt::Display) -> Self {
+        Self { at, found: found.to_string(), allowed: allowed.to_string() }
+    }
+}
+
+/// Reads a search. Times such as `-2h` are counted from `now`.
+///
+/// ```
+/// # use tenure::{search, Timestamp};
+/// let filter = search("state:failed kind:mail args.user.id:42 -tag:test", Timestamp::EPOCH)?;
+/// assert_eq!(filter.kinds.len(), 1);
+/// assert_eq!(search("stat:failed", Timestamp::EPOCH).unwrap_err().at, 1);
+/// # Ok::<(), tenure::BadSearch>(())
+/// ```
+///
+/// # Errors
+/// Says at which character it is not understood, and what may stand there.
+pub fn search(text: &str, now: Timestamp) -> Result<Filter, BadSearch> {
+    let length = text.chars().count();
+    if length > limits::SEARCH_CHARS {
+        let allowed = format!("at most {} characters", limits::SEARCH_CHARS);
+        return Err(BadSearch::new(limits::SEARCH_CHARS + 1, format_args!("{length} characters"), allowed));
+    }
+    let mut filter = Filter::default();
+    for word in words(text)? {
+        let condition = condition(&word, now)?;
+        add(&mut filter, &word, condition);
+    }
+    Ok(filter)
+}
+
+/// Narrows a filter down: by its lists, which indexes serve, if they are not used yet, else by a condition.
+fn add(filter: &mut Filter, word: &Word, condition: Condition) {
+    if word.is_not {
+        filter.conditions.push(Condition::Not(Box::new(condition)));
+        return;
+    }
+    let any = match condition {
+        Condition::OneOf(any) => any,
+        one => vec![one],
+    };
+    match any.first() {
+        Some(Condition::State(_)) if filter.states.is_empty() => {
+            filter.states.extend(any.iter().filter_map(state))
+        }
+        Some(Condition::Queue(_)) if filter.queues.is_empty() => {
+            filter.queues.extend(any.iter().filter_map(queue))
+        }
+        Some(Condition::Kind(_)) if filter.kinds.is_empty() => {
+            filter.kinds.extend(any.iter().filter_map(kind))
+        }
+        Some(Condition::Tag(tag)) if any.len() == 1 => filter.tags.push(tag.clone()),
+        Some(Condition::IdBegins(_))
+            if filter.ids.is_empty() && any.iter().all(|id| whole_id(id).is_some()) =>
+        {
+            filter.ids.extend(any.iter().filter_map(whole_id));
+        }
+        Some(Condition::Created(range)) if any.len() == 1 => {
+            let from = filter.created_from.map_or(*range.start(), |from| from.max(*range.start()));
+            filter.created_from = Some(from);
+            let before = range.end().after(std::time::Duration::from_micros(1));
+            filter.created_before = Some(filter.created_before.map_or(before, |known| known.min(before)));
+        }
+        Some(_) if any.len() == 1 => filter.conditions.extend(any),
+        Some(_) => filter.conditions.push(Condition::OneOf(any)),
+        None => {}
+    }
+}
+
+fn whole_id(condition: &Condition) -> Option<JobId> {
+    if let Condition::IdBegins(text) = condition { text.parse().ok() } else { None }
+}
+
+fn state(condition: &Condition) -> Option<tenure_core::StateName> {
+    if let Condition::State(state) = condition { Some(*state) } else { None }
+}
+
+fn queue(condition: &Condition) -> Option<tenure_core::QueueName> {
+    if let Condition::Queue(queue) = condition { Some(queue.clone()) } else { None }
+}
+
+fn kind(condition: &Condition) -> Option<tenure_core::Kind> {
+    if let Condition::Kind(kind) = condition { Some(kind.clone()) } else { None }
+}
