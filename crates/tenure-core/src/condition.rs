@@ -25,6 +25,8 @@ pub enum Condition {
     Kind(Kind),
     /// Its kind holds this text, upper and lower case being the same.
     KindHolds(String),
+    /// It is of a kind of Tenure's own.
+    Own,
     /// It has this tag.
     Tag(Name),
     /// Its id, as people see it, begins with this.
@@ -72,6 +74,7 @@ impl Condition {
             Self::Queue(queue) => job.queue == *queue,
             Self::Kind(kind) => job.kind == *kind,
             Self::KindHolds(text) => holds_text(job.kind.as_str(), text),
+            Self::Own => job.kind.is_own(),
             Self::Tag(tag) => job.terms.tags.contains(tag),
             Self::IdBegins(text) => job.id.to_string().starts_with(&text.to_lowercase()),
             Self::HolderBegins(text) => {
@@ -103,7 +106,8 @@ fn arg(job: &Job, path: &[String]) -> Option<Value> {
     let args: Value = serde_json::from_slice(job.args.as_bytes()).ok()?;
     let step = |at: &Value, name: &String| match at {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?).cloned(),
-        other => other.get(name).cloned(),
+        Value::Object(fields) => fields.get(name).cloned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     };
     path.iter().try_fold(args, |at, name| step(&at, name))
 }

@@ -22,6 +22,9 @@ pub struct Kind(Name);
 #[serde(try_from = "String", into = "String")]
 pub struct QueueName(Name);
 
+/// How the names begin of Tenure's own kinds and queues.
+const OWN: &str = "tenure.";
+
 impl Name {
     /// Accepts a name for `field`.
     ///
@@ -73,6 +76,12 @@ impl Kind {
         Name::new("kind", text).map(Self)
     }
 
+    /// Whether it is one of Tenure's own, which nobody else's jobs have.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.as_str().starts_with(OWN)
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -87,6 +96,12 @@ impl QueueName {
     /// As [`Name::new`].
     pub fn new(text: &str) -> Result<Self, Invalid> {
         Name::new("queue", text).map(Self)
+    }
+
+    /// Whether it is one of Tenure's own, which nobody else's jobs have.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.as_str().starts_with(OWN)
     }
 
     /// The name as text.

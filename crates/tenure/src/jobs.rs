@@ -1,10 +1,11 @@
 //! Looking at jobs and changing them: one, or all that a filter means.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tenure_core::{Attempt, CancelRequest, Due, Job, JobId, LogLine, Priority, QueueName, Timestamp};
-use tenure_store::{Change, ChangeOutcome, Changed, Filter, Page, PageAsk, Selection};
+use tenure_store::{Change, ChangeOutcome, Changed, Cursor, Filter, Page, PageAsk, Selection};
 
 use crate::{Error, Tenure};
 
@@ -15,7 +16,7 @@ pub struct Jobs<'a> {
 }
 
 /// What came of changing all jobs that a filter means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Changed.
     pub done: u64,
@@ -160,19 +161,46 @@ impl<'a> Jobs<'a> {
     /// Goes through the filter in bounded steps. A job that matches again after its change lies
     /// behind the cursor, so it is changed once.
     async fn all(&self, filter: Filter, change: Change) -> Result<Tally, Error> {
-        let mut tally = Tally::default();
-        let mut after = None;
+        let (mut tally, mut after) = (Tally::default(), None);
         loop {
-            let selection = Selection::Matching { filter: filter.clone(), after };
-            let Changed { outcomes, next } = self.tenure.store().change(change.clone(), selection).await?;
-            outcomes.iter().for_each(|(_, outcome)| tally.add(*outcome));
-            let Some(next) = next else { return Ok(tally) };
-            after = Some(next);
+            let (step, next) = self.step(change.clone(), &filter, after).await?;
+            tally.join(step);
+            if next.is_none() {
+                return Ok(tally);
+            }
+            after = next;
         }
+    }
+
+    /// One bounded step through the jobs that a filter means, behind a place; and where it goes on.
+    pub(crate) async fn step(
+        &self,
+        change: Change,
+        filter: &Filter,
+        after: Option<Cursor>,
+    ) -> Result<(Tally, Option<Cursor>), Error> {
+        let selection = Selection::Matching { filter: filter.clone(), after };
+        let Changed { outcomes, next } = self.tenure.store().change(change, selection).await?;
+        let mut tally = Tally::default();
+        outcomes.iter().for_each(|(_, outcome)| tally.add(*outcome));
+        Ok((tally, next))
     }
 }
 
 impl Tally {
+    /// All that were looked at.
+    pub(crate) fn all(self) -> u64 {
+        self.done + self.asked + self.already + self.refused
+    }
+
+    /// Adds what came of others.
+    pub(crate) fn join(&mut self, more: Self) {
+        self.done += more.done;
+        self.asked += more.asked;
+        self.already += more.already;
+        self.refused += more.refused;
+    }
+
     fn add(&mut self, outcome: ChangeOutcome) {
         match outcome {
             ChangeOutcome::Done => self.done += 1,
@@ -184,6 +212,18 @@ impl Tally {
             | ChangeOutcome::RefusedKeyHeld(_)
             | ChangeOutcome::NotFound => self.refused += 1,
         }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} done", self.done)?;
+        let parts =
+            [(self.asked, "asked to stop"), (self.already, "so already"), (self.refused, "left as they are")];
+        parts
+            .into_iter()
+            .filter(|(jobs, _)| *jobs > 0)
+            .try_for_each(|(jobs, what)| write!(f, ", {jobs} {what}"))
     }
 }
 

@@ -31,6 +31,7 @@
 //! waiting.
 
 pub mod app;
+mod bulk;
 mod copying;
 mod draft;
 mod enqueue;
@@ -61,6 +62,7 @@ mod wait;
 mod worker;
 mod writer;
 
+pub use bulk::{Bulk, BulkAct, Meant};
 pub use draft::Draft;
 pub use enqueue::Enqueue;
 pub use error::Error;

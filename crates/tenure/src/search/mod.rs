@@ -84,10 +84,7 @@ fn add(filter: &mut Filter, word: &Word, condition: Condition) {
         filter.conditions.push(Condition::Not(Box::new(condition)));
         return;
     }
-    let any = match condition {
-        Condition::OneOf(any) => any,
-        one => vec![one],
-    };
+    let any = if let Condition::OneOf(any) = condition { any } else { vec![condition] };
     match any.first() {
         Some(Condition::State(_)) if filter.states.is_empty() => {
             filter.states.extend(any.iter().filter_map(state))

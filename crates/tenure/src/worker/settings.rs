@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     /// It runs no jobs.
     pub(crate) only_timers: bool,
+    /// It fires timers.
+    pub(crate) fires: bool,
 }
 
 impl Default for Settings {
@@ -68,6 +70,7 @@ impl Default for Settings {
             stop_grace: Duration::from_secs(5),
             name: None,
             only_timers: false,
+            fires: true,
         }
     }
 }

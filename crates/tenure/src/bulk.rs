@@ -1,0 +1,226 @@
+//! Doing something with all jobs that a filter means, as a job of its own: it survives whoever asked for it, shows how far
+//! it has come, and can be cancelled.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::{CancelRequest, Condition, Due, Invalid, JobId, Name, Priority, QueueName, Timestamp};
+use tenure_store::{Change, Cursor, Filter, NewValue, Only, PageAsk, Put, Writes, Written};
+
+use crate::records::{Document, RecordKey};
+use crate::run::CutShort;
+use crate::{Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker};
+
+/// How far an operation has come is kept for so long.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The shelf on which that is kept.
+const SHELF: &str = "bulk";
+/// So many are counted.
+const COUNTED: usize = 10_000;
+/// So many of them are shown.
+const SHOWN: usize = 10;
+
+/// An operation on many jobs: a job itself. [`Worker::bulk_operations`] does them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// What is done.
+    pub act: BulkAct,
+    /// With which jobs.
+    pub filter: Filter,
+    /// How many they were when it was asked for, as far as they were counted.
+    pub meant: u64,
+}
+
+/// What is done with each job. A job that is in a state in which it cannot be done is left as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BulkAct {
+    /// It ends: at once if it waits; if it runs, its handler has the grace to stop.
+    Cancel {
+        /// How long the handler has.
+        grace: Duration,
+        /// Why, for people.
+        reason: String,
+    },
+    /// It is done again, if it has ended.
+    Retry,
+    /// It is removed, if it does not run.
+    Delete,
+    /// It waits in another queue, if it waits.
+    Move {
+        /// In which.
+        queue: QueueName,
+    },
+    /// It gets another place in line, if it waits.
+    Reprioritise {
+        /// Which.
+        priority: Priority,
+    },
+    /// It is due now, if it waits.
+    RunNow,
+}
+
+/// Which jobs a filter means at the moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meant {
+    /// So many were found.
+    pub jobs: u64,
+    /// Whether there may be more than were looked at.
+    pub is_cut: bool,
+    /// The first of them.
+    pub some: Vec<JobId>,
+}
+
+/// How far an operation has come.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Place {
+    tally: Tally,
+    after: Option<Cursor>,
+    has_ended: bool,
+}
+
+impl Job for Bulk {
+    const KIND: &'static str = "tenure.bulk";
+    const QUEUE: &'static str = "tenure.bulk";
+    type Output = Tally;
+}
+
+impl BulkAct {
+    /// Accepts an act within the limits.
+    ///
+    /// # Errors
+    /// A reason or a grace beyond them.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Cancel { grace, reason } => CancelRequest::check(*grace, reason),
+            Self::Retry | Self::Delete | Self::Move { .. } | Self::Reprioritise { .. } | Self::RunNow => {
+                Ok(())
+            }
+        }
+    }
+
+    fn change(&self, now: Timestamp) -> Change {
+        match self {
+            Self::Cancel { grace, reason } => Change::Cancel { grace: *grace, reason: reason.clone() },
+            Self::Retry => Change::Redo,
+            Self::Delete => Change::Delete,
+            Self::Move { queue } => Change::Move(queue.clone()),
+            Self::Reprioritise { priority } => Change::Reprioritise(*priority),
+            Self::RunNow => Change::Reschedule(Due::At(now)),
+        }
+    }
+}
+
+impl Jobs<'_> {
+    /// Which jobs a filter means at the moment; a bounded number is looked at.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn meant(&self, filter: &Filter) -> Result<Meant, Error> {
+        let (mut meant, mut after) = (Meant::default(), None);
+        for _ in 0..COUNTED / tenure_core::limits::PAGE_JOBS {
+            let at_most = tenure_core::limits::PAGE_JOBS;
+            let ask = PageAsk { filter: filter.clone(), after, at_most, ..PageAsk::default() };
+            let page = self.page(ask).await?;
+            meant.jobs += page.jobs.len() as u64;
+            meant.some.extend(page.jobs.iter().map(|job| job.id).take(SHOWN - meant.some.len()));
+            after = page.next;
+            if after.is_none() {
+                return Ok(meant);
+            }
+            // Most of what it looked at is not meant.
+            if page.jobs.len() < at_most {
+                break;
+            }
+        }
+        meant.is_cut = true;
+        Ok(meant)
+    }
+}
+
+impl Tenure {
+    /// Has something done with all jobs that a filter means now: with none that comes later, with none of Tenure's own unless
+    /// the filter names its kind, and with none twice. It is done by a worker that does [bulk
+    /// operations](Worker::bulk_operations); the job that is enqueued shows how far it has come, and its output how it went.
+    ///
+    /// ```
+    /// # use tenure::{BulkAct, Tenure, search};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tenure = Tenure::open("memory:").await?;
+    /// let failed = search("state:failed error:\"timed out\" created:>-12h", tenure.now())?;
+    /// tenure.bulk(BulkAct::Retry, failed).await?.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A reason or a grace beyond the limits, or a fault.
+    pub async fn bulk(&self, act: BulkAct, mut filter: Filter) -> Result<Enqueue<'_>, Error> {
+        act.check()?;
+        let now = self.now();
+        filter.conditions.push(Condition::Created(Timestamp::EPOCH..=now));
+        if act == BulkAct::Retry {
+            // What has ended once more since is not done a third time.
+            filter.conditions.push(Condition::Ended(Timestamp::EPOCH..=now));
+        }
+        if filter.ids.is_empty() && filter.kinds.is_empty() {
+            filter.conditions.push(Condition::Not(Box::new(Condition::Own)));
+        }
+        let meant = self.jobs().meant(&filter).await?.jobs;
+        Ok(self.enqueue(Bulk { act, filter, meant }))
+    }
+}
+
+impl<App: Send + Sync + 'static> Worker<App> {
+    /// Does [bulk operations](Tenure::bulk), so many at once.
+    pub fn bulk_operations(self, slots: usize) -> Self {
+        self.queue(Bulk::QUEUE, slots).job(operate)
+    }
+}
+
+/// Goes through the jobs in bounded steps, oldest first, and goes on where it was cut off.
+async fn operate<App: Send + Sync + 'static>(run: Run<App>, bulk: Bulk) -> Result<Tally, Failed> {
+    let mut filter = bulk.filter;
+    filter.conditions.push(Condition::Not(Box::new(Condition::IdBegins(run.id().to_string()))));
+    let mut place = Place::read(&run).await?;
+    while !place.has_ended {
+        if let Some(why) = run.stopping() {
+            return Err(CutShort(why).into());
+        }
+        let change = bulk.act.change(run.tenure().now());
+        let (tally, next) = run.tenure().jobs().step(change, &filter, place.after).await?;
+        place.tally.join(tally);
+        (place.after, place.has_ended) = (next, next.is_none());
+        place.write(&run).await?;
+        let looked_at = place.tally.all();
+        let fraction = if bulk.meant == 0 { 0.0 } else { (looked_at as f64 / bulk.meant as f64).min(1.0) };
+        run.progress(fraction, &place.tally.to_string())?;
+    }
+    Ok(place.tally)
+}
+
+impl Place {
+    async fn read<App>(run: &Run<App>) -> Result<Self, Failed> {
+        let (shelf, key) = Self::at(run)?;
+        let there = run.tenure().store().record(&shelf, &key).await?;
+        Ok(match there {
+            Some(there) => serde_json::from_slice(there.value.as_bytes())?,
+            None => Self::default(),
+        })
+    }
+
+    async fn write<App>(&self, run: &Run<App>) -> Result<(), Failed> {
+        let (shelf, key) = Self::at(run)?;
+        let value = Document::new(serde_json::to_vec(self)?)?;
+        let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
+        match run.tenure().store().write_records(Writes { records: vec![put], entries: vec![] }).await? {
+            Written::Done { .. } => Ok(()),
+            Written::Refused(_) => Err(Failed::retry("how far it has come could not be written")),
+        }
+    }
+
+    fn at<App>(run: &Run<App>) -> Result<(Name, RecordKey), Failed> {
+        Ok((Name::new("shelf", SHELF)?, RecordKey::new(&run.id().to_string())?))
+    }
+}
