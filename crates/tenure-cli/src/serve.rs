@@ -14,6 +14,9 @@ use crate::files;
 use crate::screen::{Screen, Tone, complain};
 use crate::span::span;
 
+/// Bulk operations that a server does at once.
+const BULK_AT_ONCE: usize = 2;
+
 /// What can be said to `tenure serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -38,6 +41,9 @@ pub(crate) struct Serve {
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
+    /// Does nothing that was asked for in bulk; some other server on the same store has to
+    #[arg(long)]
+    no_worker: bool,
 }
 
 /// Whether whoever asks has to say who he is.
@@ -74,7 +80,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let server = Server::bind(&tenure, options).await?;
     introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
-    let firing = (!serve.no_timer).then(|| tokio::spawn(fire_timers(tenure.clone(), stop.clone())));
+    let own = own_worker(&tenure, &serve).map(|worker| tokio::spawn(work_beside(worker, stop.clone())));
     server
         .run(async {
             // It ends early only if the runtime does, and then stopping is right as well.
@@ -83,9 +89,9 @@ async fn work(serve: Serve) -> Result<(), Failure> {
             screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
         })
         .await;
-    if let Some(firing) = firing {
+    if let Some(own) = own {
         // How it went was told when it ended.
-        let _ = firing.await;
+        let _ = own.await;
     }
     tenure.close().await?;
     screen.line("stopped");
@@ -106,17 +112,32 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
         }
     };
     line("access", who);
-    line("worker", "none here: jobs wait for workers that claim them, and for programs that run them");
+    let own =
+        if serve.no_worker || serve.read_only { "" } else { "; what is asked for in bulk is done here" };
+    line(
+        "worker",
+        &format!("none here: jobs wait for workers that claim them, and for programs that run them{own}"),
+    );
     line(
         "timers",
         if serve.no_timer { "are not fired here" } else { "are fired here, whoever has set them" },
     );
 }
 
-/// Fires the timers of the store until told to stop. Without it requests are answered all the same.
-async fn fire_timers(tenure: Tenure, stop: CancellationToken) {
-    let worker = Worker::new(&tenure, ()).only_timers().name("tenure serve");
+/// What fires timers and does what servers were asked to do in bulk, if any of it is done here.
+fn own_worker(tenure: &Tenure, serve: &Serve) -> Option<Worker<()>> {
+    let worker = Worker::new(tenure, ()).name("tenure serve");
+    match (serve.no_worker || serve.read_only, serve.no_timer) {
+        (false, false) => Some(worker.bulk_operations(BULK_AT_ONCE)),
+        (false, true) => Some(worker.bulk_operations(BULK_AT_ONCE).without_timers()),
+        (true, false) => Some(worker.only_timers()),
+        (true, true) => None,
+    }
+}
+
+/// Works until told to stop. Without it requests are answered all the same.
+async fn work_beside(worker: Worker<()>, stop: CancellationToken) {
     if let Err(error) = worker.run(stop.cancelled()).await {
-        complain(&format!("timers are not fired here any more: {error}"));
+        complain(&format!("neither timers nor bulk operations are looked after here any more: {error}"));
     }
 }

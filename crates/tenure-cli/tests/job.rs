@@ -422,3 +422,29 @@ fn several_jobs_are_asked_one_after_the_other_and_the_first_refusal_decides() {
     let gone = tenure(&address, folder.path(), &["job", "rm", &id]);
     assert!(gone.code == 0 && gone.err.contains("is removed"), "{}", gone.err);
 }
+
+#[test]
+fn all_that_a_search_means_are_shown_before_anything_is_done_with_them() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ask = |args: &[&str]| tenure(&address, folder.path(), args);
+    for number in 0..5 {
+        enqueue(&address, &json!({ "kind": "mail", "args": { "number": number }, "tags": ["t"] }));
+    }
+    let list = |search: &str| good(ask(&["job", "list", search, "-o", "id"])).lines().count();
+    assert_eq!((list("kind:mail -args.number:3"), list("args.number:3,4"), list("state:failed")), (4, 2, 0));
+    let wrong = ask(&["job", "list", "stat:failed"]);
+    assert_eq!(wrong.code, 7, "{}", wrong.err);
+    assert!(wrong.err.contains("character 1") && wrong.err.contains("state: perhaps"), "{}", wrong.err);
+    let search = "tag:t -args.number:0";
+    let shown = ask(&["job", "cancel", "--query", search, "--dry-run"]);
+    assert!(shown.code == 0 && shown.err.contains("4 jobs are meant"), "{}", shown.err);
+    let unasked = ask(&["job", "cancel", "--query", search]);
+    assert!(unasked.code == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+    assert_eq!(list("state:cancelled"), 0);
+    let done = ask(&["job", "cancel", "--query", search, "--reason", "enough", "--yes"]);
+    assert!(done.code == 0 && done.err.contains("4 were changed"), "{}", done.err);
+    assert_eq!((list("state:cancelled error:enough"), list("kind:mail state:queued")), (4, 1));
+    let none = ask(&["job", "rm", "--query", "state:failed", "--yes"]);
+    assert!(none.code == 0 && none.err.contains("0 jobs are meant"), "{}", none.err);
+}

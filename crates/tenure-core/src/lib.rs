@@ -67,7 +67,7 @@ pub use lease::{
     holdings, may_use, step,
 };
 pub use limit::{Bucket, Limit, Meter, Rate};
-pub use name::{Kind, Name, QueueName};
+pub use name::{Kind, Name, OWN, QueueName};
 pub use progress::{LogLine, Progress};
 pub use queue::Priority;
 pub use record::{Document, JournalEntry, Record, RecordKey, Subject};

@@ -23,7 +23,7 @@ pub struct Kind(Name);
 pub struct QueueName(Name);
 
 /// How the names begin of Tenure's own kinds and queues.
-const OWN: &str = "tenure.";
+pub const OWN: &str = "tenure.";
 
 impl Name {
     /// Accepts a name for `field`.

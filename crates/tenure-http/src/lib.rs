@@ -11,6 +11,7 @@ mod answer;
 mod api;
 mod asked;
 mod body;
+mod bulk;
 mod events;
 mod health;
 mod id;

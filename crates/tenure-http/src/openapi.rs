@@ -163,6 +163,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             let visible = format!("^[!#-~]([ -~]{{0,{}}}[!#-~])?$", once::KEY_BYTES - 2);
             (json!({ "type": "string", "pattern": visible }), false)
         }
+        "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "redirect" => (json!({ "type": "boolean" }), false),
         "state" => (json!({ "type": "string", "enum": states }), true),

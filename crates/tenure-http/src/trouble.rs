@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::{Error, Fault, Invalid, Refusal};
+use tenure::{BadSearch, Error, Fault, Invalid, Refusal};
 
 use crate::problem::{Problem, ProblemType};
 
@@ -14,6 +14,13 @@ impl From<Invalid> for Problem {
         let Invalid { field, found, allowed } = &wrong;
         let problem = Self::new(ProblemType::Validation, wrong.to_string());
         problem.with("field", field.as_str()).with("found", found.as_str()).with("allowed", allowed.as_str())
+    }
+}
+
+impl From<BadSearch> for Problem {
+    fn from(bad: BadSearch) -> Self {
+        let problem = Self::new(ProblemType::Validation, bad.to_string()).with("field", "q");
+        problem.with("at", bad.at).with("found", bad.found.as_str()).with("allowed", bad.allowed.as_str())
     }
 }
 

@@ -9,7 +9,7 @@ use tenure_store::{Change, Cursor, Filter, NewValue, Only, PageAsk, Put, Writes,
 
 use crate::records::{Document, RecordKey};
 use crate::run::CutShort;
-use crate::{Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker};
+use crate::{Draft, Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker};
 
 /// How far an operation has come is kept for so long.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -156,7 +156,15 @@ impl Tenure {
     ///
     /// # Errors
     /// A reason or a grace beyond the limits, or a fault.
-    pub async fn bulk(&self, act: BulkAct, mut filter: Filter) -> Result<Enqueue<'_>, Error> {
+    pub async fn bulk(&self, act: BulkAct, filter: Filter) -> Result<Enqueue<'_>, Error> {
+        Ok(self.enqueue_draft(self.bulk_draft(act, filter).await?))
+    }
+
+    /// The job of a [bulk operation](Self::bulk), not yet enqueued.
+    ///
+    /// # Errors
+    /// As of [`bulk`](Self::bulk).
+    pub async fn bulk_draft(&self, act: BulkAct, mut filter: Filter) -> Result<Draft, Error> {
         act.check()?;
         let now = self.now();
         filter.conditions.push(Condition::Created(Timestamp::EPOCH..=now));
@@ -168,7 +176,7 @@ impl Tenure {
             filter.conditions.push(Condition::Not(Box::new(Condition::Own)));
         }
         let meant = self.jobs().meant(&filter).await?.jobs;
-        Ok(self.enqueue(Bulk { act, filter, meant }))
+        Ok(Draft::of(&Bulk { act, filter, meant }))
     }
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::With;
+use super::bulk::{self, Meant};
 use super::document::{self, Document};
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
@@ -17,8 +18,10 @@ use crate::span::span;
 #[derive(Debug, Args)]
 struct Ids {
     /// Which; several may be said
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "query")]
     ids: Vec<String>,
+    #[command(flatten)]
+    meant: Meant,
 }
 
 /// What can be said to `tenure job cancel`.
@@ -60,23 +63,34 @@ pub(super) fn cancel(cancel: &Cancel, with: &mut With) -> Result<(), Failure> {
     body.extend(cancel.reason.as_ref().map(|reason| ("reason".to_owned(), json!(reason))));
     body.extend(cancel.grace.map(|grace| ("grace_seconds".to_owned(), json!(grace.as_secs_f64()))));
     let body = body.into();
-    each(&cancel.ids, with, |id| Ask::post(format!("/v1/jobs/{id}/cancel"), &body))
+    each(&cancel.ids, ("cancel", &body), with, |id| Ask::post(format!("/v1/jobs/{id}/cancel"), &body))
 }
 
 pub(super) fn retry(retry: &Retry, with: &mut With) -> Result<(), Failure> {
-    each(&retry.ids, with, |id| Ask::post(format!("/v1/jobs/{id}/retry"), &json!({})))
+    each(&retry.ids, ("retry", &json!({})), with, |id| Ask::post(format!("/v1/jobs/{id}/retry"), &json!({})))
 }
 
 pub(super) fn run_now(run_now: &RunNow, with: &mut With) -> Result<(), Failure> {
-    each(&run_now.ids, with, |id| Ask::post(format!("/v1/jobs/{id}/run-now"), &json!({})))
+    each(&run_now.ids, ("run_now", &json!({})), with, |id| {
+        Ask::post(format!("/v1/jobs/{id}/run-now"), &json!({}))
+    })
 }
 
 pub(super) fn rm(rm: &Rm, with: &mut With) -> Result<(), Failure> {
-    each(&rm.ids, with, |id| Ask::delete(format!("/v1/jobs/{id}")))
+    each(&rm.ids, ("delete", &json!({})), with, |id| Ask::delete(format!("/v1/jobs/{id}")))
 }
 
-/// Asks for one after the other. Who is refused one thing is still given the others; it ends as the first that was refused.
-fn each(ids: &Ids, with: &mut With, ask: impl Fn(&str) -> Ask) -> Result<(), Failure> {
+/// Asks for one after the other, or for all that a search means. Who is refused one thing is still given the others; it
+/// ends as the first that was refused.
+fn each(
+    ids: &Ids,
+    (action, params): (&str, &Value),
+    with: &mut With,
+    ask: impl Fn(&str) -> Ask,
+) -> Result<(), Failure> {
+    if let Some(query) = &ids.meant.query {
+        return bulk::run(&ids.meant, query, action, params, with);
+    }
     let (mut refused, mut first) = (None::<Failure>, true);
     for id in &ids.ids {
         match with.client.ask(&ask(&escaped(id))) {

@@ -18,6 +18,9 @@ const PAGE: usize = 200;
 /// Which jobs are meant.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Which {
+    /// That this search means, such as 'state:failed kind:mail args.user.id:42 -tag:test'
+    #[arg(value_name = "SEARCH")]
+    q: Option<String>,
     /// In this state: scheduled, queued, blocked, running, succeeded, failed or cancelled; may be said often
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
@@ -81,6 +84,7 @@ impl Which {
             .into_iter()
             .flat_map(|(name, values)| values.iter().map(move |value| (name, value.as_str())));
         let once = [
+            ("q", self.q.as_deref()),
             ("created_from", self.created_from.as_deref()),
             ("created_before", self.created_before.as_deref()),
             ("cursor", cursor),

@@ -1,6 +1,7 @@
 //! `tenure job`: enqueueing, watching and ending jobs through a server.
 
 mod act;
+mod bulk;
 mod carry;
 mod document;
 mod fate;

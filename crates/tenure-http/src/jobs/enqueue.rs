@@ -49,7 +49,11 @@ fn draft(submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.
-async fn accept(tenure: &Tenure, once: Option<Once>, draft: Draft) -> Result<(Accepted, bool), Problem> {
+pub(crate) async fn accept(
+    tenure: &Tenure,
+    once: Option<Once>,
+    draft: Draft,
+) -> Result<(Accepted, bool), Problem> {
     let Some(once) = once else { return Ok((tenure.enqueue_draft(draft).await?, false)) };
     let did = once.enqueue(tenure, vec![draft]).await?;
     let accepted = did.accepted.into_iter().next();
@@ -58,7 +62,7 @@ async fn accept(tenure: &Tenure, once: Option<Once>, draft: Draft) -> Result<(Ac
 }
 
 /// Says that a request had been done before, if it had.
-pub(super) fn say_replayed(response: &mut Response, replayed: bool) {
+pub(crate) fn say_replayed(response: &mut Response, replayed: bool) {
     if replayed {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
@@ -111,7 +115,12 @@ pub(crate) async fn enqueue(
     Ok(response)
 }
 
-async fn answer(api: &Api, headers: &HeaderMap, id: JobId, status: StatusCode) -> Result<Response, Problem> {
+pub(crate) async fn answer(
+    api: &Api,
+    headers: &HeaderMap,
+    id: JobId,
+    status: StatusCode,
+) -> Result<Response, Problem> {
     let prefer = Prefer::of(headers);
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
     let job = until(api, id, wait, |job| job.state.is_finished()).await;

@@ -2,7 +2,7 @@
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use tenure::{Cursor, Filter, PageAsk, limits};
+use tenure::{Condition, Cursor, Filter, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
@@ -11,14 +11,14 @@ use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
 
 /// What may stand behind the question mark.
-pub(crate) const KNOWN: [&str; 8] =
-    ["state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
+pub(crate) const KNOWN: [&str; 9] =
+    ["q", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
 
 /// `GET /v1/jobs`
 pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
     let ask = PageAsk {
-        filter: filter(&query)?,
+        filter: filter(&query, api.tenure().now())?,
         after: query.one::<Cursor>("cursor")?,
         at_most: query.limit(limits::PAGE_JOBS)?,
         ..PageAsk::default()
@@ -30,16 +30,37 @@ pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
 }
 
-/// Which jobs are meant.
-pub(crate) fn filter(query: &Query) -> Result<Filter, Problem> {
-    Ok(Filter {
-        states: query.all("state")?,
-        queues: query.all::<Named>("queue")?.into_iter().map(|Named(name)| name).collect(),
-        kinds: query.all::<OfKind>("kind")?.into_iter().map(|OfKind(kind)| kind).collect(),
-        tags: query.all::<Tagged>("tag")?.into_iter().map(|Tagged(tag)| tag).collect(),
-        created_from: query.one("created_from")?,
-        created_before: query.one("created_before")?,
-    })
+/// Which jobs are meant: those that the search means and all the others words as well.
+pub(crate) fn filter(query: &Query, now: Timestamp) -> Result<Filter, Problem> {
+    let mut filter =
+        query.text("q")?.map_or_else(|| Ok(Filter::default()), |words| tenure::search(&words, now))?;
+    let mut more = Vec::new();
+    both(&mut filter.states, query.all("state")?, Condition::State, &mut more);
+    let queues = query.all::<Named>("queue")?.into_iter().map(|Named(name)| name).collect();
+    both(&mut filter.queues, queues, Condition::Queue, &mut more);
+    let kinds = query.all::<OfKind>("kind")?.into_iter().map(|OfKind(kind)| kind).collect();
+    both(&mut filter.kinds, kinds, Condition::Kind, &mut more);
+    filter.tags.extend(query.all::<Tagged>("tag")?.into_iter().map(|Tagged(tag)| tag));
+    filter.conditions.extend(more);
+    filter.created_from = filter.created_from.max(query.one("created_from")?);
+    let before = query.one("created_before")?;
+    filter.created_before = match (filter.created_before, before) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Ok(filter)
+}
+
+/// Narrows a list of a filter down by another one: what both say holds.
+fn both<T>(list: &mut Vec<T>, said: Vec<T>, holds: fn(T) -> Condition, more: &mut Vec<Condition>) {
+    if said.is_empty() {
+        return;
+    }
+    if list.is_empty() {
+        *list = said;
+    } else {
+        more.push(Condition::OneOf(said.into_iter().map(holds).collect()));
+    }
 }
 
 struct Named(tenure::QueueName);

@@ -51,6 +51,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             needs: READ,
             takes: Takes {
                 query: &[
+                    ("q", "A search, such as `state:failed kind:mail args.user.id:42 -tag:test`"),
                     ("state", "In one of these states"),
                     ("queue", "In one of these queues"),
                     ("kind", "Of one of these kinds"),
@@ -68,7 +69,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<JobPage>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(list::get),
         },
         Endpoint {

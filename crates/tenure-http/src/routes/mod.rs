@@ -2,6 +2,7 @@
 
 mod access;
 mod around;
+mod bulk;
 mod items;
 mod jobs;
 mod leases;
@@ -91,6 +92,7 @@ const fn empty(status: u16, summary: &'static str) -> Answer {
 pub(crate) fn all() -> Vec<Endpoint> {
     [
         jobs::jobs(),
+        bulk::bulk(),
         items(),
         workers::workers(),
         leases::leases(),

@@ -18,7 +18,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec};
+use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, not_own};
 
 /// `PUT /v1/schedules/{name}`
 pub(crate) async fn put(
@@ -85,6 +85,7 @@ pub(crate) async fn patch(
 /// The job of each slot with what shall be otherwise.
 fn job(before: TimerJob, patch: JobPatch) -> Result<TimerJob, Invalid> {
     let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
+    patch.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue)).map_err(within)?;
     let args = patch.args.map(|args| Args::new(args.get().as_bytes().to_vec()));
     Ok(TimerJob {
         args: args.transpose().map_err(within)?.unwrap_or(before.args),

@@ -29,5 +29,5 @@ pub use schedule::{
     ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec, ScheduledJob, SlotDocument, TriggerAsk,
     ZoneChangeDocument,
 };
-pub(crate) use submit::{BODY_BYTES, instant};
+pub(crate) use submit::{BODY_BYTES, instant, not_own};
 pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

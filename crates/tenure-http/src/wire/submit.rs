@@ -156,6 +156,8 @@ impl Submit {
             }
             (id, said) => id.or(said),
         };
+        not_own("kind", &self.kind)?;
+        self.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue))?;
         let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
         let mut draft = Draft::encoded(&self.kind, args);
         if let Some(queue) = &self.queue {
@@ -269,6 +271,15 @@ impl UniqueSpec {
     }
 }
 
+/// What is Tenure's own is asked for by routes of its own: by any other name no client comes to it.
+pub(crate) fn not_own(field: &str, name: &str) -> Result<(), Invalid> {
+    if name.starts_with(tenure::OWN) {
+        let allowed = format!("a name that does not begin with {}, as Tenure's own do", tenure::OWN);
+        return Err(Invalid::new(field, format_args!("{name:?}"), allowed));
+    }
+    Ok(())
+}
+
 /// An instant in a field.
 pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
     text.parse().map_err(|wrong: Invalid| Invalid { field: field.to_owned(), ..wrong })
@@ -302,6 +313,8 @@ mod tests {
         );
         assert_eq!(refused(r#"{"kind":"k","after":["7"]}"#), "job id");
         assert_eq!(refused(r#"{"kind":"k","id":"7"}"#), "id");
+        assert_eq!(refused(r#"{"kind":"tenure.bulk"}"#), "kind");
+        assert_eq!(refused(r#"{"kind":"k","queue":"tenure.bulk"}"#), "queue");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::api::Api;
 use crate::body;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
-use crate::wire::{JobDocument, shape};
+use crate::wire::{JobDocument, not_own, shape};
 use crate::workers::grant::Grant;
 use crate::workers::roll;
 use crate::workers::settle::settle_and_grant;
@@ -170,8 +170,10 @@ impl Claim {
         let mut names = Vec::new();
         for name in &self.queues {
             if name == "*" {
-                names.extend(api.tenure().queues().list().await?.into_iter().map(|queue| queue.name));
+                let all = api.tenure().queues().list().await?.into_iter().map(|queue| queue.name);
+                names.extend(all.filter(|name| !name.is_own()));
             } else {
+                not_own("queues", name)?;
                 names.push(QueueName::new(name)?);
             }
         }

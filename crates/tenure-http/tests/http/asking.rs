@@ -69,7 +69,9 @@ impl Told {
 
 impl Service {
     pub fn new() -> Self {
-        let lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("default", 8).job(build_star).job(fall));
+        let lab = Lab::new(|tenure| {
+            Worker::new(tenure, ()).queue("default", 8).job(build_star).job(fall).bulk_operations(2)
+        });
         let app = tenure_http::api(lab.tenure());
         Self { lab, app }
     }

@@ -4,6 +4,7 @@
 
 mod asking;
 mod bodies;
+mod bulk;
 mod crew;
 mod ends;
 mod item;
