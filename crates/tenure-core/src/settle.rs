@@ -145,6 +145,12 @@ pub enum Next {
 }
 
 impl Settlement {
+    /// Whether something went wrong in the attempt.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// The job.
     #[must_use]
     pub fn id(&self) -> JobId {

@@ -176,6 +176,9 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         }
         "name" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
+        "window_seconds" | "step_seconds" => {
+            (json!({ "type": "integer", "minimum": 60, "maximum": 604_800 }), false)
+        }
         "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
         "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),

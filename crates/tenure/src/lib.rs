@@ -53,6 +53,7 @@ mod run;
 mod search;
 mod signal;
 mod singleton;
+mod stats;
 mod tender;
 mod tenure;
 pub mod testing;
@@ -81,6 +82,7 @@ pub use run::{CutShort, Run, Stopping};
 pub use search::{BadSearch, FIELDS as SEARCH_FIELDS, search};
 pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
+pub use stats::{SpanCounts, Stats, Step as StatsStep, Went};
 pub use timer::{
     Backfill, BackfillStep, Calendar, CalendarAsk, Coming, Group, Heartbeat, Past, Slots, TimerDraft,
     TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,

@@ -7,6 +7,7 @@ use tenure_core::{AppUse, Invalid, check_program, limits};
 use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
 
 use crate::app::{Nameless, this_program};
+use crate::stats::Heap;
 use crate::tender::{Chores, Tender};
 use crate::timer::check_revision;
 use crate::{Error, Tenure};
@@ -163,6 +164,7 @@ impl OpenOptions {
         let store = self.store(url).await?;
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;
+        let heap = Arc::new(Heap::of(chance().bits()));
         let tender = self.tended.then(|| {
             Tender::start(
                 &store,
@@ -171,10 +173,11 @@ impl OpenOptions {
                     keep_ledger: self.keep_ledger,
                     keep_slots: self.keep_slots,
                     claimed: claimed.clone(),
+                    heap: Arc::clone(&heap),
                 },
             )
         });
-        let mut tenure = Tenure::assemble(store, chance(), tender).as_revision(self.revision);
+        let mut tenure = Tenure::assemble(store, chance(), heap, tender).as_revision(self.revision);
         tenure = match claimed {
             Some(claimed) => tenure.with_app(claimed),
             None => {

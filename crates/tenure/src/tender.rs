@@ -8,6 +8,7 @@ use tenure_store::{Chance, Fault, Store};
 use tokio::task::JoinHandle;
 
 use crate::app::claim_again;
+use crate::stats::{self, Heap};
 
 const BETWEEN: Duration = Duration::from_secs(5);
 /// The ledger and the records of slots are pruned once in so many rounds: their age is counted in days.
@@ -38,6 +39,8 @@ pub(crate) struct Chores {
     pub(crate) keep_slots: Duration,
     /// The app id that is in use.
     pub(crate) claimed: Option<AppUse>,
+    /// What was counted and is to be written.
+    pub(crate) heap: Arc<Heap>,
 }
 
 impl Drop for Tender {
@@ -67,6 +70,9 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
             outcome = outcome.and_then(|more| pruned.map(|more_to_prune| more || more_to_prune));
         }
         until_pruned = until_pruned.saturating_sub(1);
+        if let Err(fault) = stats::write(&*store, &chores.heap, false).await {
+            tracing::debug!(%fault, "how things went is written later");
+        }
         let Some(pause) = pause_after(&outcome, spread) else { return };
         wait = pause;
         match outcome {

@@ -12,9 +12,10 @@ use crate::app::Nameless;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::remote::Lines;
+use crate::stats::{self, Heap};
 use crate::tender::Tender;
 use crate::timer::Heart;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Timers};
+use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Stats, Timers};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
@@ -41,8 +42,9 @@ struct Inner {
     leases: Keeping,
     heart: Heart,
     waiting_elsewhere: Arc<Lines>,
-    // Held for its drop: pruning ends with the last handle.
-    _tender: Option<Tender>,
+    heap: Arc<Heap>,
+    /// Held for its drop: pruning ends with the last handle.
+    tender: Option<Tender>,
 }
 
 impl Tenure {
@@ -61,15 +63,19 @@ impl Tenure {
     /// taken: a test or a program of its own kind calls [`Store`]'s `tend` when it wants.
     #[must_use]
     pub fn on(store: Arc<dyn Store>, chance: Chance) -> Self {
-        Self::assemble(store, chance, None)
+        Self::assemble(store, chance, Arc::default(), None)
     }
 
-    pub(crate) fn assemble(store: Arc<dyn Store>, chance: Chance, tender: Option<Tender>) -> Self {
+    pub(crate) fn assemble(
+        store: Arc<dyn Store>,
+        chance: Chance,
+        heap: Arc<Heap>,
+        tender: Option<Tender>,
+    ) -> Self {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
         let (heart, waiting_elsewhere) = (Heart::default(), Arc::default());
-        let inner =
-            Inner { store, clock, chance, ids, host, leases, heart, waiting_elsewhere, _tender: tender };
+        let inner = Inner { store, clock, chance, ids, host, leases, heart, waiting_elsewhere, heap, tender };
         Self { inner: Arc::new(inner), claimed: None, nameless: None, revision: 0 }
     }
 
@@ -140,7 +146,14 @@ impl Tenure {
         let mut repeats = REPEATS;
         loop {
             match self.store().enqueue(batch.clone()).await {
-                Ok(Enqueued::Stored(accepted)) => return Ok(accepted),
+                Ok(Enqueued::Stored(accepted)) => {
+                    let is_new = |accepted: &Accepted| {
+                        matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. })
+                    };
+                    let new = batch.iter().zip(&accepted).filter(|(_, accepted)| is_new(accepted));
+                    self.heap().enqueued(new.map(|(job, _)| job), self.now());
+                    return Ok(accepted);
+                }
                 Ok(Enqueued::Refused { index, refusal }) => return Err(Error::Refused { index, refusal }),
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault.into()),
@@ -243,7 +256,23 @@ impl Tenure {
             () = self.inner.leases.close() => {}
             () = self.pause_for(CLOSE_WITHIN) => {}
         }
+        if self.inner.tender.is_some()
+            && let Err(fault) = stats::write(&*self.inner.store, self.heap(), true).await
+        {
+            tracing::debug!(%fault, "how the last minute went is not written");
+        }
         Ok(self.inner.store.close().await?)
+    }
+
+    /// How things went, minute by minute.
+    #[must_use]
+    pub fn stats(&self) -> Stats<'_> {
+        Stats::new(self)
+    }
+
+    /// What was counted.
+    pub(crate) fn heap(&self) -> &Arc<Heap> {
+        &self.inner.heap
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {

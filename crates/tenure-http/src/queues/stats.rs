@@ -1,8 +1,9 @@
 //! How many jobs there are, by what is kept up to date with each change: nothing is counted here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tenure::{Count, QueueInfo, QueueName, Timestamp};
@@ -12,17 +13,32 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::id::Named;
 use crate::problem::Problem;
-use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats};
+use crate::query::Query;
+use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats, StepDocument};
+
+/// Numbers are kept for so long.
+const LONGEST_WINDOW: u64 = 7 * 24 * 3600;
 
 /// `GET /v1/queues/{name}/stats`
-pub(crate) async fn of_one(State(api): State<Api>, Named(name): Named) -> Result<Response, Problem> {
+pub(crate) async fn of_one(
+    State(api): State<Api>,
+    Named(name): Named,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let window = Window::of(uri.query())?;
     let queue = there(&api, &QueueName::new(&name)?).await?;
     let counts = api.tenure().counts().await?;
-    Ok(json(StatusCode::OK, &stats(&queue, &counts, api.tenure().now())))
+    let mut told = stats(&queue, &counts, api.tenure().now());
+    told.series = series(&api, Some(&queue.name), window).await?;
+    Ok(json(StatusCode::OK, &told))
 }
 
 /// `GET /v1/stats`
-pub(crate) async fn of_all(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn of_all(
+    State(api): State<Api>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let window = Window::of(uri.query())?;
     let (queues, counts) = (api.tenure().queues().list().await?, api.tenure().counts().await?);
     let mut of_queue: BTreeMap<QueueName, Vec<Count>> = BTreeMap::new();
     for count in counts {
@@ -30,7 +46,36 @@ pub(crate) async fn of_all(State(api): State<Api>) -> Result<Response, Problem> 
     }
     let (now, none) = (api.tenure().now(), Vec::new());
     let items = queues.iter().map(|queue| stats(queue, of_queue.get(&queue.name).unwrap_or(&none), now));
-    Ok(json(StatusCode::OK, &Stats { items: items.collect() }))
+    let told = Stats { items: items.collect(), series: series(&api, None, window).await? };
+    Ok(json(StatusCode::OK, &told))
+}
+
+/// How far back it is looked, and in which steps.
+#[derive(Clone, Copy)]
+struct Window {
+    all: Duration,
+    step: Duration,
+}
+
+impl Window {
+    /// None if none is asked for.
+    fn of(query: Option<&str>) -> Result<Option<Self>, Problem> {
+        let query = Query::read(query, &["window_seconds", "step_seconds"])?;
+        let all = query.number("window_seconds", (60, LONGEST_WINDOW), 0)?;
+        let step = query.number("step_seconds", (60, LONGEST_WINDOW), 60)?;
+        let window = Self { all: Duration::from_secs(all), step: Duration::from_secs(step) };
+        Ok((all > 0).then_some(window))
+    }
+}
+
+async fn series(
+    api: &Api,
+    queue: Option<&QueueName>,
+    window: Option<Window>,
+) -> Result<Option<Vec<StepDocument>>, Problem> {
+    let Some(Window { all, step }) = window else { return Ok(None) };
+    let steps = api.tenure().stats().series(queue, None, all, step).await?;
+    Ok(Some(steps.iter().map(StepDocument::of).collect()))
 }
 
 /// `GET /v1/kinds`
@@ -60,5 +105,6 @@ fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
         lanes: lanes.into_iter().map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
         oldest_due_at: queue.oldest_due.map(|due| due.to_string()),
         oldest_due_seconds: queue.oldest_due.map(|due| now.since(due).as_secs_f64()),
+        series: None,
     }
 }

@@ -10,6 +10,12 @@ use crate::problem::ProblemType;
 use crate::queues::{agree, look, stats};
 use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Stats};
 
+/// For how things went.
+const WINDOW: [(&str, &str); 2] = [
+    ("window_seconds", "How far back it is told how things went, 60 to 604800; not at all if it is not said"),
+    ("step_seconds", "In which steps; 60 if it is not said. At most 1500 steps"),
+];
+
 /// Queues, and how many jobs there are.
 pub(super) fn queues() -> Vec<Endpoint> {
     vec![
@@ -90,7 +96,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_queue_stats",
             summary: "How many jobs are in a queue, by kind and state, and how long the oldest has waited",
             needs: READ,
-            takes: NOTHING,
+            takes: Takes { query: &WINDOW, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "So many",
@@ -106,14 +112,14 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_stats",
             summary: "The same for all queues",
             needs: READ,
-            takes: NOTHING,
+            takes: Takes { query: &WINDOW, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "So many",
                 kind: JSON,
                 body: Some(Schemas::of::<Stats>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(stats::of_all),
         },
         Endpoint {

@@ -19,7 +19,7 @@ pub use lease::{
 pub use page::{JobPage, LogLineDocument, LogPage};
 pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
-    RateDocument, Stats,
+    RateDocument, Stats, StepDocument,
 };
 pub(crate) use schedule::origin;
 pub use schedule::{

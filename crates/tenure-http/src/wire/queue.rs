@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use tenure::{Invalid, Limit, QueueInfo, Rate, limits, seconds};
+use tenure::{Invalid, Limit, QueueInfo, Rate, SpanCounts, StatsStep, Went, limits, seconds};
 
 use super::shape;
 
@@ -107,6 +107,37 @@ pub struct QueueStats {
     pub oldest_due_at: Option<String>,
     /// For how long.
     pub oldest_due_seconds: Option<f64>,
+    /// How things went in it, step by step, if a window was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Vec<StepDocument>>,
+}
+
+/// How things went in one step of a series.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "StatsStep")]
+pub struct StepDocument {
+    /// When it began.
+    pub at: String,
+    /// Jobs that were enqueued.
+    pub enqueued: u64,
+    /// Jobs that have succeeded.
+    pub succeeded: u64,
+    /// Jobs that have failed for good.
+    pub failed: u64,
+    /// Jobs that were cancelled while they ran.
+    pub cancelled: u64,
+    /// Attempts that failed, and are made again.
+    pub retried: u64,
+    /// Attempts that were given back or put off.
+    pub released: u64,
+    /// Half of the attempts began within so long after their jobs were due; none if none ended.
+    pub wait_p50_seconds: Option<f64>,
+    /// And 95 of 100 within so long.
+    pub wait_p95_seconds: Option<f64>,
+    /// Half of the attempts took so long or less.
+    pub run_p50_seconds: Option<f64>,
+    /// And 95 of 100 so long or less.
+    pub run_p95_seconds: Option<f64>,
 }
 
 /// How many jobs of one kind are in a queue.
@@ -123,6 +154,9 @@ pub struct LaneStats {
 pub struct Stats {
     /// The queues, by name.
     pub items: Vec<QueueStats>,
+    /// How things went in all of them together, step by step, if a window was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Vec<StepDocument>>,
 }
 
 /// All kinds of which jobs are kept.
@@ -166,6 +200,28 @@ impl QueueDocument {
                 jobs: format!("/v1/jobs?queue={}", queue.name),
                 this,
             },
+        }
+    }
+}
+
+impl StepDocument {
+    /// What there is to tell of a step.
+    #[must_use]
+    pub fn of(step: &StatsStep) -> Self {
+        let Went { enqueued, succeeded, failed, cancelled, retried, released, waited, ran } = &step.went;
+        let within = |spans: &SpanCounts, share| spans.within(share).map(|span| span.as_secs_f64());
+        Self {
+            at: step.at.to_string(),
+            enqueued: *enqueued,
+            succeeded: *succeeded,
+            failed: *failed,
+            cancelled: *cancelled,
+            retried: *retried,
+            released: *released,
+            wait_p50_seconds: within(waited, 0.5),
+            wait_p95_seconds: within(waited, 0.95),
+            run_p50_seconds: within(ran, 0.5),
+            run_p95_seconds: within(ran, 0.95),
         }
     }
 }

@@ -147,3 +147,37 @@ async fn how_many_jobs_there_are_is_told_by_queue_kind_and_state() {
     let send = json!({ "kind": "send", "queues": ["mail", "photos"], "jobs": { "queued": 2, "running": 1 } });
     assert_eq!((&kinds["items"][0], kinds["items"].as_array().unwrap().len()), (&send, 2));
 }
+
+#[tokio::test]
+async fn how_things_went_is_told_step_by_step() {
+    let mut service = Service::new();
+    for _ in 0..3 {
+        service.post("/v1/jobs", r#"{"kind":"build_star","args":{"name":"Sol"}}"#).await;
+    }
+    service.post("/v1/jobs", r#"{"kind":"fall","args":null}"#).await;
+    let claimed = service.post("/v1/claim", r#"{"limit":4}"#).await.json();
+    for job in claimed["jobs"].as_array().unwrap() {
+        let (id, token) = (job["id"].as_str().unwrap(), job["token"].as_str().unwrap());
+        let what = if job["kind"] == "fall" { "fail" } else { "complete" };
+        let body = serde_json::json!({ "token": token, "retryable": false });
+        let body = if what == "fail" { body } else { serde_json::json!({ "token": token }) };
+        assert_eq!(service.post(&format!("/v1/jobs/{id}/{what}"), &body.to_string()).await.status, 200);
+    }
+    service.advance(Duration::from_secs(61));
+    for path in ["/v1/queues/default/stats", "/v1/stats"] {
+        assert!(service.get(path).await.json().get("series").is_none());
+        let told = service.get(&format!("{path}?window_seconds=300&step_seconds=60")).await.json();
+        let series = told["series"].as_array().unwrap();
+        assert_eq!(series.len(), 5);
+        let sum = |name: &str| series.iter().map(|step| step[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(["enqueued", "succeeded", "failed", "retried"].map(sum), [4, 3, 1, 0], "{told}");
+        let went = series.iter().find(|step| step["succeeded"] == 3).unwrap();
+        assert!(went["run_p95_seconds"].as_f64().unwrap() < 0.001 && went["wait_p50_seconds"].is_f64());
+        assert!(series[0]["run_p50_seconds"].is_null());
+    }
+    for (query, status) in
+        [("window_seconds=59", 400), ("step_seconds=x", 400), ("window_seconds=604800", 422)]
+    {
+        assert_eq!(service.get(&format!("/v1/stats?{query}")).await.status.as_u16(), status, "{query}");
+    }
+}

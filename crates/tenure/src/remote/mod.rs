@@ -91,11 +91,20 @@ impl<'a> Remote<'a> {
                 self.tenure.chance().fraction(),
             )
         };
+        let jobs: Vec<Arc<JobRecord>> = endings.iter().map(|ending| Arc::clone(&ending.job)).collect();
         let settlements: Vec<Settlement> = endings.into_iter().map(settle).collect();
         let mut repeats = REPEATS;
         loop {
             match self.tenure.store().settle(settlements.clone(), then.clone()).await {
-                Ok(turn) => return Ok((turn.settled, Claimed::of(turn.reservation))),
+                Ok(turn) => {
+                    let done = jobs.iter().zip(&settlements).zip(&turn.settled);
+                    let done = done.filter_map(|((job, settlement), settled)| match settled {
+                        Settled::Done(state) => Some((&**job, *state, settlement.has_failed())),
+                        Settled::Repeated | Settled::Fenced | Settled::Gone => None,
+                    });
+                    self.tenure.heap().ended(done, self.tenure.now());
+                    return Ok((turn.settled, Claimed::of(turn.reservation)));
+                }
                 Err(Fault::Unknown(_)) if repeats > 0 && !settlements.is_empty() => {
                     // Something may have been granted already; what nobody hears of lapses.
                     (repeats, then) = (repeats - 1, None);

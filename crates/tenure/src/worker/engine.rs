@@ -36,7 +36,7 @@ use super::plan::{Room, wants};
 use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
-use super::under_way::{Answered, UnderWay};
+use super::under_way::{Answered, Decided, UnderWay};
 use crate::{Run, Tenure};
 
 pub(crate) struct Engine<App> {
@@ -64,7 +64,7 @@ pub(crate) struct Running {
     /// Reserved ahead, for each queue; started when a slot frees.
     pub(super) ahead: Vec<VecDeque<Waiting>>,
     busy: Vec<usize>,
-    pub(super) decided: Vec<(Settlement, Arc<Control>)>,
+    pub(super) decided: Vec<Decided>,
     /// The earlier one first; see [`Engine::is_worth_a_trip`].
     pub(super) under_way: Vec<UnderWay>,
     /// How often this host was told that something may be due.
@@ -207,10 +207,15 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 return Err(fault);
             }
         };
-        self.holding.remove(settling.iter().map(|(_, control)| control));
-        for ((settlement, _), settled) in settling.iter().zip(turn.settled) {
-            self.running.tally.count(settlement, settled);
+        self.holding.remove(settling.iter().map(|decided| &decided.control));
+        for (Decided { settlement, .. }, settled) in settling.iter().zip(&turn.settled) {
+            self.running.tally.count(settlement, *settled);
         }
+        let done = settling.iter().zip(&turn.settled).filter_map(|(decided, settled)| match settled {
+            Settled::Done(state) => Some((&*decided.job, *state, decided.settlement.has_failed())),
+            Settled::Repeated | Settled::Fenced | Settled::Gone => None,
+        });
+        self.tenure.heap().ended(done, self.tenure.now());
         let reservation = turn.reservation;
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
@@ -326,8 +331,9 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     pub(super) fn decide(&mut self, reserved: Reserved, verdict: Verdict, control: Arc<Control>) {
         let policy = self.handlers.policy(&reserved.job().kind);
+        let job = reserved.shared();
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
-        self.running.decided.push((settlement, control));
+        self.running.decided.push(Decided { settlement, control, job });
     }
 
     /// A thread that does not stop keeps its slot: the limit is about what really runs.

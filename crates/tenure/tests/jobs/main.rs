@@ -16,4 +16,5 @@ mod origins;
 mod outage;
 mod outcomes;
 mod regressions;
+mod stats;
 mod worker;

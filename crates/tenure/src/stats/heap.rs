@@ -1,0 +1,142 @@
+//! What has been counted and is not written yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tenure_core::{Job, Kind, NewJob, QueueName, State, StateName, Timestamp};
+
+use super::{KINDS, MINUTE, OTHER, Went};
+
+/// Minutes of queues that are kept while they cannot be written.
+const MOST: usize = 10_000;
+
+/// What has been counted and is not written yet.
+#[derive(Debug, Default)]
+pub(crate) struct Heap {
+    /// What tells it from those of other programs.
+    id: u64,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    minutes: BTreeMap<u64, BTreeMap<QueueName, Bucket>>,
+    /// What is being written: it is here until it is known to be there.
+    writing: Vec<(u64, QueueName, Bucket)>,
+    last: u64,
+}
+
+/// What happened in a queue in a minute.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bucket {
+    /// What tells it from all others of this heap.
+    pub number: u64,
+    pub kinds: BTreeMap<String, Went>,
+}
+
+impl Heap {
+    /// One that is told from those of other programs by this.
+    pub(crate) fn of(id: u64) -> Self {
+        Self { id, counted: Mutex::default() }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Jobs were accepted.
+    pub(crate) fn enqueued<'a>(&self, jobs: impl IntoIterator<Item = &'a NewJob>, now: Timestamp) {
+        let mut counted = self.lock();
+        jobs.into_iter().for_each(|job| counted.of(number(now), &job.queue, &job.kind).enqueued += 1);
+    }
+
+    /// Attempts have ended: jobs as they were granted, their states now, and whether something went wrong.
+    pub(crate) fn ended<'a>(
+        &self,
+        attempts: impl IntoIterator<Item = (&'a Job, StateName, bool)>,
+        now: Timestamp,
+    ) {
+        let mut counted = self.lock();
+        for (job, state, has_failed) in attempts {
+            let went = counted.of(number(now), &job.queue, &job.kind);
+            *went.count_of(state, has_failed) += 1;
+            let Some(started) = job.started else { continue };
+            went.ran.add(now.since(started));
+            if let State::Running { due, .. } = job.state {
+                went.waited.add(started.since(due.max(job.created)));
+            }
+        }
+    }
+
+    /// Shows what is not known to be written.
+    pub(super) fn each(&self, mut each: impl FnMut(u64, &QueueName, &Bucket)) {
+        let counted = self.lock();
+        for (minute, queues) in &counted.minutes {
+            queues.iter().for_each(|(queue, bucket)| each(*minute, queue, bucket));
+        }
+        counted.writing.iter().for_each(|(minute, queue, bucket)| each(*minute, queue, bucket));
+    }
+
+    /// Takes what is to be written: the minutes that are over, or all of them; at most so much at once.
+    pub(super) fn begin(&self, all: bool, now: Timestamp, most: usize) -> Vec<(u64, QueueName, Bucket)> {
+        let mut counted = self.lock();
+        let present = if all { BTreeMap::new() } else { counted.minutes.split_off(&number(now)) };
+        let over = std::mem::replace(&mut counted.minutes, present);
+        let over = over.into_iter().flat_map(|(minute, queues)| {
+            queues.into_iter().map(move |(queue, bucket)| (minute, queue, bucket))
+        });
+        counted.writing.extend(over);
+        // What cannot be written for long is let go, the oldest first.
+        let excess = counted.writing.len().saturating_sub(MOST);
+        counted.writing.drain(..excess);
+        counted.writing.iter().take(most).cloned().collect()
+    }
+
+    /// These are written.
+    pub(super) fn written(&self, buckets: &[(u64, QueueName, Bucket)]) {
+        let numbers: BTreeSet<u64> = buckets.iter().map(|(_, _, bucket)| bucket.number).collect();
+        self.lock().writing.retain(|(_, _, bucket)| !numbers.contains(&bucket.number));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    fn of(&mut self, minute: u64, queue: &QueueName, kind: &Kind) -> &mut Went {
+        let queues = self.minutes.entry(minute).or_default();
+        if !queues.contains_key(queue) {
+            self.last += 1;
+            queues.insert(queue.clone(), Bucket { number: self.last, ..Bucket::default() });
+        }
+        let kinds = &mut queues.entry(queue.clone()).or_default().kinds;
+        let name =
+            if kinds.contains_key(kind.as_str()) || kinds.len() < KINDS { kind.as_str() } else { OTHER };
+        if !kinds.contains_key(name) {
+            kinds.insert(name.to_owned(), Went::default());
+        }
+        kinds.entry(name.to_owned()).or_default()
+    }
+}
+
+impl Went {
+    fn count_of(&mut self, state: StateName, has_failed: bool) -> &mut u64 {
+        match (state, has_failed) {
+            (StateName::Succeeded, _) => &mut self.succeeded,
+            (StateName::Failed, _) => &mut self.failed,
+            (StateName::Cancelled, _) => &mut self.cancelled,
+            (StateName::Scheduled | StateName::Queued | StateName::Blocked | StateName::Running, true) => {
+                &mut self.retried
+            }
+            (StateName::Scheduled | StateName::Queued | StateName::Blocked | StateName::Running, false) => {
+                &mut self.released
+            }
+        }
+    }
+}
+
+/// The number of the minute of an instant.
+pub(super) fn number(at: Timestamp) -> u64 {
+    at.since(Timestamp::EPOCH).as_secs() / MINUTE.as_secs()
+}
