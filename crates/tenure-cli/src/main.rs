@@ -52,7 +52,9 @@ enum Command {
     Logs(Box<job::LogsAlias>),
     /// The jobs that run: the same as `tenure job list --state running`
     Ps(Box<job::PsAlias>),
-    /// Pauses, resumes and shows queues
+    /// How all queues stand, again and again
+    Top(Box<queue::Top>),
+    /// Pauses, resumes, bounds, empties and shows queues
     #[command(subcommand)]
     Queue(Box<queue::Queues>),
     /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
@@ -124,6 +126,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Submit(submit) => job::submit(*submit),
         Command::Logs(logs) => job::logs(*logs),
         Command::Ps(ps) => job::ps(*ps),
+        Command::Top(top) => queue::top(*top),
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
         Command::Schedule(schedule) => schedule::run(*schedule),

@@ -448,3 +448,30 @@ fn all_that_a_search_means_are_shown_before_anything_is_done_with_them() {
     let none = ask(&["job", "rm", "--query", "state:failed", "--yes"]);
     assert!(none.code == 0 && none.err.contains("0 jobs are meant"), "{}", none.err);
 }
+
+#[test]
+fn a_job_that_waits_is_edited_and_queues_are_bounded_shown_and_emptied() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ask = |args: &[&str]| tenure(&address, folder.path(), args);
+    let id = enqueue(&address, &json!({ "kind": "mail", "delay_seconds": 3600 }));
+    assert_eq!(ask(&["job", "edit", &id]).code, 2);
+    good(ask(&["job", "edit", &id, "--priority", "-5", "--queue", "other", "--in", "0s"]));
+    let job: Value = serde_json::from_str(&good(ask(&["job", "get", &id, "-o", "json"]))).unwrap();
+    assert_eq!(
+        (&job["priority"], &job["queue"], &job["state"]),
+        (&json!(-5), &json!("other"), &json!("queued"))
+    );
+    good(ask(&["queue", "set", "other", "--max-running", "3", "--rate", "10/1m"]));
+    let queue: Value = serde_json::from_str(&good(ask(&["queue", "get", "other", "-o", "json"]))).unwrap();
+    assert_eq!((&queue["max_running"], &queue["rate"]["per_seconds"]), (&json!(3), &json!(60.0)));
+    good(ask(&["queue", "set", "other", "--max-running", "none"]));
+    let stats = good(ask(&["queue", "stats", "other", "--no-headers"]));
+    assert!(stats.starts_with("other\t1\t0\t0\t0\t"), "{stats}");
+    assert!(good(ask(&["top", "--once"])).contains("other"));
+    let slip = ask(&["queue", "purge", "other", "--confirm", "mail"]);
+    assert!(slip.code == 7 && slip.err.contains("confirm"), "{}", slip.err);
+    let purged = ask(&["queue", "purge", "other", "--confirm", "other"]);
+    assert!(purged.code == 0 && purged.err.contains("1 were changed"), "{}", purged.err);
+    assert_eq!(ask(&["job", "get", &id]).code, 5);
+}

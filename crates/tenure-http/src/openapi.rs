@@ -144,7 +144,9 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
     let once = "The request is done once, however often it is sent under this key within a day";
     let once = endpoint.takes.once.then(|| parameter(path, "Idempotency-Key", "header", once));
-    of_path.chain(of_query).chain(prefer).chain(once).collect()
+    let seen = "The etag of what the client has looked at; `*` if it does not matter";
+    let matches = endpoint.takes.matches.then(|| parameter(path, "If-Match", "header", seen));
+    of_path.chain(of_query).chain(prefer).chain(once).chain(matches).collect()
 }
 
 /// The parts of a path that stand for something.
@@ -165,6 +167,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         }
         "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
+        "If-Match" => (json!({ "type": "string" }), false),
         "redirect" => (json!({ "type": "boolean" }), false),
         "state" => (json!({ "type": "string", "enum": states }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
@@ -194,7 +197,8 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         _ => (json!({ "type": "string" }), false),
     };
     // A calendar has no beginning and no end of its own.
-    let required = place == "path" || path == "/v1/calendar" && matches!(name, "from" | "to");
+    let required =
+        place == "path" || name == "If-Match" || path == "/v1/calendar" && matches!(name, "from" | "to");
     let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
     if let Some(fields) = parameter.as_object_mut() {
         match are_many {

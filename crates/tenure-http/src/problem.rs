@@ -42,6 +42,8 @@ pub enum ProblemType {
     LeaseLost,
     /// It has changed since it was looked at.
     PreconditionFailed,
+    /// It is changed only by whoever says as what it was looked at.
+    PreconditionRequired,
     /// The job whose result was asked for has failed.
     JobFailed,
     /// The job whose result was asked for was cancelled.
@@ -64,7 +66,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -81,6 +83,7 @@ impl ProblemType {
         Self::LeaseHeld,
         Self::LeaseLost,
         Self::PreconditionFailed,
+        Self::PreconditionRequired,
         Self::JobFailed,
         Self::JobCancelled,
         Self::PayloadTooLarge,
@@ -112,6 +115,7 @@ impl ProblemType {
             Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
             Self::PreconditionFailed => "precondition-failed",
+            Self::PreconditionRequired => "precondition-required",
             Self::JobFailed => "job-failed",
             Self::JobCancelled => "job-cancelled",
             Self::PayloadTooLarge => "payload-too-large",
@@ -144,6 +148,7 @@ impl ProblemType {
             Self::LeaseHeld => "Somebody else has the lease",
             Self::LeaseLost => "It is not held any more under this token",
             Self::PreconditionFailed => "It has changed since",
+            Self::PreconditionRequired => "It has to be said as what it was looked at",
             Self::JobFailed => "The job has failed",
             Self::JobCancelled => "The job was cancelled",
             Self::PayloadTooLarge => "The body is too large",
@@ -174,6 +179,7 @@ impl ProblemType {
             | Self::JobFailed
             | Self::JobCancelled => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,

@@ -113,6 +113,13 @@ impl Ask {
         Self { body: Some(("application/json", body)), ..Self::new(Method::PUT, path) }
     }
 
+    /// Changes something, if it is as it was when it had this tag.
+    pub(crate) fn patch(path: impl Into<String>, body: &Value, tag: Option<&str>) -> Self {
+        let headers = tag.map(|tag| ("if-match", tag.to_owned())).into_iter().collect();
+        let body = Some(("application/json", body.to_string().into_bytes()));
+        Self { body, headers, ..Self::new(Method::PATCH, path) }
+    }
+
     /// Jobs, one a line.
     pub(crate) fn post_lines(path: impl Into<String>, lines: Vec<u8>) -> Self {
         Self { body: Some(("application/x-ndjson", lines)), ..Self::new(Method::POST, path) }

@@ -55,7 +55,12 @@ pub(super) fn run(
     }
     body["dry_run"] = json!(false);
     let answer = with.client.ask(&Ask::post("/v1/bulk".to_owned(), &body))?;
-    let job = Document::of(answer.text())?;
+    followed(with, answer.text())
+}
+
+/// Waits for the job that does it, and tells what came of it.
+pub(crate) fn followed(with: &mut With, accepted: String) -> Result<(), Failure> {
+    let job = Document::of(accepted)?;
     fate::wait(with, &job.id(), Wait::Forever)?;
     told(with, &job.id())
 }

@@ -4,6 +4,7 @@ mod act;
 mod bulk;
 mod carry;
 mod document;
+mod edit;
 mod fate;
 mod import;
 mod list;
@@ -53,6 +54,8 @@ enum Job {
     Retry(act::Retry),
     /// Lets jobs that wait for their time be due at once
     RunNow(act::RunNow),
+    /// Changes where a job waits, its place in line, or when it is due
+    Edit(edit::Edit),
     /// Removes jobs that have ended; one that has not is cancelled
     Rm(act::Rm),
     /// Enqueues the jobs of a file, one a line
@@ -61,6 +64,7 @@ enum Job {
     Export(carry::Export),
 }
 
+pub(crate) use bulk::followed;
 pub(crate) use submit::{args, note};
 
 pub(crate) type SubmitAlias = Asked<submit::Submit>;
@@ -80,6 +84,7 @@ pub(crate) fn run(jobs: Jobs) -> Result<(), Failure> {
         Job::Cancel(cancel) => act::cancel(&cancel, with),
         Job::Retry(retry) => act::retry(&retry, with),
         Job::RunNow(run_now) => act::run_now(&run_now, with),
+        Job::Edit(edit) => edit::run(&edit, with),
         Job::Rm(rm) => act::rm(&rm, with),
         Job::Import(import) => import::run(&import, with),
         Job::Export(export) => carry::export(&export, with),

@@ -140,7 +140,7 @@ pub(crate) async fn shown(
 }
 
 /// What is told of a wish that was not granted.
-fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
+pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
     let why = match outcome {
         ChangeOutcome::Done | ChangeOutcome::Asked | ChangeOutcome::Already => return None,
         ChangeOutcome::NotFound => return Some(api.missing(id)),

@@ -6,3 +6,4 @@ pub(crate) mod enqueue;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod look;
+pub(crate) mod patch;

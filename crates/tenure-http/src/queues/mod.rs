@@ -2,4 +2,5 @@
 
 pub(crate) mod agree;
 pub(crate) mod look;
+pub(crate) mod purge;
 pub(crate) mod stats;

@@ -5,7 +5,7 @@ use axum::routing;
 
 use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
 use crate::events;
-use crate::jobs::{act, batch, enqueue, explain, list, look};
+use crate::jobs::{act, batch, enqueue, explain, list, look, patch};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::wire::{AttemptDocument, JobPage, LogPage, Submit};
@@ -93,6 +93,28 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             answers: vec![job(200, "The job"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
             serve: || routing::get(look::get),
+        },
+        Endpoint {
+            method: Method::PATCH,
+            path: "/v1/jobs/{id}",
+            name: "patch_job",
+            summary: "Changes where a job waits, its place in line, and when it is due; by its etag in if-match",
+            needs: MANAGE,
+            takes: Takes {
+                body: Some(Schemas::of::<patch::JobPatch>),
+                needs_body: false,
+                matches: true,
+                ..NOTHING
+            },
+            answers: vec![job(200, "It is so")],
+            refuses: &[
+                ProblemType::NotFound,
+                ProblemType::Gone,
+                ProblemType::StateConflict,
+                ProblemType::PreconditionFailed,
+                ProblemType::PreconditionRequired,
+            ],
+            serve: || routing::patch(patch::patch),
         },
         Endpoint {
             method: Method::DELETE,

@@ -53,6 +53,8 @@ pub(crate) struct Takes {
     pub once: bool,
     /// Whether the client may say how long it would rather wait.
     pub waits: bool,
+    /// Whether the client has to say as what it has looked at the thing.
+    pub matches: bool,
 }
 
 /// How it is answered.
@@ -74,7 +76,8 @@ const WORK: Needs = Needs::One(&[Scope::Work]);
 const MANAGE: Needs = Needs::One(&[Scope::Manage]);
 const ADMIN: Needs = Needs::One(&[Scope::Admin]);
 
-const NOTHING: Takes = Takes { query: &[], body: None, needs_body: true, once: false, waits: false };
+const NOTHING: Takes =
+    Takes { query: &[], body: None, needs_body: true, once: false, waits: false, matches: false };
 /// What may stand behind the question mark of a list.
 const PAGED: [(&str, &str); 2] =
     [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];

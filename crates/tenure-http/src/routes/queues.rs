@@ -3,11 +3,11 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
-use crate::queues::{agree, look, stats};
+use crate::queues::{agree, look, purge, stats};
 use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Stats};
 
 /// For how things went.
@@ -89,6 +89,17 @@ pub(super) fn queues() -> Vec<Endpoint> {
             answers: vec![queue(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
             serve: || routing::post(agree::resume),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/queues/{name}/purge",
+            name: "purge_queue",
+            summary: "Removes the jobs of a queue that do not run, by a job of its own",
+            needs: MANAGE,
+            takes: Takes { body: Some(Schemas::of::<purge::Purge>), ..NOTHING },
+            answers: vec![job(202, "It is done by this job")],
+            refuses: &[ProblemType::NotFound],
+            serve: || routing::post(purge::post),
         },
         Endpoint {
             method: Method::GET,

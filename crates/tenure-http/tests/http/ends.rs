@@ -118,3 +118,44 @@ async fn whoever_would_follow_for_a_while_only_is_let_go_then() {
     let told = following.await.unwrap();
     assert!(told.text.contains("event: job") && !told.text.contains("event: end"), "{}", told.text);
 }
+
+#[tokio::test]
+async fn a_job_that_waits_is_changed_as_it_was_looked_at() {
+    let mut service = Service::new();
+    let id = service.post("/v1/jobs", r#"{"kind":"k","delay_seconds":3600}"#).await.id();
+    let path = format!("/v1/jobs/{id}");
+    let tag = service.get(&path).await.header("etag").to_owned();
+    let by = format!("If-Match: {tag}");
+    let asker = service.asker();
+    let patch = async |headers: &[&str], body: &str| asker.ask("PATCH", &path, headers, body).await;
+    assert_eq!(patch(&[], r#"{"priority":7}"#).await.status, 428);
+    let told = patch(&[&by], r#"{"priority":-7,"queue":"other","delay_seconds":60}"#).await;
+    let job = told.json();
+    assert_eq!(
+        (told.status.as_u16(), &job["priority"], &job["queue"]),
+        (200, &(-7).into(), &"other".into()),
+        "{job}"
+    );
+    assert_eq!(patch(&[&by], r#"{"priority":7}"#).await.status, 412, "it has changed since");
+    for (body, status, field) in [
+        (r#"{"priority":101}"#, 422, "priority"),
+        (r#"{"queue":"tenure.bulk"}"#, 422, "queue"),
+        (r#"{"run_at":"2026-01-01T00:00:00Z","delay_seconds":1}"#, 422, "delay_seconds"),
+    ] {
+        let told = patch(&["If-Match: *"], body).await;
+        assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some(field)), "{body}");
+    }
+    assert_eq!(patch(&["If-Match: *"], r#"{"kind":"x"}"#).await.status, 400);
+    service.advance(std::time::Duration::from_secs(61));
+    let claimed = service.post("/v1/claim", r#"{"queues":["other"]}"#).await.json();
+    assert_eq!(claimed["jobs"][0]["id"].as_str(), Some(id.as_str()), "it was due after a minute");
+    assert_eq!(patch(&["If-Match: *"], r#"{"priority":1}"#).await.status, 409, "it runs");
+    assert_eq!(
+        service
+            .ask("PATCH", "/v1/jobs/0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10", &["If-Match: *"], "{}")
+            .await
+            .status,
+        410,
+        "its id is older than any job is kept for"
+    );
+}

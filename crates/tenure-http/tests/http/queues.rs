@@ -181,3 +181,28 @@ async fn how_things_went_is_told_step_by_step() {
         assert_eq!(service.get(&format!("/v1/stats?{query}")).await.status.as_u16(), status, "{query}");
     }
 }
+
+#[tokio::test]
+async fn what_waits_in_a_queue_is_removed_by_whoever_says_its_name_twice() {
+    let mut service = Service::new();
+    for queue in ["mail", "mail", "post"] {
+        service.post("/v1/jobs", &format!(r#"{{"kind":"k","queue":"{queue}"}}"#)).await;
+    }
+    let slip = service.post("/v1/queues/mail/purge", r#"{"confirm":"post"}"#).await;
+    assert_eq!((slip.status.as_u16(), slip.json()["field"].as_str()), (422, Some("confirm")));
+    assert_eq!(service.post("/v1/queues/none/purge", r#"{"confirm":"none"}"#).await.status, 404);
+    let none = service.post("/v1/queues/mail/purge", r#"{"confirm":"mail","states":[]}"#).await;
+    assert_eq!(none.status, 422);
+    assert_eq!(
+        service.post("/v1/queues/mail/purge", r#"{"confirm":"mail","states":["running"]}"#).await.status,
+        400
+    );
+    let told = service.post("/v1/queues/mail/purge", r#"{"confirm":"mail"}"#).await;
+    assert_eq!(told.status, 202, "{told:?}");
+    service.work().await;
+    let left = service.get("/v1/jobs?kind=k").await.json();
+    assert_eq!(
+        left["items"].as_array().unwrap().iter().map(|job| &job["queue"]).collect::<Vec<_>>(),
+        ["post"]
+    );
+}

@@ -1,4 +1,7 @@
-//! `tenure queue`: what is agreed about queues.
+//! `tenure queue`: what is agreed about queues, and how they stand.
+
+mod agree;
+mod stats;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -32,6 +35,12 @@ pub(crate) enum Queues {
     List(Asked<Nothing>),
     /// Shows one
     Get(Asked<Name>),
+    /// Shows how they stand, and how the last minutes went in them
+    Stats(Asked<stats::Stats>),
+    /// Bounds how many jobs of one run at once, or start in a time
+    Set(Asked<agree::Set>),
+    /// Removes the jobs of one that do not run
+    Purge(Asked<agree::Purge>),
     /// Hands out no jobs of one any more; those that run go on
     Pause(Asked<Name>),
     /// Hands out jobs of one again
@@ -47,6 +56,14 @@ pub(crate) struct Name {
     name: String,
 }
 
+/// `tenure top`
+pub(crate) type Top = Asked<stats::Top>;
+
+pub(crate) fn top(top: Top) -> Result<(), Failure> {
+    let Asked { connect, output, what } = top;
+    done(&connect, output, move |with| stats::top(&what, with))
+}
+
 pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
     match queues {
         Queues::List(Asked { connect, output, what: Nothing {} }) => {
@@ -56,6 +73,15 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
             let answer = with.client.ask(&Ask::get(QUEUES.of(&what.name)))?;
             QUEUES.one(with, &answer.text())
         }),
+        Queues::Stats(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| stats::run(&what, with))
+        }
+        Queues::Set(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| agree::set(&what, with))
+        }
+        Queues::Purge(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| agree::purge(&what, with))
+        }
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
         }
