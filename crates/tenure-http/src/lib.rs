@@ -20,6 +20,7 @@ mod leases;
 mod metrics;
 mod once;
 mod openapi;
+mod plain;
 mod prefer;
 mod problem;
 mod query;

@@ -10,7 +10,7 @@ use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
 
 /// A job. Fields and values may be added: a client ignores what it does not know.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Job")]
+#[schemars(rename = "Job")]
 pub struct JobDocument {
     /// Its identity: a UUID, which tells when it was made if the server made it.
     pub id: String,
@@ -77,7 +77,7 @@ pub struct JobDocument {
 
 /// How far a job has come.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Progress")]
+#[schemars(rename = "Progress")]
 pub struct ProgressDocument {
     /// From 0 to 1.
     pub fraction: f64,
@@ -87,7 +87,7 @@ pub struct ProgressDocument {
 
 /// Who has a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobLease")]
+#[schemars(rename = "JobLease")]
 pub struct LeaseDocument {
     /// The host or worker.
     pub worker_id: String,
@@ -97,7 +97,7 @@ pub struct LeaseDocument {
 
 /// What went wrong.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobError")]
+#[schemars(rename = "JobError")]
 pub struct ErrorDocument {
     /// The kind of trouble, such as `error`, `panic` or `timed_out`.
     #[serde(rename = "type")]
@@ -110,7 +110,7 @@ pub struct ErrorDocument {
 
 /// Where to go from a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobLinks")]
+#[schemars(rename = "JobLinks")]
 pub struct Links {
     /// This document.
     #[serde(rename = "self")]
@@ -132,7 +132,7 @@ pub struct Links {
 
 /// What ends a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "CancelLink")]
+#[schemars(rename = "CancelLink")]
 pub struct CancelLink {
     /// Where.
     pub href: String,

@@ -12,7 +12,7 @@ use crate::schedules::bad::told;
 /// When the slots are. Exactly one sort is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(title = "Rule")]
+#[schemars(rename = "Rule")]
 pub struct RuleSpec {
     /// A cron expression of 5 or 6 fields; with 6, the first is the second.
     #[serde(skip_serializing_if = "Option::is_none")]
