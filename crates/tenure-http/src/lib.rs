@@ -32,6 +32,7 @@ mod server;
 mod tag;
 mod trace;
 mod trouble;
+mod troubles;
 mod wait;
 mod watchers;
 pub mod wire;
