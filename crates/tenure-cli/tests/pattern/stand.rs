@@ -1,5 +1,6 @@
 //! Two servers on one store, and those who ask them.
 
+use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub struct Stand {
     pub queue: &'static str,
     /// The first server, unless it was killed, and where it is or was.
     one: Mutex<(Option<Program>, String)>,
-    _two: Mutex<Program>,
+    two: Mutex<Program>,
     /// Where the second one is.
     pub second: String,
 }
@@ -54,12 +55,23 @@ impl Stand {
         let folder = tempfile::tempdir().unwrap();
         let ((one, first), (two, second)) = (serve(&folder, db), serve(&folder, db));
         let (one, two) = (Mutex::new((Some(one), first)), Mutex::new(two));
-        Self { folder, db: db.to_owned(), queue, one, _two: two, second }
+        Self { folder, db: db.to_owned(), queue, one, two, second }
     }
 
     /// What it is called where something is measured.
     pub fn name(&self) -> &str {
         self.db.split(':').next().unwrap_or_default()
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What each server has complained of by now, line by line.
+    pub fn complaints(&self) -> Vec<Vec<String>> {
+        let (mut one, mut two) = (self.one.lock().unwrap(), self.two.lock().unwrap());
+        one.0.iter_mut().chain([&mut *two]).map(Program::complaints).collect()
     }
 
     /// Where the first server is, or was.
