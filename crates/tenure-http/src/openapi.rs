@@ -98,6 +98,8 @@ pub(crate) fn document(words: Words) -> Value {
     }
     let mut components = schemas.all();
     components.insert("Problem".to_owned(), problem());
+    let states = StateName::ALL.map(StateName::as_str);
+    components.insert("JobState".to_owned(), json!({ "type": "string", "enum": states }));
     let (mut paths, mut components) = (Value::from(paths), Value::from(components));
     for part in [&mut paths, &mut components] {
         plain::say_plainly(part);
@@ -166,7 +168,6 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 
 /// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
-    let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
         "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
@@ -177,7 +178,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "redirect" => (json!({ "type": "boolean" }), false),
-        "state" => (json!({ "type": "string", "enum": states }), true),
+        "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
         "created_from" | "created_before" => {
             (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)

@@ -13,6 +13,7 @@ use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
 #[schemars(rename = "Job")]
 pub struct JobDocument {
     /// Its identity: a UUID, which tells when it was made if the server made it.
+    #[schemars(extend("format" = "uuid"))]
     pub id: String,
     /// What sort of work it is.
     pub kind: String,
@@ -38,18 +39,24 @@ pub struct JobDocument {
     /// Attempts that it may have in all, if it says so itself.
     pub max_attempts: Option<u32>,
     /// When it was accepted.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it is or was last due; none once it has ended.
+    #[schemars(extend("format" = "date-time"))]
     pub run_at: Option<String>,
     /// When its present or last attempt began.
+    #[schemars(extend("format" = "date-time"))]
     pub started_at: Option<String>,
     /// When it ended.
+    #[schemars(extend("format" = "date-time"))]
     pub finished_at: Option<String>,
     /// When it is removed.
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Why it waits: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.
     pub waits_because: Option<&'static str>,
     /// Since when somebody wants it to stop.
+    #[schemars(extend("format" = "date-time"))]
     pub cancel_requested_at: Option<String>,
     /// How long one attempt may take.
     pub timeout_seconds: Option<f64>,

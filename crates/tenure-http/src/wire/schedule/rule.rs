@@ -43,6 +43,7 @@ pub struct RuleSpec {
 /// What a cron expression means where cron programs disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Dialect")]
 pub enum DialectName {
     /// A day has to match both the day and the weekday.
     Ncrontab,
