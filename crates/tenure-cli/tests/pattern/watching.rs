@@ -47,7 +47,7 @@ fn both_servers_tell_the_same_of_a_job_in_each_of_its_states() {
         // The other way to tell it never leads elsewhere.
         for path in [format!("/queue/{id}?redirect=false"), format!("/v1/jobs/{id}")] {
             let answer = ask(&stand.first(), "GET", &path, "", "");
-            assert_eq!((answer.0, &json_of(&answer)["resourceLocation"]), (200, &json!("/stars/7")));
+            assert_eq!((answer.0, &json_of(&answer)["resource_location"]), (200, &json!("/stars/7")));
         }
         let bare = stand.enqueue(&stand.first(), "bare", json!({}));
         stand.granted(&stand.second, json!({})).says(&stand.second, "complete", json!({ "result": [1] }));

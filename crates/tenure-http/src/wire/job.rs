@@ -73,7 +73,7 @@ pub struct JobDocument {
     pub result: Option<Box<RawValue>>,
     /// Where what it made can be found.
     pub resource_location: Option<String>,
-    /// The same, as some clients of long-running operations look for it.
+    /// The same as a whole address, as clients of long-running operations look for it.
     #[serde(rename = "resourceLocation", skip_serializing_if = "Option::is_none")]
     pub resource_location_again: Option<String>,
     /// What last went wrong.
@@ -194,6 +194,17 @@ impl JobDocument {
             }),
             links: Links::of(job),
         }
+    }
+}
+
+impl JobDocument {
+    /// Says where what the job has made can be found from anywhere, if that is a path on the server that was addressed so;
+    /// answers whether it was. Clients of long-running operations ask for it as it is told.
+    pub(crate) fn address(&mut self, server: &str) -> bool {
+        let path = self.resource_location_again.as_mut().filter(|place| place.starts_with('/'));
+        let Some(path) = path.filter(|_| !server.is_empty()) else { return false };
+        path.insert_str(0, server);
+        true
     }
 }
 
