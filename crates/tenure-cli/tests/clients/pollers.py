@@ -33,13 +33,19 @@ def accepted(kind):
 MADE = ("complete", {"result": {"mass": 1}, "resource_location": "/v1/version"})
 
 
-def polled(kind, end, drop=()):
-    """What azure-core's poller comes to. Headers of the first answer can be dropped, to see what it does with the others."""
+def polled(kind, end, monitor=True, location=None):
+    """What azure-core's poller comes to: its answer, its status, and how long it took. The first answer can be had without its
+    monitor, and with another location, to see why both are as they are."""
     client = PipelineClient(url)
     request = HttpRequest("POST", f"{url}/v1/jobs", json={"kind": kind, "max_attempts": 1})
     first = client.send_request(request, _return_pipeline_response=True)
-    for name in drop:
-        del first.http_response.headers[name]
+    headers = first.http_response.headers
+    if not monitor:
+        del headers["operation-location"]
+    if location:
+        headers["location"] = url + location.format(id=first.http_response.json()["id"])
+    elif not monitor:
+        headers["location"] = url + headers["location"]
     working, began = at_work(kind, 1.5, end), time.monotonic()
     poller = LROPoller(client, first, lambda response: response.http_response, LROBasePolling(timeout=1))
     try:
@@ -53,6 +59,17 @@ answer, status, took = polled("monitor", MADE)
 assert status == "Succeeded" and answer.request.url.endswith("/v1/version"), (status, answer.request.url)
 assert "version" in answer.json() and took >= 1.4, took
 print("azure-core, Operation-Location: waits until the end, and gets what was made")
+
+# Without the monitor it believes the item in the queue, which answers 200 while the job waits: it has a wrong answer at once.
+# That is why every 202 names the monitor as well.
+answer, status, took = polled("article-only", MADE, monitor=False)
+assert status == "Succeeded" and answer.json()["status"] != "Succeeded" and took < 1.4, (status, answer.json(), took)
+print("azure-core, Location of the queue item alone: a wrong answer at once, so it is never alone")
+
+# Sent to the result, it waits until that is there.
+answer, status, took = polled("result-only", MADE, monitor=False, location="/v1/jobs/{id}/result")
+assert status == "Succeeded" and answer.json() == {"mass": 1} and took >= 1.4, (status, took)
+print("azure-core, Location of the result: waits until it is there")
 
 # A job that fails is an operation that has failed, and its error is told.
 try:
