@@ -12,6 +12,7 @@ mod listing;
 mod metrics;
 mod once;
 mod queues;
+mod retention;
 mod rights;
 mod schedules;
 mod serving;
