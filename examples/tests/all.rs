@@ -4,8 +4,14 @@ use std::process::Command;
 
 /// Runs an example in a folder of its own. These lines have to come in this order, others may come between.
 fn shows(program: &str, lines: &[&str]) {
+    shows_with(program, &[], lines);
+}
+
+/// The same for one that is told something.
+fn shows_with(program: &str, args: &[&str], lines: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let run = Command::new(program).current_dir(folder.path()).output().expect("an example can be started");
+    let run = Command::new(program).args(args).current_dir(folder.path()).env_remove("DATABASE_URL").output();
+    let run = run.expect("an example can be started");
     let told = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{}: {told}{}", run.status, String::from_utf8_lossy(&run.stderr));
     let mut rest = told.lines();
@@ -264,14 +270,29 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     shows(env!("CARGO_BIN_EXE_timers"), &lines);
 }
 
+/// What the example of stars tells, whichever store its instances have in common.
+const STARS: [&str; 9] = [
+    "two instances of a service have one store",
+    "the first is killed (kill -9) while it builds ",
+    "4 stars were watched by looking again and again: all came",
+    "4 stars were watched by having the answer held (Prefer: wait): all came",
+    "4 stars were watched by being told each change (server-sent events): all came",
+    "every place to watch answered 200 until its star was there, and then 303: true",
+    "stars asked for: 12; stars in the sky: 12",
+    "204 when whoever watched Sol is done with it",
+    "404 from then on",
+];
+
 #[test]
-fn stars_answers_at_once_and_leads_to_what_was_made() {
-    let lines = [
-        "202 and the place to watch: true",
-        "303 and the place of the star: /stars/",
-        "200 and the star: Sol",
-        "204 and nothing to watch any more",
-        "404 from then on",
-    ];
-    shows(env!("CARGO_BIN_EXE_stars"), &lines);
+fn stars_are_made_once_although_an_instance_is_killed() {
+    shows(env!("CARGO_BIN_EXE_stars"), &STARS);
+}
+
+#[test]
+fn stars_are_made_once_on_a_database_as_well() {
+    let server = own_postgres::Server::start_hasty().expect("a test has a PostgreSQL of its own");
+    // What a first run leaves behind is none of the second one's business.
+    for _ in 0..2 {
+        shows_with(env!("CARGO_BIN_EXE_stars"), &[&server.url()], &STARS);
+    }
 }

@@ -34,6 +34,7 @@ const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
 pub(crate) struct Shown {
     pub tag: Tag,
     pub is_finished: bool,
+    document: JobDocument,
     body: Vec<u8>,
     retry_after: Option<Duration>,
 }
@@ -41,13 +42,29 @@ pub(crate) struct Shown {
 impl Shown {
     /// What is shown of a job at this instant.
     pub(crate) fn of(job: &JobRecord, now: Timestamp) -> Self {
-        let body = serde_json::to_vec(&JobDocument::of(job, now)).unwrap_or_default();
+        let document = JobDocument::of(job, now);
+        let body = serde_json::to_vec(&document).unwrap_or_default();
         Self {
             tag: Tag::of(&body),
             is_finished: job.state.is_finished(),
+            document,
             body,
             retry_after: look_next(job, now),
         }
+    }
+
+    /// The same for whoever asked so: what needs a whole address has it. By the tag it is the same document, however the
+    /// server was addressed.
+    pub(crate) fn for_whom(self, asked: &HeaderMap) -> Self {
+        self.on(&base(asked))
+    }
+
+    /// The same on a server that was addressed so.
+    pub(crate) fn on(mut self, server: &str) -> Self {
+        if self.document.address(server) {
+            self.body = serde_json::to_vec(&self.document).unwrap_or_default();
+        }
+        self
     }
 
     /// The document.
@@ -104,7 +121,7 @@ pub(crate) fn locate(headers: &mut HeaderMap, asked: &HeaderMap, id: JobId) {
 }
 
 /// How this server was addressed; nothing if the client did not say.
-fn base(asked: &HeaderMap) -> String {
+pub(crate) fn base(asked: &HeaderMap) -> String {
     let said = |header: &HeaderName| asked.get(header).and_then(|said| said.to_str().ok());
     // A proxy says so of whoever asked it. Whoever says it of himself is told a place that he cannot reach, and nobody else is.
     let scheme = if said(&FORWARDED_PROTO) == Some("https") { "https" } else { "http" };

@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::access::known::Known;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
+use crate::troubles::Troubles;
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
@@ -38,6 +39,7 @@ struct Inner {
     granted: Granted,
     lines: Lines,
     metrics: Metrics,
+    troubles: Troubles,
     roll: Roll,
     key: OnceLock<Key>,
     known: Known,
@@ -58,6 +60,7 @@ impl Api {
                 granted,
                 lines,
                 metrics: Metrics::default(),
+                troubles: Troubles::default(),
                 roll: Roll::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
@@ -100,6 +103,11 @@ impl Api {
     /// Which workers the store was told of.
     pub(crate) fn roll(&self) -> &Roll {
         &self.inner.roll
+    }
+
+    /// Which trouble was written down.
+    pub(crate) fn troubles(&self) -> &Troubles {
+        &self.inner.troubles
     }
 
     /// What is counted.

@@ -57,7 +57,12 @@ impl Asked {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
-        enqueue::enqueue(tenure, (&self.headers, &self.path), draft).await
+        enqueue::enqueue(tenure, (&self.headers, &self.path), draft).await.inspect_err(|problem| {
+            // This route is the service's own: nobody else writes it down.
+            if let Some(trouble) = problem.trouble() {
+                trouble.tell(0);
+            }
+        })
     }
 }
 

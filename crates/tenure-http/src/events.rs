@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use tenure::JobId;
 
-use crate::answer::Shown;
+use crate::answer::{self, Shown};
 use crate::api::Api;
 use crate::id::Id;
 use crate::prefer::Prefer;
@@ -46,7 +46,8 @@ pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<R
         Some(wait) => api.tenure().store().clock().sleep(wait),
         None => Box::pin(std::future::pending()),
     };
-    let following = Following { api, id, watcher, seen, step: Step::Look, over };
+    let base = answer::base(headers);
+    let following = Following { api, id, base, watcher, seen, step: Step::Look, over };
     let events: Events = Box::pin(stream::unfold(following, Following::next));
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
@@ -59,6 +60,8 @@ pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<R
 struct Following {
     api: Api,
     id: JobId,
+    /// How the server was addressed.
+    base: String,
     watcher: Watcher,
     seen: Option<String>,
     step: Step,
@@ -105,7 +108,7 @@ impl Following {
                         // He comes back, perhaps to another server, with what he has seen last.
                         Err(_) => return None,
                     };
-                    let shown = Shown::of(&job, self.api.tenure().now());
+                    let shown = Shown::of(&job, self.api.tenure().now()).on(&self.base);
                     let number = number(&shown);
                     if self.seen.as_deref() == Some(&number) {
                         continue;

@@ -8,6 +8,7 @@ use tenure::limits;
 
 use crate::answer;
 use crate::api::Api;
+use crate::troubles::Trouble;
 
 /// `GET /livez`
 pub(crate) async fn live() -> Response {
@@ -22,7 +23,8 @@ pub(crate) async fn ready(State(api): State<Api>) -> Response {
     match api.tenure().queues().list().await {
         Ok(_) => answer::json(StatusCode::OK, &json!({ "status": "ready" })),
         Err(error) => {
-            tracing::warn!(%error, "not ready");
+            let trouble = Trouble { what: "not ready", why: error.to_string(), stays: false };
+            api.troubles().note(&trouble, api.tenure().store().clock().moment());
             answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "the store cannot answer" }))
         }
     }

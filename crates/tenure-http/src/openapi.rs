@@ -10,6 +10,7 @@ use tenure::{StateName, limits};
 use crate::access::Needs;
 use crate::answer;
 use crate::once;
+use crate::plain;
 use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
 use crate::wire::shape;
@@ -53,10 +54,15 @@ impl Schemas {
         self.generator.subschema_for::<T>().to_value()
     }
 
-    /// A list of a type.
+    /// A list of a type, under a name of its own: whoever generates a client has a type for it, too.
     pub(crate) fn items_of<T: JsonSchema>(&mut self) -> Value {
         let item = self.of::<T>();
-        json!({ "type": "object", "required": ["items"], "properties": { "items": { "type": "array", "items": item } } })
+        let name = format!("{}List", T::schema_name());
+        let items = json!({ "type": "array", "items": item });
+        let list = json!({ "type": "object", "required": ["items"], "properties": { "items": items } });
+        let reference = json!({ "$ref": format!("#/components/schemas/{name}") });
+        self.generator.definitions_mut().insert(name, list);
+        reference
     }
 
     /// Any JSON.
@@ -92,6 +98,12 @@ pub(crate) fn document(words: Words) -> Value {
     }
     let mut components = schemas.all();
     components.insert("Problem".to_owned(), problem());
+    let states = StateName::ALL.map(StateName::as_str);
+    components.insert("JobState".to_owned(), json!({ "type": "string", "enum": states }));
+    let (mut paths, mut components) = (Value::from(paths), Value::from(components));
+    for part in [&mut paths, &mut components] {
+        plain::say_plainly(part);
+    }
     let version = match words {
         Words::New => "3.1.0",
         Words::Old => "3.0.3",
@@ -104,6 +116,7 @@ pub(crate) fn document(words: Words) -> Value {
             "description": "Durable jobs over HTTP.",
             "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
         },
+        "tags": plain::GROUPS.map(|(name, about)| json!({ "name": name, "description": about })),
         "paths": paths,
         "components": {
             "schemas": components,
@@ -115,6 +128,7 @@ pub(crate) fn document(words: Words) -> Value {
 fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": endpoint.name,
+        "tags": [plain::group(endpoint)],
         "summary": endpoint.summary,
         "parameters": parameters(endpoint),
         "responses": responses(endpoint, schemas),
@@ -156,7 +170,6 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 
 /// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
-    let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
         "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
@@ -169,7 +182,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "If-Match" => (json!({ "type": "string" }), false),
         "redirect" => (json!({ "type": "boolean" }), false),
-        "state" => (json!({ "type": "string", "enum": states }), true),
+        "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
         "created_from" | "created_before" => {
             (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
@@ -280,6 +293,28 @@ mod tests {
             let names: Vec<&str> = operations.map(|one| one["operationId"].as_str().unwrap()).collect();
             assert_eq!(names.len(), routes::all().len());
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        }
+    }
+
+    /// Generated programs name their types after the schemas, and their parts after the groups.
+    #[test]
+    fn every_schema_and_every_group_has_one_name_that_reads_well() {
+        for words in [Words::New, Words::Old] {
+            let document = document(words);
+            for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+                assert!(schema.get("title").is_none_or(|title| title == name.as_str()), "{name}: {schema}");
+                assert!(
+                    !name.ends_with("Document") && !name.ends_with(|c: char| c.is_ascii_digit()),
+                    "{name}"
+                );
+            }
+            let groups: BTreeSet<_> = plain::GROUPS.iter().map(|(name, _)| *name).collect();
+            let operations = document["paths"].as_object().unwrap().values();
+            let named: BTreeSet<_> = operations
+                .flat_map(|path| path.as_object().unwrap().values())
+                .map(|operation| operation["tags"][0].as_str().unwrap())
+                .collect();
+            assert_eq!(named, groups, "no group is empty, and none is missing");
         }
     }
 

@@ -7,6 +7,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use crate::troubles::Trouble;
+
 /// Why something was not done, as a client can decide by it. `docs/problems.md` tells of each what to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemType {
@@ -198,13 +200,14 @@ pub struct Problem {
     detail: String,
     retry_after: Option<Duration>,
     more: Map<String, Value>,
+    trouble: Option<Trouble>,
 }
 
 impl Problem {
     /// A problem of this kind, with a sentence about this case.
     #[must_use]
     pub fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
-        Self { problem_type, detail: detail.into(), retry_after: None, more: Map::new() }
+        Self { problem_type, detail: detail.into(), retry_after: None, more: Map::new(), trouble: None }
     }
 
     /// Of which kind it is.
@@ -225,6 +228,17 @@ impl Problem {
     pub fn retry_after(mut self, span: Duration) -> Self {
         self.retry_after = Some(span);
         self
+    }
+
+    /// The same, with what only whoever runs the server is told of.
+    pub(crate) fn because(mut self, trouble: Trouble) -> Self {
+        self.trouble = Some(trouble);
+        self
+    }
+
+    /// What only whoever runs the server is told of.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
     }
 
     /// The document.
@@ -254,6 +268,9 @@ impl IntoResponse for Problem {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(span) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(span)));
+        }
+        if let Some(trouble) = self.trouble {
+            response.extensions_mut().insert(trouble);
         }
         response
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure::{BadSearch, Error, Fault, Invalid, Refusal};
 
 use crate::problem::{Problem, ProblemType};
+use crate::troubles::Trouble;
 
 /// When a client should try again if the store could not answer.
 const STORE_AGAIN: Duration = Duration::from_secs(2);
@@ -29,26 +30,24 @@ impl From<Fault> for Problem {
         // What a store says of itself may name files and hosts: that is for whoever runs it.
         match fault {
             Fault::Unavailable(why) => {
-                tracing::warn!(%why, "the store cannot answer");
                 Self::new(ProblemType::StorageUnavailable, "the store cannot answer at the moment; try again")
                     .retry_after(STORE_AGAIN)
+                    .because(passes("the store cannot answer", why))
             }
             Fault::Unknown(why) => {
-                tracing::warn!(%why, "the store was lost before it answered");
                 let detail = "the store was lost before it answered: whether this was done is not known; look, or ask again";
                 Self::new(ProblemType::StorageUnavailable, detail)
                     .with("outcome_known", false)
                     .retry_after(STORE_AGAIN)
+                    .because(passes("the store was lost before it answered", why))
             }
             Fault::Closed => Self::new(ProblemType::Draining, "the server is about to end; ask another one")
                 .retry_after(STORE_AGAIN),
-            Fault::Broken(why) => {
-                tracing::error!(%why, "the store is broken");
-                Self::new(
-                    ProblemType::Internal,
-                    "something is wrong with the store; its operator finds more in the log",
-                )
-            }
+            Fault::Broken(why) => Self::new(
+                ProblemType::Internal,
+                "something is wrong with the store; its operator finds more in the log",
+            )
+            .because(stays("the store is broken", why)),
         }
     }
 }
@@ -76,15 +75,21 @@ impl From<Error> for Problem {
             | Error::AppTaken { .. }
             | Error::NoTransaction
             | Error::Url { .. }
-            | _) => {
-                tracing::error!(error = %other, "something that no client is told of");
-                Self::new(
-                    ProblemType::Internal,
-                    "something is wrong with the server; its operator finds more in the log",
-                )
-            }
+            | _) => Self::new(
+                ProblemType::Internal,
+                "something is wrong with the server; its operator finds more in the log",
+            )
+            .because(stays("something that no client is told of", other.to_string())),
         }
     }
+}
+
+fn passes(what: &'static str, why: String) -> Trouble {
+    Trouble { what, why, stays: false }
+}
+
+fn stays(what: &'static str, why: String) -> Trouble {
+    Trouble { what, why, stays: true }
 }
 
 fn refused(refusal: Refusal) -> Problem {

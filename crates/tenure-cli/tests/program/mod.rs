@@ -81,6 +81,12 @@ impl Program {
         find(&self.complaints, text, within, &mut self.heard)
     }
 
+    /// What it has complained of by now.
+    pub fn complaints(&mut self) -> Vec<String> {
+        self.heard.extend(self.complaints.try_iter());
+        self.heard.clone()
+    }
+
     /// Goes away as a reader, as `head` does.
     pub fn stop_reading(&mut self) {
         self.lines = None;

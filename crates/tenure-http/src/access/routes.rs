@@ -42,7 +42,7 @@ pub(crate) struct TokenAsk {
 
 /// An access token, without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "AccessToken")]
+#[schemars(rename = "AccessToken")]
 pub(crate) struct TokenDocument {
     /// Its id, which is no secret.
     id: String,
@@ -58,6 +58,7 @@ pub(crate) struct TokenDocument {
 
 /// A new access token.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "NewAccessToken")]
 pub(crate) struct NewTokenDocument {
     /// Its text, which nobody is told again.
     token: String,
@@ -75,6 +76,7 @@ pub(crate) struct TokenPage {
 
 /// Who asks.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WhoAmI")]
 pub(crate) struct WhoDocument {
     /// Whether whoever asks has to say who he is.
     open: bool,
@@ -84,7 +86,7 @@ pub(crate) struct WhoDocument {
 
 /// What somebody did.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "AuditEntry")]
+#[schemars(rename = "AuditEntry")]
 pub(crate) struct AuditDocument {
     /// Its number: later ones have greater ones.
     number: u64,

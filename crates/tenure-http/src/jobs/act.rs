@@ -130,7 +130,7 @@ pub(crate) async fn shown(
     let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
     // It was done, and that is told even if the job cannot be looked at any more.
     let mut response = match api.job(id).await {
-        Ok(job) => Shown::of(&job, api.tenure().now()).answer(status),
+        Ok(job) => Shown::of(&job, api.tenure().now()).for_whom(headers).answer(status),
         Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     if status == StatusCode::ACCEPTED {

@@ -138,7 +138,7 @@ fn shown(
 ) -> Response {
     let mut response = match job {
         Ok(job) if !prefer.minimal => {
-            let shown = Shown::of(&job, tenure.now());
+            let shown = Shown::of(&job, tenure.now()).for_whom(headers);
             let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
             shown.answer(if ended { StatusCode::OK } else { status })
         }

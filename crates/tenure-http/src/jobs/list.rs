@@ -1,6 +1,7 @@
 //! Listing jobs, page by page.
 
 use axum::extract::{OriginalUri, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use tenure::{Condition, Cursor, Filter, PageAsk, Timestamp, limits};
 
@@ -15,7 +16,11 @@ pub(crate) const KNOWN: [&str; 9] =
     ["q", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
 
 /// `GET /v1/jobs`
-pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn get(
+    State(api): State<Api>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
     let ask = PageAsk {
         filter: filter(&query, api.tenure().now())?,
@@ -26,7 +31,13 @@ pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -
     let page = api.tenure().jobs().page(ask).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
-    let items = page.jobs.iter().map(|job| JobDocument::of(job, now)).collect();
+    let base = answer::base(&headers);
+    let item = |job| {
+        let mut document = JobDocument::of(job, now);
+        document.address(&base);
+        document
+    };
+    let items = page.jobs.iter().map(|job| item(job)).collect();
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<S
         job.state.is_finished() || (knows && !Shown::of(job, api.tenure().now()).tag.is_known(headers))
     };
     let job = until(api, id, wait, is_new).await?;
-    Ok(Shown::of(&job, api.tenure().now()))
+    Ok(Shown::of(&job, api.tenure().now()).for_whom(headers))
 }
 
 /// `GET /v1/jobs/{id}/result`

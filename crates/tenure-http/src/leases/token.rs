@@ -62,6 +62,8 @@ fn digest(key: &Key, name: &LeaseName, id: LeaseId, fence: Fence) -> Hmac<Sha256
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tenure::JobId;
 
     use super::*;
@@ -96,14 +98,14 @@ mod tests {
     fn a_token_of_a_job_says_nothing_about_a_lease() {
         let key = Key::new([1; 32]);
         let (id, fence) = (JobId::from_bytes([7; 16]), Fence::from_number(9));
-        let of_job = key.token(id, fence);
-        let (_, digest) = of_job.split_once('.').unwrap();
+        let of_job = key.token(id, fence, Duration::from_secs(30));
+        let (_, digest) = of_job.rsplit_once('.').unwrap();
         let as_lease = format!("9.{}.{digest}", "07".repeat(16));
         for name in ["a", "tenure job"] {
             assert!(!is_good(&key, name, &as_lease));
             let of_lease = of(&key, &grant(name, 9));
             let (_, digest) = of_lease.rsplit_once('.').unwrap();
-            assert!(key.fence(id, &format!("9.{digest}")).is_err());
+            assert!(key.grant(id, &format!("9.7530.{digest}")).is_err());
         }
     }
 }

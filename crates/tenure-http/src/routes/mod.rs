@@ -21,6 +21,7 @@ use crate::access::{Needs, Scope, guarded};
 use crate::api::Api;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
+use crate::troubles::noted;
 use crate::wire::JobDocument;
 
 /// One way of asking.
@@ -113,6 +114,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
 pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Api> {
     endpoints.into_iter().fold(Router::new(), |router, endpoint| {
         let guard = middleware::from_fn_with_state((api.clone(), endpoint.needs), guarded);
-        router.route(endpoint.path, (endpoint.serve)().route_layer(guard))
+        let noting = middleware::from_fn_with_state(api.clone(), noted);
+        router.route(endpoint.path, (endpoint.serve)().route_layer(guard).route_layer(noting))
     })
 }

@@ -8,7 +8,7 @@ use super::job::cause;
 
 /// One try of a job, and how it went.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Attempt")]
+#[schemars(rename = "Attempt")]
 pub struct AttemptDocument {
     /// Which try it is: 1, 2, … One that was given back repeats its number.
     pub attempt: u32,

@@ -10,9 +10,10 @@ use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
 
 /// A job. Fields and values may be added: a client ignores what it does not know.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Job")]
+#[schemars(rename = "Job")]
 pub struct JobDocument {
     /// Its identity: a UUID, which tells when it was made if the server made it.
+    #[schemars(extend("format" = "uuid"))]
     pub id: String,
     /// What sort of work it is.
     pub kind: String,
@@ -38,18 +39,24 @@ pub struct JobDocument {
     /// Attempts that it may have in all, if it says so itself.
     pub max_attempts: Option<u32>,
     /// When it was accepted.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it is or was last due; none once it has ended.
+    #[schemars(extend("format" = "date-time"))]
     pub run_at: Option<String>,
     /// When its present or last attempt began.
+    #[schemars(extend("format" = "date-time"))]
     pub started_at: Option<String>,
     /// When it ended.
+    #[schemars(extend("format" = "date-time"))]
     pub finished_at: Option<String>,
     /// When it is removed.
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Why it waits: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.
     pub waits_because: Option<&'static str>,
     /// Since when somebody wants it to stop.
+    #[schemars(extend("format" = "date-time"))]
     pub cancel_requested_at: Option<String>,
     /// How long one attempt may take.
     pub timeout_seconds: Option<f64>,
@@ -66,7 +73,7 @@ pub struct JobDocument {
     pub result: Option<Box<RawValue>>,
     /// Where what it made can be found.
     pub resource_location: Option<String>,
-    /// The same, as some clients of long-running operations look for it.
+    /// The same as a whole address, as clients of long-running operations look for it.
     #[serde(rename = "resourceLocation", skip_serializing_if = "Option::is_none")]
     pub resource_location_again: Option<String>,
     /// What last went wrong.
@@ -77,7 +84,7 @@ pub struct JobDocument {
 
 /// How far a job has come.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Progress")]
+#[schemars(rename = "Progress")]
 pub struct ProgressDocument {
     /// From 0 to 1.
     pub fraction: f64,
@@ -87,7 +94,7 @@ pub struct ProgressDocument {
 
 /// Who has a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobLease")]
+#[schemars(rename = "JobLease")]
 pub struct LeaseDocument {
     /// The host or worker.
     pub worker_id: String,
@@ -97,7 +104,7 @@ pub struct LeaseDocument {
 
 /// What went wrong.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobError")]
+#[schemars(rename = "JobError")]
 pub struct ErrorDocument {
     /// The kind of trouble, such as `error`, `panic` or `timed_out`.
     #[serde(rename = "type")]
@@ -110,7 +117,7 @@ pub struct ErrorDocument {
 
 /// Where to go from a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "JobLinks")]
+#[schemars(rename = "JobLinks")]
 pub struct Links {
     /// This document.
     #[serde(rename = "self")]
@@ -132,7 +139,7 @@ pub struct Links {
 
 /// What ends a job.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "CancelLink")]
+#[schemars(rename = "CancelLink")]
 pub struct CancelLink {
     /// Where.
     pub href: String,
@@ -187,6 +194,17 @@ impl JobDocument {
             }),
             links: Links::of(job),
         }
+    }
+}
+
+impl JobDocument {
+    /// Says where what the job has made can be found from anywhere, if that is a path on the server that was addressed so;
+    /// answers whether it was. Clients of long-running operations ask for it as it is told.
+    pub(crate) fn address(&mut self, server: &str) -> bool {
+        let path = self.resource_location_again.as_mut().filter(|place| place.starts_with('/'));
+        let Some(path) = path.filter(|_| !server.is_empty()) else { return false };
+        path.insert_str(0, server);
+        true
     }
 }
 

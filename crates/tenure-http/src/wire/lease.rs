@@ -117,7 +117,7 @@ pub struct NamedLease {
 
 /// Who has a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(title = "Holder")]
+#[schemars(rename = "Holder")]
 pub struct HolderDocument {
     /// In words.
     pub owner: String,
@@ -138,7 +138,7 @@ pub struct NamedLeasePage {
 
 /// Something that happened to a lease.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "LeaseEntry")]
+#[schemars(rename = "LeaseEntry")]
 pub struct LeaseEntryDocument {
     /// Its number: later ones are greater.
     pub number: u64,

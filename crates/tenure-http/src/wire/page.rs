@@ -17,7 +17,7 @@ pub struct JobPage {
 
 /// A line that an attempt has logged.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "LogLine")]
+#[schemars(rename = "LogLine")]
 pub struct LogLineDocument {
     /// Which grant of the job wrote it.
     pub delivery: u32,

@@ -10,7 +10,7 @@ use super::shape;
 
 /// A queue: what was agreed about it. How many jobs are in it is told by itself, since that changes all the time.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Queue")]
+#[schemars(rename = "Queue")]
 pub struct QueueDocument {
     /// Its name.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct QueueDocument {
 /// So many starts in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Rate")]
+#[schemars(rename = "Rate")]
 pub struct RateDocument {
     /// How many start …
     #[serde(deserialize_with = "shape::whole_there")]

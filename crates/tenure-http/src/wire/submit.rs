@@ -76,7 +76,7 @@ pub struct Submit {
 /// How a job is tried again.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Retry")]
+#[schemars(rename = "Retry")]
 pub struct RetrySpec {
     /// Attempts in all.
     #[serde(default, deserialize_with = "shape::whole")]
@@ -96,7 +96,7 @@ pub struct RetrySpec {
 /// What makes a job the only one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Unique")]
+#[schemars(rename = "Unique")]
 pub struct UniqueSpec {
     /// A key of its user's; if there is none, the scope alone decides.
     #[schemars(length(min = 1, max = limits::UNIQUE_KEY_BYTES))]

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds};
 
-use super::claim::{LEASE, check_lease};
-use super::granted::{lost, of_token, span};
+use super::claim::check_lease;
+use super::granted::{grant_of_token, lost, of_token};
 use super::verdict::{Complete, Fail, Release};
 use crate::answer::json;
 use crate::api::Api;
@@ -150,12 +150,12 @@ pub(crate) async fn heartbeat(
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
     let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
-    let job = of_token(&api, id, &said.token).await?;
+    let (job, lease) = grant_of_token(&api, id, &said.token).await?;
     if progress.is_some() {
         let report = Report { held: held(&job), progress, lines: Vec::new() };
         api.tenure().remote().report(vec![report]).await?;
     }
-    let ttl = ttl.unwrap_or_else(|| span(&job, LEASE));
+    let ttl = ttl.unwrap_or(lease);
     let renewed = api.tenure().remote().renew(ttl, &[job]).await?;
     let Some(Renewal::Held(holds)) = renewed.into_iter().next() else { return Err(lost(id)) };
     let now = api.tenure().now();

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
 
-use super::claim::{LEASE, check_lease};
-use super::granted::{of_token, span};
+use super::claim::check_lease;
+use super::granted::grant_of_token;
 use super::roll;
 use crate::answer::json;
 use crate::api::Api;
@@ -114,15 +114,15 @@ pub(crate) async fn post(
             answer.lost.push(item.job_id);
             continue;
         };
-        match of_token(&api, id, &item.token).await {
-            Ok(job) => {
+        match grant_of_token(&api, id, &item.token).await {
+            Ok((job, lease)) => {
                 // What is wrong with the progress of one job must not cost the worker any: it is cut to what is allowed.
                 let progress =
                     item.progress.map(|said| Progress::new(said.fraction.clamp(0.0, 1.0), &said.message));
                 if let Some(Ok(progress)) = progress {
                     reports.push(Report { held: held(&job), progress: Some(progress), lines: Vec::new() });
                 }
-                held_jobs.entry(ttl.unwrap_or_else(|| span(&job, LEASE))).or_default().push(job);
+                held_jobs.entry(ttl.unwrap_or(lease)).or_default().push(job);
             }
             Err(problem) if is_about_the_job(&problem) => answer.lost.push(item.job_id),
             Err(problem) => return Err(problem),

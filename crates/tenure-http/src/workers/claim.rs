@@ -19,6 +19,7 @@ use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wire::{JobDocument, not_own, shape};
 use crate::workers::grant::Grant;
+use crate::workers::granted::lease_of;
 use crate::workers::roll;
 use crate::workers::settle::settle_and_grant;
 use crate::workers::token::Key;
@@ -212,7 +213,7 @@ fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
         }
     };
     ClaimedJob {
-        token: key.token(job.id, job.fence),
+        token: key.token(job.id, job.fence, lease_of(job)),
         expires_in_seconds: held.as_secs_f64(),
         job: JobDocument::of(job, now),
     }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{Args, Fence, JobId, JobRecord, State, limits};
+use tenure::{Args, Fence, JobId, JobRecord, State};
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
+use crate::workers::claim::LEASE;
 
 /// Jobs that are kept in mind at most.
 const MOST: usize = 100_000;
@@ -50,18 +51,32 @@ fn without_args(job: &JobRecord) -> JobRecord {
 /// The job that was granted under this token, as far as it is known here without asking: the store decides whether it
 /// is still held.
 pub(crate) async fn of_token(api: &Api, id: JobId, token: &str) -> Result<Arc<JobRecord>, Problem> {
-    let fence = api.key().await?.fence(id, token)?;
-    if let Some(job) = api.granted().find(fence, id) {
-        return Ok(job);
-    }
-    let job = api.job(id).await?;
-    if job.fence == fence { Ok(Arc::new(job)) } else { Err(lost(id)) }
+    grant_of_token(api, id, token).await.map(|(job, _)| job)
 }
 
-/// For how long a job is held from now if its worker does not say: for as long as it was granted, as far as that is known.
-pub(crate) fn span(job: &JobRecord, usual: Duration) -> Duration {
-    let State::Running { until, .. } = job.state else { return usual };
-    job.started.map_or(usual, |started| until.since(started)).max(usual).min(limits::LONGEST_LEASE)
+/// The same, and for how long it was granted.
+pub(crate) async fn grant_of_token(
+    api: &Api,
+    id: JobId,
+    token: &str,
+) -> Result<(Arc<JobRecord>, Duration), Problem> {
+    let (fence, lease) = api.key().await?.grant(id, token)?;
+    if let Some(job) = api.granted().find(fence, id) {
+        return Ok((job, lease));
+    }
+    let job = api.job(id).await?;
+    if job.fence == fence { Ok((Arc::new(job), lease)) } else { Err(lost(id)) }
+}
+
+/// For how long a job was granted that has just been.
+pub(crate) fn lease_of(job: &JobRecord) -> Duration {
+    match (&job.state, job.started) {
+        (State::Running { until, .. }, Some(started)) => until.since(started),
+        (
+            State::Running { .. } | State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. },
+            _,
+        ) => LEASE,
+    }
 }
 
 /// What a worker is told that has lost its job.

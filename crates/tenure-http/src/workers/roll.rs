@@ -110,7 +110,7 @@ fn tell(api: &Api, id: HostId, heard: Heard) {
 
 /// A program that runs jobs.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Worker")]
+#[schemars(rename = "Worker")]
 pub(crate) struct WorkerDocument {
     /// Its id.
     worker_id: String,
@@ -128,7 +128,7 @@ pub(crate) struct WorkerDocument {
 
 /// What a worker takes from a queue.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Serves")]
+#[schemars(rename = "Serves")]
 pub(crate) struct ServesDocument {
     queue: String,
     /// Of which kinds; of any if it does not say.

@@ -2,6 +2,7 @@
 //! token is made with a key that only servers have.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -25,25 +26,29 @@ impl Key {
         Self(bytes)
     }
 
-    /// The token for a grant.
-    pub(crate) fn token(&self, id: JobId, fence: Fence) -> String {
-        let mut token = format!("{:x}.", fence.number());
-        write_hex(&mut token, &self.digest(id, fence).finalize().into_bytes()[..DIGEST]);
+    /// The token for a grant. It tells for how long the grant was, so that every server on the store knows it.
+    pub(crate) fn token(&self, id: JobId, fence: Fence, lease: Duration) -> String {
+        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        let mut token = format!("{:x}.{lease:x}.", fence.number());
+        write_hex(&mut token, &self.digest(id, fence, lease).finalize().into_bytes()[..DIGEST]);
         token
     }
 
-    /// The fence of the grant for which a token was made, if it was made here and for this job.
-    pub(crate) fn fence(&self, id: JobId, token: &str) -> Result<Fence, Problem> {
+    /// The fence and the lease of the grant for which a token was made, if it was made here and for this job.
+    pub(crate) fn grant(&self, id: JobId, token: &str) -> Result<(Fence, Duration), Problem> {
         let read = || {
-            let (number, digest) = token.split_once('.')?;
-            Some((Fence::from_number(u64::from_str_radix(number, 16).ok()?), bytes(digest)?))
+            let (grant, digest) = token.rsplit_once('.')?;
+            let (fence, lease) = grant.split_once('.')?;
+            let number = |hex| u64::from_str_radix(hex, 16).ok();
+            Some((Fence::from_number(number(fence)?), number(lease)?, bytes(digest)?))
         };
-        let (fence, digest) = read().ok_or_else(|| {
+        let (fence, lease, digest) = read().ok_or_else(|| {
             let detail = "the token is not the text that was given with a job";
             Problem::new(ProblemType::Validation, detail).with("field", "token")
         })?;
         // It takes equally long wherever it differs. One that another server gave is as good as lost.
-        self.digest(id, fence).verify_truncated_left(&digest).map(|()| fence).map_err(|_| lost(id))
+        let verified = self.digest(id, fence, lease).verify_truncated_left(&digest);
+        verified.map(|()| (fence, Duration::from_millis(lease))).map_err(|_| lost(id))
     }
 
     /// What makes a digest with this key. What is digested begins with what it is about.
@@ -52,11 +57,12 @@ impl Key {
         Hmac::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()))
     }
 
-    fn digest(&self, id: JobId, fence: Fence) -> Hmac<Sha256> {
+    fn digest(&self, id: JobId, fence: Fence, lease: u64) -> Hmac<Sha256> {
         let mut mac = self.mac();
         mac.update(OF_JOBS);
         mac.update(id.as_bytes());
         mac.update(&fence.number().to_be_bytes());
+        mac.update(&lease.to_be_bytes());
         mac
     }
 }
@@ -82,16 +88,18 @@ mod tests {
     #[test]
     fn a_token_is_good_for_its_job_and_grant_and_for_no_other() {
         let (key, other) = (Key::new([1; 32]), Key::new([2; 32]));
-        let (id, fence) = (JobId::from_bytes([7; 16]), Fence::from_number(8841));
-        let token = key.token(id, fence);
-        assert_eq!(key.fence(id, &token), Ok(fence));
-        assert!(key.fence(JobId::from_bytes([8; 16]), &token).is_err());
-        assert!(other.fence(id, &token).is_err());
-        let (_, digest) = token.split_once('.').unwrap();
-        for bad in
-            ["", ".", "2289.", "8842", &token[..20], &format!("228a.{digest}"), &format!("+2289.{digest}x")]
-        {
-            assert!(key.fence(id, bad).is_err(), "{bad}");
+        let (id, fence, lease) =
+            (JobId::from_bytes([7; 16]), Fence::from_number(8841), Duration::from_millis(1500));
+        let token = key.token(id, fence, lease);
+        assert_eq!(key.grant(id, &token), Ok((fence, lease)));
+        assert!(key.grant(JobId::from_bytes([8; 16]), &token).is_err());
+        assert!(other.grant(id, &token).is_err());
+        let (_, digest) = token.rsplit_once('.').unwrap();
+        let bad = ["", ".", "..", "2289.", "8842", &token[..20]].map(str::to_owned).into_iter();
+        let others =
+            ["228a.5dc.", "2289.5dd.", "2289.", "2289.5dc.5dc."].map(|head| format!("{head}{digest}"));
+        for bad in bad.chain(others).chain([format!("{token}x")]) {
+            assert!(key.grant(id, &bad).is_err(), "{bad}");
         }
     }
 }

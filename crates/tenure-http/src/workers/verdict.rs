@@ -9,7 +9,7 @@ use tenure::{Cause, Due, Failure, Invalid, Output, Verdict, seconds};
 /// What went wrong, as a worker tells it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(title = "WorkerError")]
+#[schemars(rename = "WorkerError")]
 pub(crate) struct WorkerError {
     /// The kind of trouble in the worker's own words, such as the name of an exception.
     #[serde(rename = "type")]

@@ -22,7 +22,19 @@ async fn it_tells_where_the_job_stands_and_then_leads_to_what_it_made() {
     service.work().await;
     let made = service.get(&item).await;
     assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/stars/7"));
-    assert_eq!(made.json()["resourceLocation"], "/stars/7");
+    // Clients of long-running operations ask for it as it is told, whatever it was that told them.
+    let whole = "http://localhost:8368/stars/7";
+    assert_eq!(
+        (&made.json()["resource_location"], &made.json()["resourceLocation"]),
+        (&"/stars/7".into(), &whole.into())
+    );
+    let events = service.get(&format!("/v1/jobs/{id}/events")).await.text;
+    let list = service.get("/v1/jobs").await.json();
+    assert!(events.contains(whole) && list["items"][0]["resourceLocation"] == whole, "{events} {list}");
+    // By its tag it is the same document for whoever asks in another way.
+    let proxied = service.ask("GET", &format!("/v1/jobs/{id}"), &["x-forwarded-proto: https"], "").await;
+    assert_eq!(proxied.json()["resourceLocation"], "https://localhost:8368/stars/7");
+    assert_eq!(proxied.header("etag"), made.header("etag"));
     assert_eq!(service.get(&format!("{item}?redirect=false")).await.status, StatusCode::OK);
     assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.status, StatusCode::OK);
     assert_eq!(service.get(&format!("{item}?redirect=maybe")).await.json()["field"], "redirect");

@@ -68,8 +68,8 @@ async fn whoever_has_no_token_can_end_no_job() {
         let told = service.post(&path(job, "complete"), &json!({ "token": token }).to_string()).await;
         assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some("token")));
     }
-    let (fence, _) = job["token"].as_str().unwrap().split_once('.').unwrap();
-    let forged = json!({ "token": format!("{fence}.{}", "0".repeat(32)) }).to_string();
+    let (grant, _) = job["token"].as_str().unwrap().rsplit_once('.').unwrap();
+    let forged = json!({ "token": format!("{grant}.{}", "0".repeat(32)) }).to_string();
     assert_eq!(
         service.post(&path(job, "complete"), &forged).await.json()["type"],
         "urn:tenure:problem:lease-lost"
@@ -78,6 +78,30 @@ async fn whoever_has_no_token_can_end_no_job() {
     let told = service.post(&format!("/v1/jobs/{other}/complete"), &with(job, json!({}))).await;
     assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
     assert_eq!(service.get(&path(job, "")[..path(job, "").len() - 1]).await.json()["state"], "running");
+}
+
+/// A short lease stays short, so that the job goes on soon if its holder dies; and a job that has run for long is not held
+/// for as long as that. Every server knows how long the lease was.
+#[tokio::test]
+async fn a_worker_that_says_no_lease_holds_its_job_for_as_long_as_it_was_granted() {
+    let mut service = Service::new();
+    for lease in [5, 300] {
+        enqueued(&service, r#"{"kind":"k"}"#).await;
+        let claim = format!(r#"{{"lease_seconds":{lease}}}"#);
+        let answer = claimed(&service, &claim).await;
+        let job = &answer["jobs"][0];
+        for _ in 0..10 {
+            service.advance(Duration::from_secs(4));
+            for asker in [service.asker(), service.other_server()] {
+                let beat = asker.ask("POST", &path(job, "heartbeat"), &[], &with(job, json!({}))).await;
+                assert_eq!(beat.json()["expires_in_seconds"].as_f64(), Some(f64::from(lease)), "{beat:?}");
+                let running = json!({ "running": [{ "job_id": job["id"], "token": job["token"] }] });
+                let all = format!("/v1/workers/{}/heartbeat", answer["worker_id"].as_str().unwrap());
+                let beat = asker.ask("POST", &all, &[], &running.to_string()).await.json();
+                assert_eq!(beat["extended"][0]["expires_in_seconds"].as_f64(), Some(f64::from(lease)));
+            }
+        }
+    }
 }
 
 /// T138: a worker that was silent past its lease changes nothing, and is told.

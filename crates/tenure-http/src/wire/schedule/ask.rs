@@ -131,6 +131,7 @@ pub struct JobPatch {
 /// What becomes of a slot while jobs of earlier ones have not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Overlap")]
 pub enum OverlapName {
     /// It is skipped.
     #[default]
@@ -148,6 +149,7 @@ pub enum OverlapName {
 /// What becomes of slots that were missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "CatchUp")]
 pub enum CatchUpName {
     /// They are skipped.
     Skip,
@@ -161,6 +163,7 @@ pub enum CatchUpName {
 /// What becomes of slots that have passed without a decision when the schedule is changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "OnEdit")]
 pub enum OnEditName {
     /// They are decided as was agreed before.
     #[default]

@@ -9,7 +9,7 @@ use super::slot::clock_change;
 
 /// A page of the calendar. Schedules and records go on by themselves: either may end before the other.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Calendar")]
+#[schemars(rename = "Calendar")]
 pub struct CalendarDocument {
     /// What the store's clock showed: what is before is past, what is after will come.
     pub now: String,
@@ -29,7 +29,7 @@ pub struct CalendarDocument {
 
 /// What will come of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Coming")]
+#[schemars(rename = "Coming")]
 pub struct ComingDocument {
     /// Its name.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct ComingSlot {
 
 /// Some slots that follow one another.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "SlotGroup")]
+#[schemars(rename = "SlotGroup")]
 pub struct GroupDocument {
     /// From this instant on.
     pub from: String,
@@ -68,7 +68,7 @@ pub struct GroupDocument {
 
 /// The clocks of a zone change.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "ZoneChange")]
+#[schemars(rename = "ZoneChange")]
 pub struct ZoneChangeDocument {
     /// The zone.
     pub time_zone: String,

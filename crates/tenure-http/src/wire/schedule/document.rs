@@ -12,7 +12,7 @@ use super::{CatchUpName, OnEditName, OverlapName, RuleSpec};
 
 /// A schedule: what was agreed, and how it stands.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Schedule")]
+#[schemars(rename = "Schedule")]
 pub struct ScheduleDocument {
     /// Its name.
     pub name: String,
@@ -94,7 +94,7 @@ pub struct ScheduledJob {
 
 /// Since when and why a schedule does not fire.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Pause")]
+#[schemars(rename = "Pause")]
 pub struct PauseDocument {
     /// Since when.
     pub since: String,

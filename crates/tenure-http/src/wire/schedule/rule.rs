@@ -12,7 +12,7 @@ use crate::schedules::bad::told;
 /// When the slots are. Exactly one sort is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(title = "Rule")]
+#[schemars(rename = "Rule")]
 pub struct RuleSpec {
     /// A cron expression of 5 or 6 fields; with 6, the first is the second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +43,7 @@ pub struct RuleSpec {
 /// What a cron expression means where cron programs disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Dialect")]
 pub enum DialectName {
     /// A day has to match both the day and the weekday.
     Ncrontab,

@@ -9,7 +9,7 @@ use super::document::skipped;
 
 /// A slot.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Slot")]
+#[schemars(rename = "Slot")]
 pub struct SlotDocument {
     /// When.
     pub at: String,
@@ -59,7 +59,7 @@ pub struct BackfillAnswer {
 
 /// What became of a slot, or of some that follow one another.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Run")]
+#[schemars(rename = "Run")]
 pub struct RunDocument {
     /// The schedule.
     pub schedule: String,

@@ -1,0 +1,174 @@
+//! Clients that somebody else's program has written from the description of the interface, and clients that only know what
+//! long-running operations have in common: what they do is right, without a line by hand.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
+mod program;
+mod served;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use served::{ask, served};
+use tempfile::tempdir;
+
+/// What Python's package index has.
+const PYTHON: [&str; 3] = ["openapi-python-client==0.29.1", "azure-core==1.41.0", "requests==2.34.2"];
+/// What the index of Node's packages has. The generator does not know a later TypeScript.
+const NODE: [&str; 3] = ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"];
+
+const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
+
+/// Where the programs in Python are, installed apart from everything else if they are not there yet.
+static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| {
+    installed("python-clients", &PYTHON, |place| {
+        said(Command::new("python3").args(["-m", "venv"]).arg(place));
+        said(Command::new(place.join("bin/pip")).args(["install", "--quiet"]).args(PYTHON));
+    })
+    .join("bin")
+});
+
+/// The same for Node. Without it there is nothing to try, which is said, and is a mistake where everything is to be tried.
+static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    if Command::new("npm").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "npm is needed to try clients in TypeScript");
+        eprintln!("NOT TRIED: clients in TypeScript, because there is no npm here");
+        return None;
+    }
+    Some(installed("typescript-clients", &NODE, |place| {
+        fs::create_dir_all(place).unwrap();
+        fs::write(place.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n").unwrap();
+        said(
+            Command::new("npm")
+                .current_dir(place)
+                .args(["install", "--no-audit", "--no-fund", "--silent"])
+                .args(NODE),
+        );
+    }))
+});
+
+/// A folder in which all of this is installed. One that was not finished is begun anew.
+fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (done, all) = (place.join("installed"), releases.join("\n"));
+    if fs::read_to_string(&done).is_ok_and(|done| done == all) {
+        return place;
+    }
+    let _ = fs::remove_dir_all(&place);
+    install(&place);
+    fs::write(done, all).unwrap();
+    place
+}
+
+/// What a program says, if it ends well.
+fn said(command: &mut Command) -> String {
+    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [ended.stdout, ended.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
+    text
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+/// What a server says of itself, in a file of this folder.
+fn described(address: &str, document: &str, folder: &Path) -> PathBuf {
+    let (status, _, text) = ask(address, "GET", &format!("/{document}"), "", "");
+    assert_eq!(status, 200);
+    let file = folder.join(document);
+    fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn a_client_in_python_that_was_generated_does_all_that_it_is_for() {
+    for document in DOCUMENTS {
+        let folder = tempdir().unwrap();
+        let (_server, address) = served(folder.path());
+        let description = described(&address, document, folder.path());
+        let path = std::env::join_paths(
+            [IN_PYTHON.clone()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let told = said(
+            Command::new(IN_PYTHON.join("openapi-python-client"))
+                .env("PATH", path.unwrap())
+                .args(["generate", "--meta", "none", "--path"])
+                .arg(description)
+                .arg("--output-path")
+                .arg(folder.path().join("tenure_client")),
+        );
+        // It leaves out what it does not understand, and says so in passing only.
+        assert!(!told.to_lowercase().contains("warning") && !told.contains("Unable"), "{document}: {told}");
+        let told = said(
+            Command::new(IN_PYTHON.join("python"))
+                .env("PYTHONPATH", folder.path())
+                .arg(script("generated.py"))
+                .arg(format!("http://{address}")),
+        );
+        assert!(told.contains("all of it"), "{document}: {told}");
+    }
+}
+
+#[test]
+fn a_client_in_typescript_whose_types_were_generated_is_checked_and_does_all_that_it_is_for() {
+    let Some(place) = &*IN_NODE else { return };
+    for document in DOCUMENTS {
+        let folder = tempdir().unwrap();
+        let (_server, address) = served(folder.path());
+        let description = described(&address, document, folder.path());
+        let tool = |name: &str| {
+            let mut command = Command::new(place.join("node_modules/.bin").join(name));
+            command.current_dir(folder.path());
+            command
+        };
+        std::os::unix::fs::symlink(place.join("node_modules"), folder.path().join("node_modules")).unwrap();
+        fs::copy(place.join("package.json"), folder.path().join("package.json")).unwrap();
+        fs::copy(script("generated.ts"), folder.path().join("generated.ts")).unwrap();
+        said(tool("openapi-typescript").arg(description).args(["-o", "tenure.d.ts"]));
+        let strictly = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"];
+        let as_now = ["--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom"];
+        said(tool("tsc").args(strictly).args(as_now).arg("generated.ts"));
+        let told = said(
+            Command::new("node")
+                .current_dir(folder.path())
+                .arg("generated.js")
+                .arg(format!("http://{address}")),
+        );
+        assert!(told.contains("all of it"), "{document}: {told}");
+    }
+}
+
+/// A table of what such clients do was measured before this server was: what it came to is what it answers.
+#[test]
+fn clients_of_long_running_operations_wait_until_the_end_and_get_what_was_made() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let mut python = Command::new(IN_PYTHON.join("python"));
+    let told = said(python.arg(script("pollers.py")).arg(format!("http://{address}")));
+    assert!(told.contains("all of it"), "{told}");
+}
+
+#[test]
+fn the_page_shows_what_was_tried() {
+    let page = include_str!("../../../docs/guide/clients.md");
+    let tried = [include_str!("clients/generated.py"), include_str!("clients/generated.ts")];
+    let mut shown = 0;
+    for (language, source) in ["python", "ts"].into_iter().zip(tried) {
+        for block in page.split(&format!("```{language}\n")).skip(1) {
+            for line in block.split("```").next().unwrap().lines().filter(|line| !line.trim().is_empty()) {
+                assert!(source.contains(line.trim()), "{language}: nobody has tried `{line}`");
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown >= 10, "the page shows code");
+    for release in PYTHON.iter().chain(&NODE) {
+        let tool = release.split(['=', '@']).next().unwrap();
+        assert!(page.contains(tool), "the page does not speak of {tool}");
+    }
+}
