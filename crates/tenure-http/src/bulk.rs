@@ -26,7 +26,7 @@ const BODY_BYTES: usize = 64 * 1024;
 /// What is to be done with many jobs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Bulk")]
+#[schemars(rename = "Bulk")]
 pub(crate) struct BulkAsk {
     /// What is done with each; a job in whose state it cannot be done is left as it is.
     action: Action,
@@ -51,6 +51,7 @@ pub(crate) struct BulkAsk {
 /// What is done with each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BulkAction")]
 enum Action {
     /// It ends.
     Cancel,
@@ -96,7 +97,7 @@ struct BulkParams {
 
 /// How many jobs are meant at the moment.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "BulkPreview")]
+#[schemars(rename = "BulkPreview")]
 pub(crate) struct Preview {
     /// So many were found.
     matched: u64,

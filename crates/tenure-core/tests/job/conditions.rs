@@ -1,5 +1,7 @@
 //! What holds for a job, one by one.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

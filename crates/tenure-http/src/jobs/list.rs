@@ -3,7 +3,7 @@
 use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use tenure::{Condition, Cursor, Filter, PageAsk, Timestamp, limits};
+use tenure::{Condition, Cursor, Filter, JobRecord, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
@@ -32,12 +32,12 @@ pub(crate) async fn get(
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
     let base = answer::base(&headers);
-    let item = |job| {
+    let item = |job: &JobRecord| {
         let mut document = JobDocument::of(job, now);
         document.address(&base);
         document
     };
-    let items = page.jobs.iter().map(|job| item(job)).collect();
+    let items = page.jobs.iter().map(item).collect();
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
 }
 

@@ -22,7 +22,7 @@ const BODY_BYTES: usize = 16 * 1024;
 /// What shall be otherwise. What is not said stays.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(title = "JobPatch")]
+#[schemars(rename = "JobEdit")]
 pub(crate) struct JobPatch {
     /// Where it waits.
     #[schemars(regex(pattern = shape::NAME))]

@@ -114,7 +114,7 @@ pub struct QueueStats {
 
 /// How things went in one step of a series.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "StatsStep")]
+#[schemars(rename = "StatsStep")]
 pub struct StepDocument {
     /// When it began.
     pub at: String,
