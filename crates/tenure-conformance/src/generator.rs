@@ -13,7 +13,7 @@ use tenure_core::{
 
 use super::given::{host, kind, output, priority, queue, seconds, trouble, want, want_kinds};
 use super::operation::{Operation, Side};
-use tenure_store::{Chance, Change, Filter, Order, Reserve};
+use tenure_store::{Chance, Change, Filter, ListedBy, Order, Reserve};
 
 /// The queues of random histories.
 pub(super) const QUEUES: [&str; 3] = ["mail", "post", "fax"];
@@ -83,7 +83,8 @@ impl Generator {
             80..85 => Operation::Tend,
             85..89 => Operation::LookAt(self.known(now)),
             89..91 => {
-                Operation::List(self.filter(now), self.of(&[Order::NewestFirst, Order::OldestFirst]), 3)
+                let by = self.of(&[ListedBy::Acceptance, ListedBy::End]);
+                Operation::List(self.filter(now), by, self.of(&[Order::NewestFirst, Order::OldestFirst]), 3)
             }
             91 => Operation::LookAround,
             92 if self.keys => Operation::SetLimit(self.key(), (!self.one_in(3)).then(|| self.limit())),
@@ -307,6 +308,8 @@ impl Generator {
             tags: (0..some(self.one_in(4))).map(|_| Name::new("tag", "eu").unwrap()).collect(),
             created_from: self.one_in(4).then(|| now.before(self.span(200))),
             created_before: self.one_in(4).then(|| now.before(self.span(60))),
+            ended_from: self.one_in(8).then(|| now.before(self.span(200))),
+            ended_before: self.one_in(8).then(|| now.before(self.span(60))),
         }
     }
 

@@ -288,10 +288,14 @@ impl Given {
 
 /// Every job of a store that the filter means, page by page.
 pub(super) async fn list(store: &dyn Store, filter: Filter, order: Order, page: usize) -> Vec<Job> {
+    pages(store, PageAsk { filter, order, at_most: page, ..PageAsk::default() }).await
+}
+
+/// Every job of a listing, page by page.
+pub(super) async fn pages(store: &dyn Store, ask: PageAsk) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     for _ in 0..100_000 {
-        let ask = PageAsk { filter: filter.clone(), order, after, at_most: page };
-        let page = store.jobs(ask).await.unwrap();
+        let page = store.jobs(PageAsk { after, ..ask.clone() }).await.unwrap();
         jobs.extend(page.jobs);
         after = page.next;
         if after.is_none() {

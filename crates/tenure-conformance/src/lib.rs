@@ -31,6 +31,7 @@ mod after;
 mod apps;
 mod attempts;
 mod breaks;
+mod by_end;
 mod change;
 mod clock_steps;
 mod closing;
@@ -116,6 +117,7 @@ fn all() -> Vec<Test> {
         after::tests(),
         attempts::tests(),
         breaks::tests(),
+        by_end::tests(),
         change::tests(),
         closing::tests(),
         copies::tests(),

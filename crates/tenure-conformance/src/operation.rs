@@ -9,10 +9,10 @@ use tenure_core::{
     Reserved, Serves, Settlement, SlotRecord, Timer, Timestamp, Verdict, explain,
 };
 
-use super::given::{decide, held, list};
+use super::given::{decide, held, list, pages};
 use tenure_store::{
-    Accepted, Change, Clock, Enqueued, Filter, Held, ManualClock, Order, Renew, Report, Reservation, Reserve,
-    Selection, SlotsAsk, Store, TimerAct, TimersAsk,
+    Accepted, Change, Clock, Enqueued, Filter, Held, ListedBy, ManualClock, Order, PageAsk, Renew, Report,
+    Reservation, Reserve, Selection, SlotsAsk, Store, TimerAct, TimersAsk,
 };
 
 /// Something that somebody does with a store. Reservations and settlements go by their place in
@@ -37,7 +37,7 @@ pub(super) enum Operation {
     ChangeTimer(Name, TimerAct),
     PruneSlots(Timestamp),
     LookAt(JobId),
-    List(Filter, Order, usize),
+    List(Filter, ListedBy, Order, usize),
     LookAround,
     Pass(Duration),
     PutBack(Duration),
@@ -122,8 +122,10 @@ impl Side {
             }
             Operation::PruneSlots(before) => text(&self.store.prune_slots(*before).await.unwrap()),
             Operation::LookAt(id) => self.look_at(*id).await,
-            Operation::List(filter, order, page) => {
-                let jobs = list(&*self.store, filter.clone(), *order, *page).await;
+            Operation::List(filter, by, order, page) => {
+                let ask =
+                    PageAsk { filter: filter.clone(), by: *by, order: *order, after: None, at_most: *page };
+                let jobs = pages(&*self.store, ask).await;
                 text(&jobs.into_iter().map(|job| self.ranked(job)).collect::<Vec<_>>())
             }
             Operation::LookAround => self.look_around().await,

@@ -92,7 +92,7 @@ impl Condition {
             Self::Attempt(range) => range.contains(&i64::from(job.attempt)),
             Self::Priority(range) => range.contains(&job.priority.number()),
             Self::Created(range) => range.contains(&job.created),
-            Self::Ended(range) => ended(job).is_some_and(|at| range.contains(&at)),
+            Self::Ended(range) => job.state.ended().is_some_and(|at| range.contains(&at)),
             Self::Took(range) => took(job, now).is_some_and(|span| range.contains(&span)),
         }
     }
@@ -124,13 +124,6 @@ fn is_or_holds(found: &Value, wanted: &Value) -> bool {
                     && found.as_f64().is_some_and(|found| wanted.as_f64() == Some(found)))
         }
         (found, wanted) => found == wanted,
-    }
-}
-
-fn ended(job: &Job) -> Option<Timestamp> {
-    match job.state {
-        State::Finished { at, .. } => Some(at),
-        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
     }
 }
 

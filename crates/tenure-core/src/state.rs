@@ -142,6 +142,15 @@ impl std::str::FromStr for StateName {
 }
 
 impl State {
+    /// When it ended; `None` while it has not.
+    #[must_use]
+    pub fn ended(&self) -> Option<Timestamp> {
+        match self {
+            Self::Finished { at, .. } => Some(*at),
+            Self::Waiting { .. } | Self::Blocked { .. } | Self::Running { .. } => None,
+        }
+    }
+
     /// The name people see at `now`.
     #[must_use]
     pub fn name(&self, now: Timestamp) -> StateName {

@@ -184,7 +184,10 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "redirect" => (json!({ "type": "boolean" }), false),
         "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
-        "created_from" | "created_before" => {
+        "order" => {
+            (json!({ "type": "string", "enum": ["newest", "oldest", "last_ended", "first_ended"] }), false)
+        }
+        "created_from" | "created_before" | "ended_from" | "ended_before" => {
             (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
         }
         "name" if path.starts_with("/v1/leases") => {
@@ -205,7 +208,10 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             (json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }), false)
         }
         "cursor" if path.ends_with("/runs") => (json!({ "type": "string", "pattern": shape::RUN }), false),
-        "cursor" => (json!({ "type": "string", "pattern": "^c[0-9a-f]{1,15}$" }), false),
+        "cursor" => (
+            json!({ "type": "string", "pattern": "^(c[0-9a-f]{1,15}|e[0-9a-f]{1,14}\\.[0-9a-f]{1,15})$" }),
+            false,
+        ),
         "after" => (json!({ "type": "string", "pattern": "^[0-9]{1,9}\\.[0-9]{1,9}$" }), false),
         _ => (json!({ "type": "string" }), false),
     };

@@ -50,6 +50,7 @@ mod ledger;
 mod link;
 mod listening;
 mod listing;
+mod listing_by_end;
 mod marks;
 mod memory;
 mod news;

@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "0005_joint", sql: include_str!("migrations/0005_joint.sql") },
     Step { name: "0006_outside", sql: include_str!("migrations/0006_outside.sql") },
     Step { name: "0007_records", sql: include_str!("migrations/0007_records.sql") },
+    Step { name: "0008_ended", sql: include_str!("migrations/0008_ended.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

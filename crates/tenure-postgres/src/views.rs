@@ -4,7 +4,7 @@ use tenure_core::{
     AtWork, Attempt, AttemptEnd, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName, Serving,
     Standing, State, StateName, Timestamp, limits,
 };
-use tenure_store::{Answer, Count, Fault, LimitPage, Page, PageAsk, QueueInfo, Views};
+use tenure_store::{Answer, Count, Fault, LimitPage, ListedBy, Page, PageAsk, QueueInfo, Views};
 use tokio_postgres::Row;
 
 use crate::fault::{Effect, unreadable};
@@ -12,6 +12,7 @@ use crate::hosts;
 use crate::keyed;
 use crate::link::Link;
 use crate::listing::{self, Walk};
+use crate::listing_by_end;
 use crate::news::News;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
@@ -72,6 +73,9 @@ impl Views for PostgresStore {
         Box::pin(self.ask(&self.tasks.reads, move |link| {
             Box::pin(async move {
                 let (now, at_most) = (link.database.time.now(), ask.at_most.clamp(1, limits::PAGE_JOBS));
+                if ask.by == ListedBy::End {
+                    return listing_by_end::page(link, &ask, at_most, now).await;
+                }
                 let walk = Walk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now };
                 let walked = listing::walk(link, &walk).await?;
                 Ok(Page { jobs: walked.jobs, next: walked.next })

@@ -23,7 +23,8 @@ impl World {
         // What is for the single writer is its own.
         let kinds = ["work", "chore", "sole"].into_iter().filter_map(|kind| Kind::new(kind).ok()).collect();
         let filter = Filter { states: vec![StateName::Blocked], kinds, ..Filter::default() };
-        let ask = PageAsk { filter, order: Order::OldestFirst, after: None, at_most: 1_000 };
+        let ask =
+            PageAsk { filter, order: Order::OldestFirst, after: None, at_most: 1_000, ..PageAsk::default() };
         let mut heads = BTreeSet::new();
         for job in self.store.jobs(ask).await?.jobs {
             if !matches!(job.state, State::Blocked { on: Block::Order, .. }) {

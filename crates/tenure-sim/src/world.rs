@@ -119,7 +119,8 @@ impl World {
         let (mut before, mut after) = (Vec::new(), None);
         loop {
             let (filter, order) = (filter.clone(), Order::OldestFirst);
-            let page = self.store.jobs(PageAsk { filter, order, after, at_most: 200 }).await?;
+            let page =
+                self.store.jobs(PageAsk { filter, order, after, at_most: 200, ..PageAsk::default() }).await?;
             let in_line = page.jobs.iter().filter(|job| job.state.due() == Some(Timestamp::EPOCH));
             before.extend(in_line.map(|job| job.seq).filter(|seq| *seq < first));
             after = page.next;

@@ -47,6 +47,7 @@ mod limit_keys;
 mod limit_line;
 mod limit_row;
 mod listing;
+mod listing_by_end;
 mod merge;
 mod open;
 mod operations;

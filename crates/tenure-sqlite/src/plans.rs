@@ -6,7 +6,7 @@ use tenure_store::Order;
 
 use crate::{
     aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, limit_line,
-    listing, open, place, records, reserve, settle, shares, sweep, tend, timers, views,
+    listing, listing_by_end, open, place, records, reserve, settle, shares, sweep, tend, timers, views,
 };
 
 /// The plan in SQLite's words, a line a step.
@@ -237,6 +237,11 @@ fn a_listing_follows_an_index_in_both_orders() {
         }
         let trouble = plan(&conn, &listing::directed(listing::BY_TROUBLE, order));
         assert!(trouble.iter().any(|step| step.contains("standing_trouble")), "{trouble:?}");
+    }
+    for sql in [listing_by_end::FIRST_ENDED, listing_by_end::LAST_ENDED] {
+        is_narrow(&conn, sql);
+        let steps = plan(&conn, sql);
+        assert!(steps.iter().all(|step| step.contains("standing_ended")), "{steps:?}");
     }
     let running = plan(&conn, listing::RUNNING);
     assert!(running.iter().all(|step| step.contains("standing_lapse")), "{running:?}");

@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     Step { name: "0002_leases", sql: include_str!("migrations/0002_leases.sql") },
     Step { name: "0003_timers", sql: include_str!("migrations/0003_timers.sql") },
     Step { name: "0004_records", sql: include_str!("migrations/0004_records.sql") },
+    Step { name: "0005_ended", sql: include_str!("migrations/0005_ended.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use tenure_core::{
     AtWork, Attempt, Block, Job, JobId, LogLine, Serving, Standing, State, StateName, Timestamp, limits,
 };
-use tenure_store::{Count, Page, PageAsk, QueueInfo};
+use tenure_store::{Count, ListedBy, Page, PageAsk, QueueInfo};
 
 use crate::fault::unreadable;
 use crate::key_views::{self, Awaited};
@@ -12,7 +12,7 @@ use crate::listing::{self, WalkAsk, walk};
 use crate::place::place_of;
 use crate::reserve::Place;
 use crate::rows::{Stored, find, seq_of};
-use crate::{attempts, hosts, value};
+use crate::{attempts, hosts, listing_by_end, value};
 
 pub(crate) const NEXT_ROUND: &str = "SELECT priority, round, due, seq FROM ready
      WHERE lane = ?1 AND (priority, round) > (?2, ?3) ORDER BY priority, round, due, seq LIMIT 1";
@@ -43,6 +43,9 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Result<Option<Job>> {
 
 pub(crate) fn page(conn: &Connection, ask: &PageAsk, now: Timestamp) -> Result<Page> {
     let at_most = ask.at_most.clamp(1, limits::PAGE_JOBS);
+    if ask.by == ListedBy::End {
+        return listing_by_end::page(conn, ask, at_most, now);
+    }
     let walk =
         walk(conn, &WalkAsk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now })?;
     Ok(Page { jobs: listing::jobs(walk.found), next: walk.next })

@@ -24,6 +24,10 @@ pub struct Filter {
     pub created_from: Option<Timestamp>,
     /// Accepted before this instant.
     pub created_before: Option<Timestamp>,
+    /// That have ended, at this instant or later.
+    pub ended_from: Option<Timestamp>,
+    /// That have ended, before this instant.
+    pub ended_before: Option<Timestamp>,
     /// For which all of this holds, too. No index tells it: each job that the rest of the filter means is looked at.
     pub conditions: Vec<Condition>,
 }
@@ -40,6 +44,8 @@ impl Filter {
             && self.tags.iter().all(|tag| job.terms.tags.contains(tag))
             && self.created_from.is_none_or(|from| job.created >= from)
             && self.created_before.is_none_or(|before| job.created < before)
+            && self.ended_from.is_none_or(|from| job.state.ended().is_some_and(|at| at >= from))
+            && self.ended_before.is_none_or(|before| job.state.ended().is_some_and(|at| at < before))
             && self.conditions.iter().all(|condition| condition.holds(job, now))
     }
 
@@ -50,14 +56,28 @@ impl Filter {
     }
 }
 
-/// In which order a listing goes; both follow the order of acceptance.
+/// What a listing goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListedBy {
+    /// The order in which jobs were accepted.
+    #[default]
+    Acceptance,
+    /// When they ended; those that ended at the same instant by their acceptance. Only jobs that have ended are listed.
+    ///
+    /// A job that ends while somebody reads may have an earlier end than what was read already, by as long as a transaction
+    /// takes: whoever follows reads the last of it again.
+    End,
+}
+
+/// In which order a listing goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// The last accepted first.
+    /// The last first.
     #[default]
     NewestFirst,
-    /// The first accepted first.
+    /// The first first.
     OldestFirst,
 }
 
@@ -66,13 +86,32 @@ pub enum Order {
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
     seq: u64,
+    ended: Option<Timestamp>,
 }
 
 impl Cursor {
     /// Goes on behind the job with this place in the order of acceptance.
     #[must_use]
     pub fn behind(seq: u64) -> Self {
-        Self { seq }
+        Self { seq, ended: None }
+    }
+
+    /// Goes on behind the job that ended at this instant and has this place in the order of acceptance.
+    #[must_use]
+    pub fn behind_end(ended: Timestamp, seq: u64) -> Self {
+        Self { seq, ended: Some(ended) }
+    }
+
+    /// The end behind which it goes on, in a listing by ends.
+    #[must_use]
+    pub fn ended(self) -> Option<Timestamp> {
+        self.ended
+    }
+
+    /// Whether it is one of a listing that goes by this.
+    #[must_use]
+    pub fn is_of(self, by: ListedBy) -> bool {
+        self.ended.is_some() == (by == ListedBy::End)
     }
 
     /// The place behind which it goes on.
@@ -84,7 +123,10 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "c{:x}", self.seq)
+        match self.ended {
+            Some(ended) => write!(f, "e{:x}.{:x}", ended.as_micros(), self.seq),
+            None => write!(f, "c{:x}", self.seq),
+        }
     }
 }
 
@@ -93,8 +135,13 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let refuse = || Invalid::new("cursor", "unknown text", "the cursor of an earlier page");
-        let hex = text.strip_prefix('c').ok_or_else(refuse)?;
-        u64::from_str_radix(hex, 16).map(Self::behind).map_err(|_| refuse())
+        let number = |hex: &str| u64::from_str_radix(hex, 16).map_err(|_| refuse());
+        if let Some((ended, seq)) = text.strip_prefix('e').and_then(|text| text.split_once('.')) {
+            let micros = i64::try_from(number(ended)?).map_err(|_| refuse())?;
+            let ended = Timestamp::from_micros(micros).map_err(|_| refuse())?;
+            return Ok(Self::behind_end(ended, number(seq)?));
+        }
+        number(text.strip_prefix('c').ok_or_else(refuse)?).map(Self::behind)
     }
 }
 

@@ -258,6 +258,7 @@ pub enum Change {
 }
 
 /// Which jobs a change is for.
+#[allow(clippy::large_enum_variant, reason = "one is made for a call, and never many")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selection {
     /// These.

@@ -39,7 +39,7 @@ pub use copying::{
 };
 pub use fault::Fault;
 pub use faulty::{Faults, FaultyStore, Tally};
-pub use filter::{Cursor, Filter, Order};
+pub use filter::{Cursor, Filter, ListedBy, Order};
 pub use hosts::{Host, Hosts};
 pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,

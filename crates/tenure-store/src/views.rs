@@ -5,16 +5,18 @@ use tenure_core::{
     Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueName, Standing, StateName, Timestamp,
 };
 
-use crate::{Answer, Cursor, Filter, Order};
+use crate::{Answer, Cursor, Filter, ListedBy, Order};
 
 /// Which page of a listing is wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageAsk {
     /// Which jobs.
     pub filter: Filter,
+    /// By what.
+    pub by: ListedBy,
     /// In which order.
     pub order: Order,
-    /// Behind which job; from the start if `None`.
+    /// Behind which job, in a listing by the same; from the start if `None`.
     pub after: Option<Cursor>,
     /// How many at most.
     pub at_most: usize,
@@ -23,7 +25,13 @@ pub struct PageAsk {
 impl Default for PageAsk {
     /// The newest hundred of all jobs.
     fn default() -> Self {
-        Self { filter: Filter::default(), order: Order::default(), after: None, at_most: 100 }
+        Self {
+            filter: Filter::default(),
+            by: ListedBy::default(),
+            order: Order::default(),
+            after: None,
+            at_most: 100,
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Attempt, CancelRequest, Due, Job, JobId, LogLine, Priority, QueueName, Timestamp};
+use tenure_core::{
+    Attempt, CancelRequest, Due, Invalid, Job, JobId, LogLine, Priority, QueueName, Timestamp,
+};
 use tenure_store::{Change, ChangeOutcome, Changed, Cursor, Filter, Page, PageAsk, Selection};
 
 use crate::{Error, Tenure};
@@ -44,8 +46,12 @@ impl<'a> Jobs<'a> {
     /// A page of jobs. Go on behind its cursor while there is one, even if a page is short.
     ///
     /// # Errors
-    /// A fault of the store.
+    /// The cursor of a listing by something else, or a fault.
     pub async fn page(&self, ask: PageAsk) -> Result<Page, Error> {
+        if ask.after.is_some_and(|after| !after.is_of(ask.by)) {
+            let allowed = "the cursor of an earlier page of the same listing";
+            return Err(Invalid::new("cursor", "one of a listing in another order", allowed).into());
+        }
         Ok(self.tenure.store().jobs(ask).await?)
     }
 

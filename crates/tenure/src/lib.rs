@@ -109,7 +109,8 @@ pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, Sqli
 pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
     FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
-    LedgerAsk, LedgerPage, LimitInfo, LimitPage, ManualClock, MemoryStore, Migration, Moment, Order, Page,
-    PageAsk, QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk,
-    Status, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    LedgerAsk, LedgerPage, LimitInfo, LimitPage, ListedBy, ManualClock, MemoryStore, Migration, Moment,
+    Order, Page, PageAsk, QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor,
+    SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk,
+    Totals as CopyTotals, Want,
 };

@@ -219,7 +219,13 @@ impl<App: Send + Sync + 'static> Lab<App> {
         };
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
-            let ask = PageAsk { filter: filter.clone(), order: Order::OldestFirst, after, at_most: 1_000 };
+            let ask = PageAsk {
+                filter: filter.clone(),
+                order: Order::OldestFirst,
+                after,
+                at_most: 1_000,
+                ..PageAsk::default()
+            };
             let mut page = self.tenure.store().jobs(ask).await.expect("a store in memory has no faults");
             jobs.append(&mut page.jobs);
             let Some(next) = page.next else { return jobs };

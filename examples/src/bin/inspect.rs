@@ -66,7 +66,8 @@ async fn main() -> Result<(), Error> {
 
 /// All jobs that a filter means, page by page. A page may be short and still go on.
 async fn list(tenure: &Tenure, filter: Filter) -> Result<Vec<JobRecord>, Error> {
-    let mut ask = PageAsk { filter, order: Order::NewestFirst, after: None, at_most: 10 };
+    let mut ask =
+        PageAsk { filter, order: Order::NewestFirst, after: None, at_most: 10, ..PageAsk::default() };
     let mut found = Vec::new();
     loop {
         let page = tenure.jobs().page(ask.clone()).await?;

@@ -39,6 +39,15 @@ pub(super) struct Which {
     /// Accepted before that
     #[arg(long, value_name = "INSTANT")]
     created_before: Option<String>,
+    /// Ended then or later
+    #[arg(long, value_name = "INSTANT")]
+    ended_from: Option<String>,
+    /// Ended before that
+    #[arg(long, value_name = "INSTANT")]
+    ended_before: Option<String>,
+    /// In which order: newest or oldest by acceptance; last_ended or first_ended lists those that have ended
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
 }
 
 /// How many of them.
@@ -87,6 +96,9 @@ impl Which {
             ("q", self.q.as_deref()),
             ("created_from", self.created_from.as_deref()),
             ("created_before", self.created_before.as_deref()),
+            ("ended_from", self.ended_from.as_deref()),
+            ("ended_before", self.ended_before.as_deref()),
+            ("order", self.order.as_deref()),
             ("cursor", cursor),
         ];
         let once = once.into_iter().filter_map(|(name, value)| Some((name, value?)));

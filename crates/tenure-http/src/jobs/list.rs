@@ -3,17 +3,29 @@
 use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use tenure::{Condition, Cursor, Filter, JobRecord, PageAsk, Timestamp, limits};
+use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
 
 /// What may stand behind the question mark.
-pub(crate) const KNOWN: [&str; 9] =
-    ["q", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
+pub(crate) const KNOWN: [&str; 12] = [
+    "q",
+    "state",
+    "queue",
+    "kind",
+    "tag",
+    "created_from",
+    "created_before",
+    "ended_from",
+    "ended_before",
+    "order",
+    "cursor",
+    "limit",
+];
 
 /// `GET /v1/jobs`
 pub(crate) async fn get(
@@ -22,11 +34,13 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
+    let (by, order) = sorted(&query)?;
     let ask = PageAsk {
+        by,
+        order,
         filter: filter(&query, api.tenure().now())?,
         after: query.one::<Cursor>("cursor")?,
         at_most: query.limit(limits::PAGE_JOBS)?,
-        ..PageAsk::default()
     };
     let page = api.tenure().jobs().page(ask).await?;
     let now = api.tenure().now();
@@ -53,13 +67,32 @@ pub(crate) fn filter(query: &Query, now: Timestamp) -> Result<Filter, Problem> {
     both(&mut filter.kinds, kinds, Condition::Kind, &mut more);
     filter.tags.extend(query.all::<Tagged>("tag")?.into_iter().map(|Tagged(tag)| tag));
     filter.conditions.extend(more);
+    filter.ended_from = filter.ended_from.max(query.one("ended_from")?);
+    filter.ended_before = sooner(filter.ended_before, query.one("ended_before")?);
     filter.created_from = filter.created_from.max(query.one("created_from")?);
-    let before = query.one("created_before")?;
-    filter.created_before = match (filter.created_before, before) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
+    filter.created_before = sooner(filter.created_before, query.one("created_before")?);
     Ok(filter)
+}
+
+/// The sooner of two instants that may be said.
+fn sooner(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}
+
+/// In which order they are wanted: `newest` unless something else is said.
+fn sorted(query: &Query) -> Result<(ListedBy, Order), Problem> {
+    let Some(said) = query.text("order")? else { return Ok((ListedBy::Acceptance, Order::NewestFirst)) };
+    Ok(match said.as_str() {
+        "newest" => (ListedBy::Acceptance, Order::NewestFirst),
+        "oldest" => (ListedBy::Acceptance, Order::OldestFirst),
+        "last_ended" => (ListedBy::End, Order::NewestFirst),
+        "first_ended" => (ListedBy::End, Order::OldestFirst),
+        other => {
+            let shown: String = other.chars().take(32).collect();
+            let detail = format!("order: {shown:?}; allowed: newest, oldest, last_ended, first_ended");
+            return Err(Problem::new(ProblemType::Malformed, detail).with("field", "order"));
+        }
+    })
 }
 
 /// Narrows a list of a filter down by another one: what both say holds.

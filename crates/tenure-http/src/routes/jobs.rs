@@ -47,7 +47,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/jobs",
             name: "list_jobs",
-            summary: "Lists jobs, the newest first, page by page",
+            summary: "Lists jobs, page by page",
             needs: READ,
             takes: Takes {
                 query: &[
@@ -58,6 +58,12 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                     ("tag", "With all of these tags"),
                     ("created_from", "Accepted then or later"),
                     ("created_before", "Accepted before that"),
+                    ("ended_from", "Ended then or later"),
+                    ("ended_before", "Ended before that"),
+                    (
+                        "order",
+                        "By acceptance: `newest` or `oldest` first; or only those that have ended: `last_ended` or `first_ended` first",
+                    ),
                     ("cursor", "`next_cursor` of the page before"),
                     ("limit", "How many at most: 1 to 1000, usually 50"),
                 ],

@@ -59,3 +59,35 @@ async fn the_description_tells_of_every_route_that_is_served() {
     assert!(asked.len() > 15);
     assert_eq!(service.get("/openapi-3.0.json").await.json()["openapi"], "3.0.3");
 }
+
+#[tokio::test]
+async fn what_has_ended_is_listed_by_when_it_did() {
+    let mut service = Service::new();
+    let mut ids = Vec::new();
+    for kind in ["fall", "build_star", "fall"] {
+        let args = if kind == "fall" { "null" } else { r#"{"name":"Sol"}"# };
+        ids.push(service.post("/v1/jobs", &format!(r#"{{"kind":"{kind}","args":{args}}}"#)).await.id());
+        service.advance(std::time::Duration::from_secs(60));
+        service.work().await;
+    }
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let listed = async |query: &str| {
+        let told = service.get(&format!("/v1/jobs?{query}")).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        let items = told.json()["items"].as_array().unwrap().clone();
+        items.iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("order=first_ended").await, ids);
+    assert_eq!(listed("order=last_ended&state=failed").await, [ids[2].clone(), ids[0].clone()]);
+    let at =
+        service.get(&format!("/v1/jobs/{}", ids[1])).await.json()["finished_at"].as_str().unwrap().to_owned();
+    assert_eq!(listed(&format!("order=first_ended&ended_from={at}")).await, ids[1..]);
+    assert_eq!(listed(&format!("order=oldest&ended_before={at}")).await, ids[..1]);
+    assert_eq!(listed("q=ended:-90s&order=last_ended").await, [ids[2].clone(), ids[1].clone()]);
+    let page = service.get("/v1/jobs?order=first_ended&limit=2").await.json();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    assert_eq!(listed(&format!("order=first_ended&cursor={cursor}")).await, ids[2..]);
+    let mixed = service.get(&format!("/v1/jobs?cursor={cursor}")).await;
+    assert_eq!((mixed.status.as_u16(), mixed.json()["field"].as_str()), (422, Some("cursor")), "{mixed:?}");
+    assert_eq!(service.get("/v1/jobs?order=ended").await.status, 400);
+}

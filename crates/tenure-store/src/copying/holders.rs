@@ -71,7 +71,9 @@ async fn jobs(store: &dyn Store) -> Result<Vec<InTheWay>, Fault> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let filter = Filter { states: vec![StateName::Running], ..Filter::default() };
-        let page = store.jobs(PageAsk { filter, order: Order::OldestFirst, after, at_most: PAGE }).await?;
+        let page = store
+            .jobs(PageAsk { filter, order: Order::OldestFirst, after, at_most: PAGE, ..PageAsk::default() })
+            .await?;
         let now = store.clock().now();
         found.extend(page.jobs.into_iter().filter_map(|job| match job.state {
             State::Running { holder, until, .. } if until > now => {

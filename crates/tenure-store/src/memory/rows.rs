@@ -38,6 +38,8 @@ pub(super) struct Rows {
     pub held: BTreeSet<(Timestamp, u64)>,
     /// Finished jobs, by when they may be removed.
     pub kept: BTreeSet<(Timestamp, u64)>,
+    /// Finished jobs, by when they ended.
+    pub ended: BTreeSet<(Timestamp, u64)>,
     /// How many jobs there are of each sort; no zeroes.
     pub counts: BTreeMap<(QueueName, Kind, StateName), u64>,
     /// Which job holds which unique key.
@@ -150,6 +152,7 @@ impl Rows {
             }
             Spot::Kept(until) => self.kept.extend(until.map(|until| (until, job.seq))),
         }
+        self.ended.extend(job.state.ended().map(|at| (at, job.seq)));
         if let Some(using) = row.using() {
             self.limits.enter(job, using);
         }
@@ -178,6 +181,9 @@ impl Rows {
             Spot::Kept(until) => {
                 until.map(|until| self.kept.remove(&(until, job.seq)));
             }
+        }
+        if let Some(at) = job.state.ended() {
+            self.ended.remove(&(at, job.seq));
         }
         if let Some(using) = row.using() {
             self.limits.strike(job, using);

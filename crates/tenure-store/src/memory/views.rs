@@ -1,16 +1,51 @@
 //! What there is to see.
 
+use std::ops::Bound;
+
 use tenure_core::{Job, QueueName, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
-use crate::{Count, Cursor, Filter, Order, Page, PageAsk, QueueInfo};
+use crate::{Count, Cursor, Filter, ListedBy, Order, Page, PageAsk, QueueInfo};
 
 impl Rows {
     /// One page of a listing.
     pub fn page(&self, ask: &PageAsk, now: Timestamp) -> Page {
         let at_most = ask.at_most.clamp(1, limits::PAGE_JOBS);
+        if ask.by == ListedBy::End {
+            return self.page_by_end(ask, at_most, now);
+        }
         let (found, next) = self.scan(&ask.filter, ask.order, ask.after, at_most, now);
         Page { jobs: found.into_iter().cloned().collect(), next }
+    }
+
+    /// One page of a listing by ends.
+    fn page_by_end(&self, ask: &PageAsk, at_most: usize, now: Timestamp) -> Page {
+        let from = ask.filter.ended_from.unwrap_or(Timestamp::EPOCH);
+        let last = (Timestamp::LAST, u64::MAX);
+        let before = ask.filter.ended_before.map_or(last, |before| (before, 0));
+        let behind = ask.after.and_then(|after| Some((after.ended()?, after.seq())));
+        let mut places: Box<dyn Iterator<Item = &(Timestamp, u64)>> = match ask.order {
+            Order::OldestFirst => {
+                let start = behind.map_or(Bound::Included((from, 0)), Bound::Excluded);
+                Box::new(self.ended.range((start, Bound::Unbounded)).filter(move |at| **at >= (from, 0)))
+            }
+            Order::NewestFirst => {
+                let end = behind.map_or(Bound::Excluded(before), Bound::Excluded);
+                Box::new(self.ended.range((Bound::Unbounded, end)).rev())
+            }
+        };
+        let within =
+            |(at, _): &&(Timestamp, u64)| *at >= from && ask.filter.ended_before.is_none_or(|end| *at < end);
+        let (mut jobs, mut place, mut looked_at) = (Vec::new(), None, 0);
+        while jobs.len() < at_most && looked_at < limits::PAGE_EXAMINED {
+            let Some(at) = places.next().filter(within) else { return Page { jobs, next: None } };
+            (place, looked_at) = (Some(*at), looked_at + 1);
+            let job = self.jobs.get(&at.1).map(|row| &row.job);
+            jobs.extend(job.filter(|job| ask.filter.means(job, now)).cloned());
+        }
+        let goes_on = places.next().is_some_and(|at| within(&at));
+        let next = place.filter(|_| goes_on).map(|(at, seq)| Cursor::behind_end(at, seq));
+        Page { jobs, next }
     }
 
     /// The jobs that a filter means, and where to go on; a bounded number of rows is looked at.

@@ -107,6 +107,12 @@ fn add(filter: &mut Filter, word: &Word, condition: Condition) {
             let before = range.end().after(std::time::Duration::from_micros(1));
             filter.created_before = Some(filter.created_before.map_or(before, |known| known.min(before)));
         }
+        Some(Condition::Ended(range)) if any.len() == 1 => {
+            let from = filter.ended_from.map_or(*range.start(), |from| from.max(*range.start()));
+            filter.ended_from = Some(from);
+            let before = range.end().after(std::time::Duration::from_micros(1));
+            filter.ended_before = Some(filter.ended_before.map_or(before, |known| known.min(before)));
+        }
         Some(_) if any.len() == 1 => filter.conditions.extend(any),
         Some(_) => filter.conditions.push(Condition::OneOf(any)),
         None => {}

@@ -147,7 +147,8 @@ impl<App: Send + Sync + 'static> Drain<App> {
             let mut after = None;
             let first = loop {
                 let filter = Filter { states: states.clone(), ..self.filter() };
-                let ask = PageAsk { filter, order: Order::OldestFirst, after, at_most: 100 };
+                let ask =
+                    PageAsk { filter, order: Order::OldestFirst, after, at_most: 100, ..PageAsk::default() };
                 let page = duty.tenure().store().jobs(ask).await?;
                 let first = page.jobs.into_iter().find(is_in_line);
                 after = page.next;
@@ -206,7 +207,13 @@ impl<App: Send + Sync + 'static> Drain<App> {
         let mut after = Some(tenure_store::Cursor::behind(pen.ended));
         while !look.done {
             let at_most = (mine.len() + 1).min(limits::PAGE_JOBS);
-            let ask = PageAsk { filter: self.filter(), order: Order::OldestFirst, after, at_most };
+            let ask = PageAsk {
+                filter: self.filter(),
+                order: Order::OldestFirst,
+                after,
+                at_most,
+                ..PageAsk::default()
+            };
             let page = match duty.tenure().store().jobs(ask).await {
                 Ok(page) => page,
                 Err(fault) => {

@@ -224,7 +224,7 @@ impl Mailbox {
             let page = self
                 .tenure
                 .store()
-                .jobs(PageAsk { filter: filter.clone(), order, after, at_most: 1 })
+                .jobs(PageAsk { filter: filter.clone(), order, after, at_most: 1, ..PageAsk::default() })
                 .await?;
             if let Some(job) = page.jobs.first() {
                 return Ok(Some(job.created));
