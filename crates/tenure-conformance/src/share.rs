@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Due, JobId, NewJob, Reason, StateName, Terms, Verdict};
+use tenure_core::{Due, IfFailed, JobId, NewJob, Reason, StateName, Terms, Verdict};
 
 use super::given::{Given, TTL, cancel_within, ids, minutes, priority, queue, retry_at, seconds};
-use super::keyed::{limited, shared};
+use super::keyed::{after, limited, shared};
 use super::{Test, test};
 use tenure_store::{Change, ChangeOutcome, Filter};
 
@@ -31,6 +31,8 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_is_moved_joins_the_rounds_there),
         test(a_job_that_is_moved_to_where_nobody_shares_is_like_any_other_there),
         test(scheduled_jobs_join_when_they_come_due),
+        test(jobs_that_come_due_in_one_turn_join_in_the_order_in_which_they_were_due),
+        test(a_job_whose_others_have_ended_joins_before_those_that_come_due_in_the_same_turn),
         test(a_tenant_without_room_in_its_limit_keeps_its_rounds),
         test(a_share_key_is_no_limit),
         test(what_comes_before_a_job_is_told_by_the_rounds),
@@ -249,6 +251,31 @@ async fn scheduled_jobs_join_when_they_come_due(given: Given) {
     given.tend().await;
     // The scheduled ones of `a` come behind the two that were there, though they were accepted before.
     assert_eq!(served(&given, 9).await, "abaaa");
+}
+
+async fn jobs_that_come_due_in_one_turn_join_in_the_order_in_which_they_were_due(given: Given) {
+    for (tenant, due_in) in [("-", 6), ("-", 4), ("a", 5), ("-", 7), ("b", 8)] {
+        let terms = if tenant == "-" { Terms::default() } else { shared(tenant) };
+        given.put(NewJob { due: Due::In(seconds(due_in)), ..given.on_terms("mail", terms) }).await;
+    }
+    given.pass(seconds(9));
+    // The first came before there were shares. Of the others without a key each has a round of its own.
+    assert_eq!(served(&given, 9).await, "-a-b-");
+}
+
+async fn a_job_whose_others_have_ended_joins_before_those_that_come_due_in_the_same_turn(given: Given) {
+    let before = given.enqueue("post", 1).await;
+    let terms = Terms { share: shared("a").share, ..after(&before, IfFailed::Cancel) };
+    given.put(given.on_terms("mail", terms)).await;
+    for (tenant, due_in) in [("-", 4), ("-", 5), ("b", 6)] {
+        let terms = if tenant == "-" { Terms::default() } else { shared(tenant) };
+        given.put(NewJob { due: Due::In(seconds(due_in)), ..given.on_terms("mail", terms) }).await;
+    }
+    let awaited = given.take("post").await;
+    given.pass(seconds(7));
+    given.succeed(awaited).await;
+    // It was the first with a share key, so each of those without one has a round.
+    assert_eq!(served(&given, 9).await, "a-b-");
 }
 
 async fn a_tenant_without_room_in_its_limit_keeps_its_rounds(given: Given) {

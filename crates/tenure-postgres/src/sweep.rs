@@ -13,14 +13,21 @@ use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
 
-const LINE_UP: &str = "WITH moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
+/// While keys have to be asked this is left to the sweep that asks them: who joins a line is in another round if the first
+/// job with a share key has joined before.
+const LINE_UP: &str = concat!(
+    "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     moved AS (DELETE FROM later WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM later
-         WHERE due > $3 AND due <= (SELECT coalesce($1::bigint, micros())) AND NOT gated
+         WHERE due > $3 AND due <= (SELECT now FROM n) AND NOT gated AND NOT ",
+    are_keys_asked!("'{}'::text[]", "'{}'::int[]"),
+    "
          ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING due, seq, lane, priority, begun),
      joined AS (INSERT INTO ready (due, round, seq, lane, priority, begun)
          SELECT due, 0, seq, lane, priority, begun FROM moved),
      t AS (INSERT INTO tally (lane, scheduled, queued) SELECT lane, -count(*), count(*) FROM moved GROUP BY lane)
-     SELECT count(*) FROM moved";
+     SELECT count(*) FROM moved"
+);
 /// The jobs that are to be taken from their holders, the first first, and the grants whose time is over. What somebody
 /// else has locked is left to the next who looks.
 /// Before the bar nothing is: a holder may have renewed with a server before this one.

@@ -40,7 +40,8 @@ pub trait Jobs {
     /// Takes a bounded step of what time alone brings: ends that others wait for, lapsed reservations, jobs
     /// that came due, limits that have room again, finished jobs whose retention is over, hosts that fell
     /// silent, lapsed leases of which the ledger does not tell yet (in the order of their instants and
-    /// names). Correctness needs none of it.
+    /// names). Correctness needs none of it. Those that join a line by it do so in this order, and those
+    /// that came due by due time and acceptance: it decides about their rounds, where share keys do.
     fn tend(&self) -> Answer<'_, Tended>;
 }
 
