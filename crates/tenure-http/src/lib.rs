@@ -11,6 +11,7 @@ mod answer;
 mod api;
 mod asked;
 mod body;
+mod callbacks;
 mod events;
 mod health;
 mod id;
@@ -38,6 +39,7 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
 pub use asked::Asked;
+pub use callbacks::Network;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
