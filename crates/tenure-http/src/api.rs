@@ -9,6 +9,9 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::access::known::Known;
+use crate::callbacks::address::Allowed;
+use crate::callbacks::recorder::Recorder;
+use crate::callbacks::teller::Teller;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
@@ -25,11 +28,13 @@ pub(crate) struct Api {
 }
 
 /// What holds for whoever asks.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// What may be called beside what is public.
+    pub callbacks: Allowed,
 }
 
 struct Inner {
@@ -41,6 +46,8 @@ struct Inner {
     roll: Roll,
     key: OnceLock<Key>,
     known: Known,
+    recorder: Recorder,
+    teller: Teller,
     rules: Rules,
     draining: watch::Sender<bool>,
     leaving: AtomicBool,
@@ -61,11 +68,28 @@ impl Api {
                 roll: Roll::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
+                recorder: Recorder::default(),
+                teller: Teller::default(),
                 rules,
                 draining,
                 leaving: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// What writes down what happens.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
+    }
+
+    /// What makes deliveries of it.
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.inner.teller
+    }
+
+    /// What may be called beside what is public.
+    pub(crate) fn allowed(&self) -> &Allowed {
+        &self.inner.rules.callbacks
     }
 
     /// The access tokens that were met.

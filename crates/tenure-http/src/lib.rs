@@ -39,7 +39,7 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
 pub use asked::Asked;
-pub use callbacks::Network;
+pub use callbacks::{Deliverer, Network, deliveries};
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
@@ -74,6 +74,6 @@ fn of<S: Clone + Send + Sync + 'static>(
     endpoints: Vec<routes::Endpoint>,
     access: Access,
 ) -> Router<S> {
-    let api = api::Api::new(tenure, api::Rules { access, read_only: false });
+    let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
     routes::router(endpoints, &api).with_state(api)
 }

@@ -9,6 +9,7 @@ use tenure::{StateName, limits};
 
 use crate::access::Needs;
 use crate::answer;
+use crate::callbacks::event;
 use crate::once;
 use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
@@ -156,12 +157,17 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let states = StateName::ALL.map(StateName::as_str);
     let (schema, are_many) = match name {
-        "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
+        "token_id" | "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
         // Without a quotation mark at either end, which would not count.
         "Idempotency-Key" => {
             let visible = format!("^[!#-~]([ -~]{{0,{}}}[!#-~])?$", once::KEY_BYTES - 2);
             (json!({ "type": "string", "pattern": visible }), false)
+        }
+        "types" => (json!({ "type": "string", "pattern": event::PATTERN }), true),
+        "since" => (json!({ "type": "string", "pattern": "^[0-9]{1,18}-[0-9]{1,12}$" }), false),
+        "limit" if path == "/v1/events" || path.ends_with("/deliveries") => {
+            (json!({ "type": "integer", "minimum": 1, "maximum": 200 }), false)
         }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "redirect" => (json!({ "type": "boolean" }), false),

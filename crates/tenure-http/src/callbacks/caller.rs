@@ -234,8 +234,20 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in [
-            "localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "[::1]",
-            "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "0", "[::]", "LOCALHOST",
+            "localhost",
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "0x7f.1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "0.0.0.0",
+            "0",
+            "[::]",
+            "LOCALHOST",
         ] {
             let told = caller(&[]).call(call(&format!("http://{host}:{port}/"))).await.unwrap_err();
             assert!(matches!(told, NoAnswer::Refused { .. } | NoAnswer::Unreachable(_)), "{host}: {told:?}");
@@ -250,12 +262,19 @@ mod tests {
             "HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\nretry-after: 7\r\ncontent-length: 20\r\n\r\n01234567890123456789",
         )
         .await;
-        let heard = caller(&Network::loopback()).call(call(&format!("http://127.0.0.1:{port}/a?b"))).await.unwrap();
-        assert_eq!((heard.status.as_u16(), heard.body.as_slice(), heard.whole), (302, &b"0123456789"[..], false));
+        let heard =
+            caller(&Network::loopback()).call(call(&format!("http://127.0.0.1:{port}/a?b"))).await.unwrap();
+        assert_eq!(
+            (heard.status.as_u16(), heard.body.as_slice(), heard.whole),
+            (302, &b"0123456789"[..], false)
+        );
         assert!(heard.headers.contains_key(LOCATION));
         assert_eq!(heard.retry_after(Timestamp::EPOCH), Some(Duration::from_secs(7)));
         let asked = asked.await.unwrap();
-        assert!(asked.starts_with("POST /a?b HTTP/1.1\r\n") && asked.contains("user-agent: tenure/"), "{asked}");
+        assert!(
+            asked.starts_with("POST /a?b HTTP/1.1\r\n") && asked.contains("user-agent: tenure/"),
+            "{asked}"
+        );
     }
 
     #[test]

@@ -28,7 +28,11 @@ impl Target {
         let allowed = "https:// or http://, a host, and no name or password";
         let wrong = || Invalid::new("url", format_args!("{shown:?}"), allowed);
         if url.len() > URL_BYTES {
-            return Err(Invalid::new("url", format_args!("{} bytes", url.len()), format_args!("at most {URL_BYTES}")));
+            return Err(Invalid::new(
+                "url",
+                format_args!("{} bytes", url.len()),
+                format_args!("at most {URL_BYTES}"),
+            ));
         }
         if !url.bytes().all(|byte| byte.is_ascii_graphic()) || url.contains('#') || url.contains('\\') {
             return Err(wrong());
@@ -48,13 +52,25 @@ impl Target {
         // What stands behind the colon is a port, or the URL is none.
         let behind = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
         let port = match (behind.strip_prefix(':'), authority.port_u16()) {
-            (None, _) => if encrypted { 443 } else { 80 },
+            (None, _) => {
+                if encrypted {
+                    443
+                } else {
+                    80
+                }
+            }
             (Some(_), Some(port)) if port > 0 => port,
             (Some(_), _) => return Err(wrong()),
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { encrypted, host: host.to_ascii_lowercase(), port, authority: authority.as_str().to_owned(), path })
+        Ok(Self {
+            encrypted,
+            host: host.to_ascii_lowercase(),
+            port,
+            authority: authority.as_str().to_owned(),
+            path,
+        })
     }
 
     /// Refuses at once what says its address itself, if that may not be called.
@@ -84,10 +100,30 @@ mod tests {
     #[test]
     fn what_is_no_url_or_hides_something_is_refused() {
         for bad in [
-            "", "a", "//a", "/a", "ftp://a", "file:///etc/passwd", "gopher://a", "https://", "https:///a",
-            "http://me@a", "http://me:secret@a", "https://a@127.0.0.1/", "https://a:0/", "https://a:99999/",
-            "https://a:x/", "https://a:/", "https://a/#b", "https://a\\@b", "https://a b", "https://a/\r\nx: y",
-            "https://[fe80::1%25eth0]/", "https://[::1", "javascript:alert(1)", "https://\u{e9}.example",
+            "",
+            "a",
+            "//a",
+            "/a",
+            "ftp://a",
+            "file:///etc/passwd",
+            "gopher://a",
+            "https://",
+            "https:///a",
+            "http://me@a",
+            "http://me:secret@a",
+            "https://a@127.0.0.1/",
+            "https://a:0/",
+            "https://a:99999/",
+            "https://a:x/",
+            "https://a:/",
+            "https://a/#b",
+            "https://a\\@b",
+            "https://a b",
+            "https://a/\r\nx: y",
+            "https://[fe80::1%25eth0]/",
+            "https://[::1",
+            "javascript:alert(1)",
+            "https://\u{e9}.example",
         ] {
             assert_eq!(Target::read(bad).unwrap_err().field, "url", "{bad}");
         }

@@ -2,6 +2,7 @@
 
 mod access;
 mod around;
+mod callbacks;
 mod items;
 mod jobs;
 mod leases;
@@ -96,6 +97,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         leases::leases(),
         queues::queues(),
         schedules::schedules(),
+        callbacks::callbacks(),
         access::access(),
         around::around(),
     ]

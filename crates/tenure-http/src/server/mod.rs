@@ -15,9 +15,12 @@ use hyper_util::service::TowerToHyperService;
 use tenure::{Clock, Tenure};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::api::{Api, Rules};
+use crate::callbacks::Network;
+use crate::callbacks::address::Allowed;
 use crate::routes;
 use hosts::Hosts;
 
@@ -33,6 +36,8 @@ pub struct Options {
     pub access: Access,
     /// Nothing may be changed through it.
     pub read_only: bool,
+    /// Addresses that webhooks may name although they are not public. [`deliveries`](crate::deliveries) is told the same.
+    pub allow_callback_to: Vec<Network>,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
@@ -51,6 +56,7 @@ impl Default for Options {
             hosts: Vec::new(),
             access: Access::default(),
             read_only: false,
+            allow_callback_to: Vec::new(),
             head_within: Duration::from_secs(10),
             connections: 20_000,
             drain_delay: Duration::ZERO,
@@ -119,10 +125,12 @@ impl Server {
     /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
     /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let rules = Rules { access: self.options.access, read_only: self.options.read_only };
+        let callbacks = Allowed::new(self.options.allow_callback_to.clone());
+        let rules = Rules { access: self.options.access, read_only: self.options.read_only, callbacks };
         let api = Api::new(&self.tenure, rules);
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
+        let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let stop = async {
             stop.await;
@@ -145,6 +153,22 @@ impl Server {
             () = graceful.shutdown() => {}
             () = clock.sleep(self.options.grace) => tracing::warn!("what was under way has not ended in time"),
         }
+    }
+}
+
+/// What makes deliveries for webhooks, until it is dropped.
+struct Telling(JoinHandle<()>);
+
+impl Telling {
+    fn start(api: &Api) -> Self {
+        let api = api.clone();
+        Self(tokio::spawn(async move { api.teller().run(api.tenure(), api.recorder()).await }))
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::callbacks::check_is_users;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -156,6 +157,8 @@ impl Submit {
             }
             (id, said) => id.or(said),
         };
+        check_is_users("kind", &self.kind)?;
+        check_is_users("queue", self.queue.as_deref().unwrap_or_default())?;
         let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
         let mut draft = Draft::encoded(&self.kind, args);
         if let Some(queue) = &self.queue {

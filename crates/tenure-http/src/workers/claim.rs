@@ -15,6 +15,7 @@ use tenure::{HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timest
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::callbacks::{OWN, check_is_users};
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wire::{JobDocument, shape};
@@ -170,8 +171,11 @@ impl Claim {
         let mut names = Vec::new();
         for name in &self.queues {
             if name == "*" {
-                names.extend(api.tenure().queues().list().await?.into_iter().map(|queue| queue.name));
+                let all = api.tenure().queues().list().await?.into_iter().map(|queue| queue.name);
+                // What Tenure does itself is for its own workers.
+                names.extend(all.filter(|name| !name.as_str().starts_with(OWN)));
             } else {
+                check_is_users("queues", name)?;
                 names.push(QueueName::new(name)?);
             }
         }
