@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
-use tenure_http::{Access, Options, Server};
+use tenure_http::{Access, Network, Options, Server, deliveries};
 use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
@@ -38,6 +38,12 @@ pub(crate) struct Serve {
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
+    /// Delivers nothing to webhooks; some other server on the same store has to
+    #[arg(long)]
+    no_worker: bool,
+    /// Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often
+    #[arg(long, value_name = "CIDR")]
+    allow_callback_to: Vec<Network>,
 }
 
 /// Whether whoever asks has to say who he is.
@@ -67,6 +73,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let mut options = Options::default();
     (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
     (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
+    options.allow_callback_to.clone_from(&serve.allow_callback_to);
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,
@@ -74,7 +81,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let server = Server::bind(&tenure, options).await?;
     introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
-    let firing = (!serve.no_timer).then(|| tokio::spawn(fire_timers(tenure.clone(), stop.clone())));
+    let working = tokio::spawn(work_beside(tenure.clone(), Beside::of(&serve), stop.clone()));
     server
         .run(async {
             // It ends early only if the runtime does, and then stopping is right as well.
@@ -83,10 +90,8 @@ async fn work(serve: Serve) -> Result<(), Failure> {
             screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
         })
         .await;
-    if let Some(firing) = firing {
-        // How it went was told when it ended.
-        let _ = firing.await;
-    }
+    // How it went was told when it ended.
+    let _ = working.await;
     tenure.close().await?;
     screen.line("stopped");
     Ok(())
@@ -95,7 +100,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
 /// One line for each thing that was opened.
 fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     let line = |name: &str, said: &str| {
-        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<7}"))));
+        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<8}"))));
     };
     line("store", &tenure.store().describe());
     line("http", &format!("http://{}, described at /openapi.json", server.address()));
@@ -107,16 +112,42 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     };
     line("access", who);
     line("worker", "none here: jobs wait for workers that claim them, and for programs that run them");
+    let delivers = !serve.no_worker && !serve.read_only;
+    line("webhooks", if delivers { "are told what happens" } else { "are told nothing by this server" });
     line(
         "timers",
         if serve.no_timer { "are not fired here" } else { "are fired here, whoever has set them" },
     );
 }
 
-/// Fires the timers of the store until told to stop. Without it requests are answered all the same.
-async fn fire_timers(tenure: Tenure, stop: CancellationToken) {
-    let worker = Worker::new(&tenure, ()).only_timers().name("tenure serve");
-    if let Err(error) = worker.run(stop.cancelled()).await {
-        complain(&format!("timers are not fired here any more: {error}"));
+/// What the server does by itself.
+struct Beside {
+    fires: bool,
+    delivers: bool,
+    allowed: Vec<Network>,
+}
+
+impl Beside {
+    fn of(serve: &Serve) -> Self {
+        let delivers = !serve.no_worker && !serve.read_only;
+        Self { fires: !serve.no_timer, delivers, allowed: serve.allow_callback_to.clone() }
+    }
+}
+
+/// Fires the timers of the store and delivers what webhooks are to be told, until told to stop. Without it requests are
+/// answered all the same.
+async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
+    let name = "tenure serve";
+    let worked = match (beside.fires, beside.delivers) {
+        (false, false) => return,
+        (true, false) => Worker::new(&tenure, ()).only_timers().name(name).run(stop.cancelled()).await,
+        (fires, true) => {
+            let worker = deliveries(&tenure, &beside.allowed).name(name);
+            let worker = if fires { worker } else { worker.no_timers() };
+            worker.run(stop.cancelled()).await
+        }
+    };
+    if let Err(error) = worked {
+        complain(&format!("timers are not fired here any more, and webhooks not told: {error}"));
     }
 }

@@ -6,6 +6,7 @@ mod asking;
 mod bodies;
 mod crew;
 mod ends;
+mod feed;
 mod item;
 mod leases;
 mod listing;

@@ -148,6 +148,12 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
+    /// Fires no timers: some other program on the same store has to.
+    pub fn no_timers(mut self) -> Self {
+        self.settings.no_timers = true;
+        self
+    }
+
     /// What happens to jobs for whose kind there is no handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
@@ -248,7 +254,9 @@ impl<App: Send + Sync + 'static> Worker<App> {
             host,
             set: AtomicUsize::new(0),
         };
-        beside.push(Box::pin(ticker.tick()));
+        if !self.settings.no_timers {
+            beside.push(Box::pin(ticker.tick()));
+        }
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
         let reports = Arc::new(Reports::default());
