@@ -14,6 +14,7 @@ use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
+use crate::push::pusher::Pushing;
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
 use crate::workers::key;
@@ -35,6 +36,8 @@ pub(crate) struct Rules {
     pub read_only: bool,
     /// What may be called beside what is public.
     pub callbacks: Allowed,
+    /// Where others reach this server, without a slash at the end.
+    pub public_url: String,
 }
 
 struct Inner {
@@ -48,6 +51,7 @@ struct Inner {
     known: Known,
     recorder: Recorder,
     teller: Teller,
+    pushing: Pushing,
     rules: Rules,
     draining: watch::Sender<bool>,
     leaving: AtomicBool,
@@ -70,6 +74,7 @@ impl Api {
                 known: Known::default(),
                 recorder: Recorder::default(),
                 teller: Teller::default(),
+                pushing: Pushing::default(),
                 rules,
                 draining,
                 leaving: AtomicBool::new(false),
@@ -85,6 +90,16 @@ impl Api {
     /// What makes deliveries of it.
     pub(crate) fn teller(&self) -> &Teller {
         &self.inner.teller
+    }
+
+    /// What sends jobs to push endpoints.
+    pub(crate) fn pushing(&self) -> &Pushing {
+        &self.inner.pushing
+    }
+
+    /// Where others reach this server.
+    pub(crate) fn public_url(&self) -> &str {
+        &self.inner.rules.public_url
     }
 
     /// What may be called beside what is public.

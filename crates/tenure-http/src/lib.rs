@@ -23,6 +23,7 @@ mod once;
 mod openapi;
 mod prefer;
 mod problem;
+mod push;
 mod query;
 mod queues;
 mod routes;

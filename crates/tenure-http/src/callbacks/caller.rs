@@ -75,11 +75,6 @@ impl Caller {
         Self { allowed: Arc::new(allowed), clock, tls: Arc::default() }
     }
 
-    /// What the operator has allowed.
-    pub(crate) fn allowed(&self) -> &Allowed {
-        &self.allowed
-    }
-
     /// Sends a request and reads the answer. To drop it is to hang up. Redirects are answers like others: nobody follows.
     pub(crate) async fn call(&self, call: Call) -> Result<Heard, NoAnswer> {
         let within = call.within;

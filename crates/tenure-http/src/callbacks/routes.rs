@@ -152,6 +152,12 @@ pub(crate) struct DeliveryAccepted {
     id: String,
 }
 
+impl DeliveryAccepted {
+    pub(crate) fn of(id: JobId) -> Self {
+        Self { id: id.to_string() }
+    }
+}
+
 impl WebhookDocument {
     fn of(webhook: &Webhook) -> Self {
         let Kept { url, types, queues, kinds, created, disabled, .. } = webhook.kept.clone();
@@ -333,7 +339,7 @@ fn paged(uri: &Uri, page: DeliveryPage) -> Response {
 
 async fn accepted(api: &Api, draft: tenure::Draft) -> Result<Response, Problem> {
     let id = api.tenure().enqueue_draft(draft).await?.id();
-    Ok(json(StatusCode::ACCEPTED, &DeliveryAccepted { id: id.to_string() }))
+    Ok(json(StatusCode::ACCEPTED, &DeliveryAccepted::of(id)))
 }
 
 async fn shown(api: &Api, job: &JobRecord) -> Result<DeliveryDocument, Problem> {

@@ -6,6 +6,7 @@ mod callbacks;
 mod items;
 mod jobs;
 mod leases;
+mod push;
 mod queues;
 mod schedules;
 mod workers;
@@ -98,6 +99,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         queues::queues(),
         schedules::schedules(),
         callbacks::callbacks(),
+        push::endpoints(),
         access::access(),
         around::around(),
     ]

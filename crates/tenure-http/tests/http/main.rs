@@ -12,6 +12,7 @@ mod leases;
 mod listing;
 mod metrics;
 mod once;
+mod pushing;
 mod queues;
 mod receiving;
 mod rights;
