@@ -38,9 +38,12 @@ pub(crate) struct Serve {
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
-    /// Delivers nothing to webhooks; some other server on the same store has to
+    /// Delivers nothing to webhooks and sends no jobs to push endpoints; some other server on the same store has to
     #[arg(long)]
     no_worker: bool,
+    /// Where others reach this server, such as https://jobs.example.com: push endpoints are told [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
     /// Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often
     #[arg(long, value_name = "CIDR")]
     allow_callback_to: Vec<Network>,
@@ -74,6 +77,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
     (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
     options.allow_callback_to.clone_from(&serve.allow_callback_to);
+    (options.pushes, options.public_url) = (!serve.no_worker, serve.public_url.clone());
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,
@@ -113,7 +117,14 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     line("access", who);
     line("worker", "none here: jobs wait for workers that claim them, and for programs that run them");
     let delivers = !serve.no_worker && !serve.read_only;
-    line("webhooks", if delivers { "are told what happens" } else { "are told nothing by this server" });
+    line(
+        "webhooks",
+        if delivers {
+            "are told what happens, and push endpoints sent jobs"
+        } else {
+            "are told nothing by this server"
+        },
+    );
     line(
         "timers",
         if serve.no_timer { "are not fired here" } else { "are fired here, whoever has set them" },

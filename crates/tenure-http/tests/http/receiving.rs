@@ -44,8 +44,11 @@ pub struct Receiver {
 #[derive(Default)]
 struct Received {
     got: Vec<Got>,
-    answers: VecDeque<(u16, Vec<(&'static str, String)>, String)>,
+    answers: VecDeque<Answer>,
 }
+
+/// What he is to answer: a status, headers and a body.
+type Answer = (u16, Vec<(&'static str, String)>, String);
 
 /// What he was told.
 #[derive(Debug, Clone)]
