@@ -8,6 +8,7 @@ mod db;
 mod describe;
 mod dev;
 mod doctor;
+mod event;
 mod exit;
 mod files;
 mod job;
@@ -20,6 +21,7 @@ mod serve;
 mod settings;
 mod span;
 mod token;
+mod webhook;
 mod with;
 
 use std::process::ExitCode;
@@ -66,6 +68,12 @@ enum Command {
     /// Makes, lists and takes back access tokens
     #[command(subcommand)]
     Token(Box<token::Tokens>),
+    /// Has what happens told to URLs
+    #[command(subcommand)]
+    Webhook(Box<webhook::Webhooks>),
+    /// Prints what happens, as it happens
+    #[command(subcommand)]
+    Event(Box<event::Events>),
     /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
     #[command(subcommand)]
     Db(db::Db),
@@ -131,6 +139,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lease(leases) => lease::run(*leases),
         Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Token(tokens) => token::run(*tokens),
+        Command::Webhook(webhooks) => webhook::run(*webhooks),
+        Command::Event(events) => event::run(*events),
         Command::Db(db) => db::run(db),
         Command::Context(contexts) => context::run(contexts),
         Command::Config(config) => context::config(config),

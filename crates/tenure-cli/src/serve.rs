@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
-use tenure_http::{Access, Options, Server};
+use tenure_http::{Access, Network, Options, Server, deliveries};
 use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
@@ -41,9 +41,16 @@ pub(crate) struct Serve {
     /// Fires no timers; some other program on the same store has to
     #[arg(long)]
     no_timer: bool,
-    /// Does nothing that was asked for in bulk; some other server on the same store has to
+    /// Does nothing by itself: tells no webhooks, sends no jobs to push endpoints, does nothing that was asked for in bulk; some
+    /// other server on the same store has to
     #[arg(long)]
     no_worker: bool,
+    /// Where others reach this server, such as https://jobs.example.com: push endpoints are told [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often
+    #[arg(long, value_name = "CIDR")]
+    allow_callback_to: Vec<Network>,
 }
 
 /// Whether whoever asks has to say who he is.
@@ -73,6 +80,8 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let mut options = Options::default();
     (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
     (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
+    options.allow_callback_to.clone_from(&serve.allow_callback_to);
+    (options.pushes, options.public_url) = (!serve.no_worker, serve.public_url.clone());
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,
@@ -80,7 +89,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     let server = Server::bind(&tenure, options).await?;
     introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
-    let own = own_worker(&tenure, &serve).map(|worker| tokio::spawn(work_beside(worker, stop.clone())));
+    let working = tokio::spawn(work_beside(tenure.clone(), Beside::of(&serve), stop.clone()));
     server
         .run(async {
             // It ends early only if the runtime does, and then stopping is right as well.
@@ -89,10 +98,8 @@ async fn work(serve: Serve) -> Result<(), Failure> {
             screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
         })
         .await;
-    if let Some(own) = own {
-        // How it went was told when it ended.
-        let _ = own.await;
-    }
+    // How it went was told when it ended.
+    let _ = working.await;
     tenure.close().await?;
     screen.line("stopped");
     Ok(())
@@ -101,7 +108,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
 /// One line for each thing that was opened.
 fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     let line = |name: &str, said: &str| {
-        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<7}"))));
+        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<8}"))));
     };
     line("store", &tenure.store().describe());
     line("http", &format!("http://{}, described at /openapi.json", server.address()));
@@ -112,11 +119,19 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
         }
     };
     line("access", who);
-    let own =
-        if serve.no_worker || serve.read_only { "" } else { "; what is asked for in bulk is done here" };
+    let delivers = !serve.no_worker && !serve.read_only;
+    let own = if delivers { "; what is asked for in bulk is done here" } else { "" };
     line(
         "worker",
         &format!("none here: jobs wait for workers that claim them, and for programs that run them{own}"),
+    );
+    line(
+        "webhooks",
+        if delivers {
+            "are told what happens, and push endpoints sent jobs"
+        } else {
+            "are told nothing by this server"
+        },
     );
     line(
         "timers",
@@ -124,20 +139,34 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     );
 }
 
-/// What fires timers and does what servers were asked to do in bulk, if any of it is done here.
-fn own_worker(tenure: &Tenure, serve: &Serve) -> Option<Worker<()>> {
-    let worker = Worker::new(tenure, ()).name("tenure serve");
-    match (serve.no_worker || serve.read_only, serve.no_timer) {
-        (false, false) => Some(worker.bulk_operations(BULK_AT_ONCE)),
-        (false, true) => Some(worker.bulk_operations(BULK_AT_ONCE).without_timers()),
-        (true, false) => Some(worker.only_timers()),
-        (true, true) => None,
+/// What the server does by itself.
+struct Beside {
+    fires: bool,
+    delivers: bool,
+    allowed: Vec<Network>,
+}
+
+impl Beside {
+    fn of(serve: &Serve) -> Self {
+        let delivers = !serve.no_worker && !serve.read_only;
+        Self { fires: !serve.no_timer, delivers, allowed: serve.allow_callback_to.clone() }
     }
 }
 
-/// Works until told to stop. Without it requests are answered all the same.
-async fn work_beside(worker: Worker<()>, stop: CancellationToken) {
-    if let Err(error) = worker.run(stop.cancelled()).await {
-        complain(&format!("neither timers nor bulk operations are looked after here any more: {error}"));
+/// Fires the timers of the store and delivers what webhooks are to be told, until told to stop. Without it requests are
+/// answered all the same.
+async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
+    let name = "tenure serve";
+    let worked = match (beside.fires, beside.delivers) {
+        (false, false) => return,
+        (true, false) => Worker::new(&tenure, ()).only_timers().name(name).run(stop.cancelled()).await,
+        (fires, true) => {
+            let worker = deliveries(&tenure, &beside.allowed).bulk_operations(BULK_AT_ONCE).name(name);
+            let worker = if fires { worker } else { worker.no_timers() };
+            worker.run(stop.cancelled()).await
+        }
+    };
+    if let Err(error) = worked {
+        complain(&format!("timers are not fired here any more, and webhooks not told: {error}"));
     }
 }

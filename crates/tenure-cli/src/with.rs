@@ -69,6 +69,11 @@ impl Named {
 
     /// Prints all whose names begin so.
     pub(crate) fn list(&self, with: &mut With, prefix: Option<&str>) -> Result<(), Failure> {
+        self.list_at(with, self.path, prefix)
+    }
+
+    /// Prints all that are at this path.
+    pub(crate) fn list_at(&self, with: &mut With, path: &str, prefix: Option<&str>) -> Result<(), Failure> {
         let (mut cursor, mut patience, mut first) = (None::<String>, Patience::new(), true);
         let mut all = Vec::new();
         loop {
@@ -77,7 +82,7 @@ impl Named {
                 pairs.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))));
             let pairs = pairs.collect::<Vec<_>>().join("&");
             let question = if pairs.is_empty() { String::new() } else { format!("?{pairs}") };
-            let answer = match with.client.ask(&Ask::get(format!("{}{question}", self.path))) {
+            let answer = match with.client.ask(&Ask::get(format!("{path}{question}"))) {
                 Ok(answer) => answer,
                 Err(trouble) => {
                     patience.endure(trouble)?;
@@ -109,7 +114,9 @@ impl Named {
             match with.out.shape() {
                 Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
                 Shape::Json | Shape::Jsonl => with.out.document(item.get())?,
-                Shape::Id => with.out.line(&safe::line(read["name"].as_str().unwrap_or_default()))?,
+                Shape::Id => with
+                    .out
+                    .line(&safe::line(read["name"].as_str().or(read["id"].as_str()).unwrap_or_default()))?,
             }
         }
         if matches!(with.out.shape(), Shape::Table | Shape::Wide) {

@@ -9,8 +9,12 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::access::known::Known;
+use crate::callbacks::address::Allowed;
+use crate::callbacks::recorder::Recorder;
+use crate::callbacks::teller::Teller;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
+use crate::push::pusher::Pushing;
 use crate::troubles::Troubles;
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
@@ -26,11 +30,15 @@ pub(crate) struct Api {
 }
 
 /// What holds for whoever asks.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// What may be called beside what is public.
+    pub callbacks: Allowed,
+    /// Where others reach this server, without a slash at the end.
+    pub public_url: String,
 }
 
 struct Inner {
@@ -43,6 +51,9 @@ struct Inner {
     roll: Roll,
     key: OnceLock<Key>,
     known: Known,
+    recorder: Recorder,
+    teller: Teller,
+    pushing: Pushing,
     rules: Rules,
     draining: watch::Sender<bool>,
     leaving: AtomicBool,
@@ -64,11 +75,39 @@ impl Api {
                 roll: Roll::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
+                recorder: Recorder::default(),
+                teller: Teller::default(),
+                pushing: Pushing::default(),
                 rules,
                 draining,
                 leaving: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// What writes down what happens.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
+    }
+
+    /// What makes deliveries of it.
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.inner.teller
+    }
+
+    /// What sends jobs to push endpoints.
+    pub(crate) fn pushing(&self) -> &Pushing {
+        &self.inner.pushing
+    }
+
+    /// Where others reach this server.
+    pub(crate) fn public_url(&self) -> &str {
+        &self.inner.rules.public_url
+    }
+
+    /// What may be called beside what is public.
+    pub(crate) fn allowed(&self) -> &Allowed {
+        &self.inner.rules.callbacks
     }
 
     /// The access tokens that were met.

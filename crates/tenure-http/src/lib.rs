@@ -12,6 +12,7 @@ mod api;
 mod asked;
 mod body;
 mod bulk;
+mod callbacks;
 mod events;
 mod health;
 mod id;
@@ -24,6 +25,7 @@ mod openapi;
 mod plain;
 mod prefer;
 mod problem;
+mod push;
 mod query;
 mod queues;
 mod routes;
@@ -41,6 +43,7 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
 pub use asked::Asked;
+pub use callbacks::{Deliverer, Network, deliveries};
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
@@ -75,6 +78,6 @@ fn of<S: Clone + Send + Sync + 'static>(
     endpoints: Vec<routes::Endpoint>,
     access: Access,
 ) -> Router<S> {
-    let api = api::Api::new(tenure, api::Rules { access, read_only: false });
+    let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
     routes::router(endpoints, &api).with_state(api)
 }

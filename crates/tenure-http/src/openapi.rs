@@ -9,6 +9,7 @@ use tenure::{StateName, limits};
 
 use crate::access::Needs;
 use crate::answer;
+use crate::callbacks::event;
 use crate::once;
 use crate::plain;
 use crate::problem::ProblemType;
@@ -171,7 +172,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 /// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let (schema, are_many) = match name {
-        "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
+        "token_id" | "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
         // Without a quotation mark at either end, which would not count.
         "Idempotency-Key" => {
@@ -179,6 +180,11 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             (json!({ "type": "string", "pattern": visible }), false)
         }
         "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),
+        "types" => (json!({ "type": "string", "pattern": event::PATTERN }), true),
+        "since" => (json!({ "type": "string", "pattern": "^[0-9]{1,18}-[0-9]{1,12}$" }), false),
+        "limit" if path == "/v1/events" || path.ends_with("/deliveries") => {
+            (json!({ "type": "integer", "minimum": 1, "maximum": 200 }), false)
+        }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "If-Match" => (json!({ "type": "string" }), false),
         "redirect" => (json!({ "type": "boolean" }), false),

@@ -30,6 +30,8 @@ pub enum ProblemType {
     MethodNotAllowed,
     /// There was such a thing, and its time was over.
     Gone,
+    /// What came behind this cursor is not kept any more.
+    CursorExpired,
     /// It is in a state in which this cannot be done.
     StateConflict,
     /// There is one with this id, and it is another one.
@@ -68,7 +70,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -78,6 +80,7 @@ impl ProblemType {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::Gone,
+        Self::CursorExpired,
         Self::StateConflict,
         Self::IdTaken,
         Self::KeyReused,
@@ -110,6 +113,7 @@ impl ProblemType {
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::Gone => "gone",
+            Self::CursorExpired => "cursor-expired",
             Self::StateConflict => "state-conflict",
             Self::IdTaken => "id-taken",
             Self::KeyReused => "idempotency-key-reused",
@@ -143,6 +147,7 @@ impl ProblemType {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "This cannot be asked for in this way",
             Self::Gone => "Its time is over",
+            Self::CursorExpired => "What came behind the cursor is not kept any more",
             Self::StateConflict => "Its state does not allow this",
             Self::IdTaken => "Another job has this id",
             Self::KeyReused => "The key was used for something else",
@@ -172,7 +177,7 @@ impl ProblemType {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Gone => StatusCode::GONE,
+            Self::Gone | Self::CursorExpired => StatusCode::GONE,
             Self::StateConflict
             | Self::IdTaken
             | Self::UniqueConflict

@@ -5,6 +5,7 @@ mod events;
 mod follow;
 mod interrupt;
 mod problem;
+mod tail;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
 pub(crate) use follow::{Followed, Patience, follow};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use problem::{Refused, Trouble};
+pub(crate) use tail::{Told, tail};
 
 use crate::screen::tell;
 use events::Events;

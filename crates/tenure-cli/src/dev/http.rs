@@ -8,12 +8,14 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
-use tenure_http::{Asked, Options, Problem, ProblemType, ServeError, Server};
+use tenure_http::{Asked, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::kinds::{BuildStar, Star};
 use crate::exit::Failure;
+use crate::screen::complain;
 
 /// Where it listens unless somebody says otherwise.
 pub(crate) const PORT: u16 = 8368;
@@ -27,6 +29,7 @@ pub(super) async fn server(tenure: &Tenure, port: Option<u16>) -> Result<Option<
     let mut options = Options::default();
     options.bind = SocketAddr::from(([127, 0, 0, 1], port.unwrap_or(PORT)));
     options.grace = GRACE;
+    options.allow_callback_to = Network::loopback().to_vec();
     match Server::bind(tenure, options).await {
         Ok(server) => Ok(Some(server.merge(stars(tenure)))),
         Err(ServeError::Bind { .. }) if port.is_none() => Ok(None),
@@ -34,12 +37,22 @@ pub(super) async fn server(tenure: &Tenure, port: Option<u16>) -> Result<Option<
     }
 }
 
-/// Serves, if there is a server, until what is answered beside the task is dropped.
-pub(super) fn serve(server: Option<Server>) -> (JoinHandle<()>, oneshot::Sender<()>) {
+/// Serves and delivers to webhooks, if there is a server, until what is answered beside the task is dropped.
+pub(super) fn serve(tenure: &Tenure, server: Option<Server>) -> (JoinHandle<()>, oneshot::Sender<()>) {
     let (serving, stop) = oneshot::channel::<()>();
+    // The timers are fired by the worker of the demo.
+    let worker = deliveries(tenure, &Network::loopback()).no_timers().name("tenure dev, webhooks");
+    let worker = worker.finish_within(GRACE).stop_grace(GRACE);
     let served = tokio::spawn(async move {
-        if let Some(server) = server {
-            server.run(async { drop(stop.await) }).await;
+        let Some(server) = server else { return };
+        let stopping = CancellationToken::new();
+        let serve = server.run(async {
+            drop(stop.await);
+            stopping.cancel();
+        });
+        let ((), delivered) = tokio::join!(serve, worker.run(stopping.cancelled()));
+        if let Err(error) = delivered {
+            complain(&format!("webhooks are not told any more: {error}"));
         }
     });
     (served, serving)

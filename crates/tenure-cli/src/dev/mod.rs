@@ -78,7 +78,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen: Seen::default() };
     let show = tokio::spawn(show.run(tenure.events(), ended));
     let flow = tokio::spawn(flow::run(tenure.clone(), dev.jobs_per_second));
-    let (served, serving) = http::serve(server);
+    let (served, serving) = http::serve(&tenure, server);
     let stop = async {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;

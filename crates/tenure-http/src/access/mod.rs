@@ -38,9 +38,9 @@ pub enum Scope {
     Enqueue,
     /// To claim jobs and tell how they went, and to hold leases.
     Work,
-    /// To look at everything but access tokens and the audit.
+    /// To look at everything but webhooks, push endpoints, access tokens and the audit.
     Read,
-    /// To look, and to change what others have set: queues, schedules, leases, jobs that have ended.
+    /// To look, and to change what others have set: queues, schedules, leases, webhooks, push endpoints, jobs that have ended.
     Manage,
     /// All of it, and access tokens and the audit.
     Admin,

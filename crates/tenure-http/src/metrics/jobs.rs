@@ -7,6 +7,8 @@ use tenure::{Event, Happening, JobId, StateName, Timestamp};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::callbacks::delivery;
+
 use super::tally::{BOUNDS, ByLabels, Spans};
 use super::text::{Text, Type};
 
@@ -50,6 +52,12 @@ impl Jobs {
         text.metric("tenure_attempts_total", Type::Counter, "Attempts that have ended through this program");
         for ([queue, kind, outcome], count) in seen.attempts.iter() {
             text.value(&[("queue", queue), ("kind", kind), ("outcome", outcome)], *count as f64);
+        }
+        let help = "Attempts of this program to tell a webhook something";
+        text.metric("tenure_webhook_deliveries_total", Type::Counter, help);
+        let deliveries = seen.attempts.iter().filter(|([_, kind, _], _)| *kind == delivery::KIND);
+        for ([_, _, outcome], count) in deliveries {
+            text.value(&[("outcome", outcome)], *count as f64);
         }
         let help = "How long attempts took that have ended through this program";
         text.metric("tenure_run_duration_seconds", Type::Histogram, help);

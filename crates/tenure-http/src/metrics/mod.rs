@@ -18,6 +18,7 @@ use self::jobs::Jobs;
 use self::requests::Requests;
 use self::text::{Format, Text, Type};
 use crate::api::Api;
+use crate::callbacks::delivery;
 use crate::problem::Problem;
 
 pub(crate) use requests::measured;
@@ -61,6 +62,7 @@ pub(crate) async fn get(State(api): State<Api>, headers: HeaderMap) -> Result<Re
         "Jobs at this server of which somebody waits for a change",
     );
     text.value(&[], api.watchers().count() as f64);
+    write_deliveries(&mut text, &counts);
     api.metrics().jobs.write(&mut text);
     api.metrics().requests.write(&mut text);
     let headers = [(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store")];
@@ -85,6 +87,14 @@ fn write_queues(text: &mut Text, counts: &[Count], queues: &[QueueInfo], now: Ti
     for queue in queues {
         text.value(&[("queue", queue.name.as_str())], f64::from(u8::from(queue.paused)));
     }
+}
+
+/// Deliveries that have not come to their end.
+fn write_deliveries(text: &mut Text, counts: &[Count]) {
+    let waits = |count: &&Count| count.queue.as_str() == delivery::QUEUE && !has_ended(count.state);
+    let pending: u64 = counts.iter().filter(waits).map(|count| count.jobs).sum();
+    text.metric("tenure_webhook_pending", Type::Gauge, "What webhooks are still to be told");
+    text.value(&[], pending as f64);
 }
 
 fn has_ended(state: StateName) -> bool {

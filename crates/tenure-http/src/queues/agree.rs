@@ -10,6 +10,7 @@ use tenure::{QueueInfo, QueueName};
 use super::look::{find, shown, tag, there};
 use crate::api::Api;
 use crate::body;
+use crate::callbacks;
 use crate::id::Named;
 use crate::jobs::act::Nothing;
 use crate::problem::{Problem, ProblemType};
@@ -29,7 +30,7 @@ pub(crate) async fn put(
     let before = find(&api, &name).await?;
     check(before.as_ref(), &headers)?;
     api.tenure().queues().limit(name.as_str(), limit).await?;
-    pause(&api, &name, spec.paused).await?;
+    pause(&api, &name, spec.paused, before.as_ref().is_some_and(|queue| queue.paused)).await?;
     let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     Ok(shown(status, &there(&api, &name).await?))
 }
@@ -50,7 +51,7 @@ pub(crate) async fn patch(
         api.tenure().queues().limit(name.as_str(), limit).await?;
     }
     if let Some(paused) = patch.paused {
-        pause(&api, &name, paused).await?;
+        pause(&api, &name, paused, queue.paused).await?;
     }
     Ok(shown(StatusCode::OK, &there(&api, &name).await?))
 }
@@ -85,18 +86,22 @@ async fn set(
     let Nothing {} = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
     let name = QueueName::new(name)?;
     // A queue that nobody has named is not made by a slip of the pen.
-    check(Some(&there(api, &name).await?), headers)?;
-    pause(api, &name, paused).await?;
+    let queue = there(api, &name).await?;
+    check(Some(&queue), headers)?;
+    pause(api, &name, paused, queue.paused).await?;
     Ok(shown(StatusCode::OK, &there(api, &name).await?))
 }
 
-async fn pause(api: &Api, name: &QueueName, paused: bool) -> Result<(), Problem> {
+async fn pause(api: &Api, name: &QueueName, paused: bool, was: bool) -> Result<(), Problem> {
     let queues = api.tenure().queues();
     if paused {
         queues.pause(name.as_str()).await?
     } else {
         queues.resume(name.as_str()).await?
     };
+    if paused != was {
+        callbacks::note_queue(api, name, paused).await;
+    }
     Ok(())
 }
 

@@ -3,9 +3,11 @@
 mod access;
 mod around;
 mod bulk;
+mod callbacks;
 mod items;
 mod jobs;
 mod leases;
+mod push;
 mod queues;
 mod schedules;
 mod workers;
@@ -102,6 +104,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
         leases::leases(),
         queues::queues(),
         schedules::schedules(),
+        callbacks::callbacks(),
+        push::endpoints(),
         access::access(),
         around::around(),
     ]

@@ -15,9 +15,13 @@ use hyper_util::service::TowerToHyperService;
 use tenure::{Clock, Tenure};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::api::{Api, Rules};
+use crate::callbacks::Network;
+use crate::callbacks::address::Allowed;
+use crate::push::pusher::Pusher;
 use crate::routes;
 use hosts::Hosts;
 
@@ -33,6 +37,13 @@ pub struct Options {
     pub access: Access,
     /// Nothing may be changed through it.
     pub read_only: bool,
+    /// Addresses that webhooks may name although they are not public. [`deliveries`](crate::deliveries) is told the same.
+    pub allow_callback_to: Vec<Network>,
+    /// Whether jobs are sent to push endpoints from here.
+    pub pushes: bool,
+    /// Where others reach this server, such as `https://jobs.example.com`; by the address on which it listens, if nothing is
+    /// said.
+    pub public_url: Option<String>,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
@@ -51,6 +62,9 @@ impl Default for Options {
             hosts: Vec::new(),
             access: Access::default(),
             read_only: false,
+            allow_callback_to: Vec::new(),
+            pushes: true,
+            public_url: None,
             head_within: Duration::from_secs(10),
             connections: 20_000,
             drain_delay: Duration::ZERO,
@@ -119,10 +133,16 @@ impl Server {
     /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
     /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let rules = Rules { access: self.options.access, read_only: self.options.read_only };
-        let api = Api::new(&self.tenure, rules);
+        let callbacks = Allowed::new(self.options.allow_callback_to.clone());
+        let public_url =
+            self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        let (access, read_only) = (self.options.access, self.options.read_only);
+        let api = Api::new(&self.tenure, Rules { access, read_only, callbacks, public_url });
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
+        let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
+        let pusher = (self.options.pushes && !read_only).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let stop = async {
             stop.await;
@@ -140,11 +160,35 @@ impl Server {
         }
         drop(self.listener);
         api.drain();
-        tokio::select! {
-            biased;
-            () = graceful.shutdown() => {}
-            () = clock.sleep(self.options.grace) => tracing::warn!("what was under way has not ended in time"),
-        }
+        let answered = async {
+            tokio::select! {
+                biased;
+                () = graceful.shutdown() => {}
+                () = clock.sleep(self.options.grace) => tracing::warn!("what was under way has not ended in time"),
+            }
+        };
+        let pushed = async {
+            if let Some(pusher) = &pusher {
+                pusher.end(self.options.grace).await;
+            }
+        };
+        tokio::join!(answered, pushed);
+    }
+}
+
+/// What makes deliveries for webhooks, until it is dropped.
+struct Telling(JoinHandle<()>);
+
+impl Telling {
+    fn start(api: &Api) -> Self {
+        let api = api.clone();
+        Self(tokio::spawn(async move { api.teller().run(api.tenure(), api.recorder()).await }))
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

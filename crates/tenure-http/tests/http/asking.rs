@@ -136,6 +136,11 @@ impl Service {
 }
 
 impl Asker {
+    /// Somebody who asks all routes on this store.
+    pub fn on(tenure: &Tenure) -> Self {
+        Self { app: tenure_http::api(tenure) }
+    }
+
     /// Asks, with headers such as `Prefer: wait=1` and a body of JSON, if that is not empty.
     pub async fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Told {
         let json = (!body.is_empty() && !headers.iter().any(|header| header.starts_with("content-type")))

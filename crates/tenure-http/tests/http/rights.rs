@@ -30,6 +30,7 @@ fn example(path: &str) -> String {
     let id = "01a20591-ffdb-7f3f-9bb1-823fa734668e";
     path.replace("{id}", id)
         .replace("{token_id}", "00000000000a")
+        .replace("{webhook_id}", "00000000000a")
         .replace("{name}", "nobody")
         .replace("{number}", "1")
 }

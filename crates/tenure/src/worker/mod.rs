@@ -149,8 +149,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
     }
 
     /// Fires no timers: some other program on the same store has to.
-    pub fn without_timers(mut self) -> Self {
-        self.settings.fires = false;
+    pub fn no_timers(mut self) -> Self {
+        self.settings.no_timers = true;
         self
     }
 
@@ -254,7 +254,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             host,
             set: AtomicUsize::new(0),
         };
-        if self.settings.fires {
+        if !self.settings.no_timers {
             beside.push(Box::pin(ticker.tick()));
         }
         // The second of the two promised seconds is the keeper's, to say that the host has gone.

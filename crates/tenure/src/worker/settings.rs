@@ -52,8 +52,8 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     /// It runs no jobs.
     pub(crate) only_timers: bool,
-    /// It fires timers.
-    pub(crate) fires: bool,
+    /// It fires no timers.
+    pub(crate) no_timers: bool,
 }
 
 impl Default for Settings {
@@ -70,7 +70,7 @@ impl Default for Settings {
             stop_grace: Duration::from_secs(5),
             name: None,
             only_timers: false,
-            fires: true,
+            no_timers: false,
         }
     }
 }
@@ -107,6 +107,9 @@ impl Settings {
             return Err(Error::Settings(
                 "it is only for timers, and has something else to do as well".into(),
             ));
+        }
+        if self.only_timers && self.no_timers {
+            return Err(Error::Settings("it is only for timers, and fires none".into()));
         }
         if self.queues.is_empty() && !self.only_timers && (beside == 0 || !kinds.is_empty()) {
             return Err(Error::Settings("it serves no queue; name one with Worker::queue".into()));
@@ -181,7 +184,9 @@ mod tests {
         settings.only_timers = true;
         assert!(settings.check(&[], 0).is_ok());
         assert!(settings.check(&[], 1).unwrap_err().to_string().contains("only for timers"));
-        settings.only_timers = false;
+        settings.no_timers = true;
+        assert!(settings.check(&[], 0).unwrap_err().to_string().contains("fires none"));
+        (settings.only_timers, settings.no_timers) = (false, false);
         assert_eq!(settings.queue("mail", 0, 1).unwrap_err().field, "slots of queue mail");
         assert_eq!(settings.queue("mail", 1, 0).unwrap_err().field, "weight of queue mail");
         assert_eq!(settings.queue("", 1, 1).unwrap_err().field, "queue");

@@ -1,0 +1,94 @@
+//! `tenure event`: what happens, as it happens.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::client::{Told, escaped, tail};
+use crate::exit::Failure;
+use crate::output::{Shape, safe};
+use crate::with::{Asked, done, text};
+
+/// What can be done with events.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Events {
+    /// Prints what happens, as it happens, until it is interrupted
+    Tail(Asked<Tail>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// Of this type, such as job.failed or job.*; may be said often
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// About this queue and its jobs; may be said often
+    #[arg(long = "queue", value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// About jobs of this kind; may be said often
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<String>,
+}
+
+impl Tail {
+    fn path(&self) -> String {
+        let all = [("types", &self.types), ("queue", &self.queues), ("kind", &self.kinds)];
+        let pairs = all.into_iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+        let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+        if pairs.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{}", pairs.join("&")) }
+    }
+}
+
+pub(crate) fn run(events: Events) -> Result<(), Failure> {
+    let Events::Tail(Asked { connect, output, what }) = events;
+    done(&connect, output, move |with| {
+        let path = what.path();
+        let (client, out) = (&with.client, &mut with.out);
+        tail(client, &path, |told| {
+            let document = match told {
+                Told::Event(document) => document,
+                Told::Gap => {
+                    out.tell(
+                        "the server does not keep what happened meanwhile any more; it goes on from here",
+                    );
+                    return Ok(());
+                }
+            };
+            match out.shape() {
+                Shape::Json | Shape::Jsonl => out.document(document)?,
+                Shape::Table | Shape::Wide | Shape::Id => out.line(&line(document))?,
+            }
+            out.flush()
+        })
+    })
+}
+
+/// One event for people: when, what, to what, and where.
+fn line(document: &str) -> String {
+    let event: Value = serde_json::from_str(document).unwrap_or_default();
+    let parts = ["/time", "/type", "/subject", "/queue", "/kind"].map(|path| text(&event, path));
+    let error = text(&event, "/data/error/detail");
+    let all: Vec<String> =
+        parts.into_iter().chain([error]).filter(|part| !part.is_empty()).map(safe::line).collect();
+    all.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_a_line() {
+        let event = r#"{"time":"2026-01-01T00:00:00Z","type":"job.failed","subject":"7","queue":"mail","data":{"error":{"detail":"no\nway"}}}"#;
+        assert_eq!(line(event), "2026-01-01T00:00:00Z  job.failed  7  mail  no\\nway");
+    }
+
+    #[test]
+    fn what_is_wanted_stands_behind_the_question_mark() {
+        let tail = |types: &[&str]| Tail {
+            types: types.iter().map(|name| (*name).to_owned()).collect(),
+            queues: vec!["a b".to_owned()],
+            kinds: Vec::new(),
+        };
+        assert_eq!(tail(&["job.*", "lease.broken"]).path().matches("types=").count(), 2);
+        assert!(tail(&[]).path().ends_with("?queue=a%20b"));
+    }
+}

@@ -1,0 +1,232 @@
+//! A delivery: a job like any other, with attempts and an end that can be looked at.
+
+use std::time::Duration;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use tenure::{
+    Draft, Error, Failed, Invalid, Job, JobId, JobRecord, Keep, Retention, Run, Tenure, Terms, Worker,
+};
+
+use super::address::{Allowed, Network};
+use super::caller::{Call, Caller, Heard, NoAnswer};
+use super::event::EventDocument;
+use super::signature::{Secret, signatures};
+use super::target::Target;
+use super::webhook::{Webhooks, secrets};
+
+/// The kind of these jobs, and the queue in which they wait.
+pub(crate) const KIND: &str = "tenure.deliver";
+pub(crate) const QUEUE: &str = "tenure.webhooks";
+/// Deliveries of one server at once.
+const SLOTS: usize = 64;
+/// How long whoever is told may take to answer.
+const WITHIN: Duration = Duration::from_secs(20);
+/// As much of an answer is read, so that whoever answers much is not cut off.
+const ANSWER_BYTES: usize = 64 * 1024;
+/// The waits between attempts, in seconds, as Standard Webhooks has them: five days less some hours in all.
+const WAITS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+/// By so much a wait is longer at most.
+const SPREAD: f64 = 0.2;
+/// Nobody is left alone for longer than this because he would have it so.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// What was delivered is remembered for longer than its event is kept, so that nothing is delivered anew.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What is delivered to whom.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Deliver {
+    webhook: String,
+    event: Box<RawValue>,
+}
+
+/// What was answered to what was delivered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Delivered {
+    status: u16,
+}
+
+impl Job for Deliver {
+    const KIND: &'static str = KIND;
+    const QUEUE: &'static str = QUEUE;
+    type Output = Delivered;
+
+    fn terms() -> Terms {
+        let attempts = u32::try_from(WAITS.len() + 1).ok();
+        let keep = Retention { succeeded: Keep::For(KEPT), failed: Keep::For(KEPT * 2) };
+        Terms { attempts, retention: keep, ..Terms::default() }
+    }
+}
+
+/// The job that delivers the text of an event. Whoever notices the event as well makes the same job.
+pub(crate) fn draft(webhook: &str, event_id: &str, event: &[u8]) -> Result<Draft, Error> {
+    Ok(again(webhook, event)?.id(id(webhook, event_id)))
+}
+
+/// A job that delivers it once more.
+pub(crate) fn again(webhook: &str, event: &[u8]) -> Result<Draft, Error> {
+    let event = serde_json::from_slice(event).map_err(|source| Error::Json { what: "event", source })?;
+    let args = serde_json::to_vec(&Deliver { webhook: webhook.to_owned(), event })
+        .map_err(|source| Error::Json { what: "delivery", source })?;
+    let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(Deliver::terms());
+    Ok(draft.tag(&tag(webhook)))
+}
+
+/// By which word the deliveries of a webhook are found.
+pub(crate) fn tag(webhook: &str) -> String {
+    format!("webhook.{webhook}")
+}
+
+/// What a delivery delivers: for which webhook, and the text of the event.
+pub(crate) fn delivers(job: &JobRecord) -> Option<(String, Vec<u8>, EventDocument)> {
+    let Deliver { webhook, event } = serde_json::from_slice(job.args.as_bytes()).ok()?;
+    let document = serde_json::from_str(event.get()).ok()?;
+    Some((webhook, event.get().as_bytes().to_vec(), document))
+}
+
+/// An id that follows from what is delivered to whom.
+fn id(webhook: &str, event: &str) -> JobId {
+    let digest = Sha256::digest(format!("tenure delivery\0{webhook}\0{event}"));
+    let mut bytes: [u8; 16] = std::array::from_fn(|at| digest[at]);
+    // A version of one's own making: it tells of no time.
+    bytes[6] = 0x80 | bytes[6] & 0x0f;
+    bytes[8] = 0x80 | bytes[8] & 0x3f;
+    JobId::from_bytes(bytes)
+}
+
+/// How long to wait after an attempt. It is spread by what the job is, so that not all come at once.
+fn wait(job: JobId, attempt: u32) -> Duration {
+    let at = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX).min(WAITS.len() - 1);
+    let digest = Sha256::digest([job.as_bytes().as_slice(), &attempt.to_be_bytes()].concat());
+    let chance = f64::from(u16::from_be_bytes([digest[0], digest[1]])) / f64::from(u16::MAX);
+    Duration::from_secs(WAITS[at]).mul_f64(1.0 + SPREAD * chance)
+}
+
+/// What delivers.
+#[derive(Clone)]
+pub struct Deliverer {
+    caller: Caller,
+}
+
+impl std::fmt::Debug for Deliverer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Deliverer")
+    }
+}
+
+/// A worker that delivers what webhooks are to be told, and takes no other jobs. Addresses that are not public are called
+/// only if they are among those that are allowed.
+pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
+    let caller = Caller::new(Allowed::new(allowed.to_vec()), tenure.store().clock());
+    Worker::new(tenure, Deliverer { caller }).queue(QUEUE, SLOTS).job(deliver)
+}
+
+async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {
+    let webhooks = Webhooks::of(run.tenure());
+    let webhook = webhooks.find(&job.webhook).await?;
+    let webhook = webhook.ok_or_else(|| Failed::for_good("the webhook was removed"))?.kept;
+    if webhook.disabled.is_some() {
+        return Err(Failed::for_good("the webhook is disabled"));
+    }
+    let event: EventDocument = serde_json::from_str(job.event.get()).map_err(Failed::for_good)?;
+    let now = run.tenure().now();
+    let signed = Signed { id: &event.id, seconds: now.as_micros().div_euclid(1_000_000) };
+    let body = Bytes::copy_from_slice(job.event.get().as_bytes());
+    let mut headers = signed.headers(&secrets(&webhook.secrets, now), &body).map_err(Failed::for_good)?;
+    headers.push((CONTENT_TYPE, HeaderValue::from_static("application/cloudevents+json")));
+    let target = Target::read(&webhook.url).map_err(Failed::for_good)?;
+    let call = Call { target, headers, body, within: WITHIN, most: ANSWER_BYTES };
+    let heard = tokio::select! {
+        biased;
+        why = run.stopped() => return Err(Failed::retry(tenure::CutShort(why))),
+        heard = run.app().caller.call(call) => heard,
+    };
+    let usual = wait(run.id(), run.attempt());
+    match heard {
+        Ok(heard) => judged(&webhooks, &job.webhook, &heard, run.tenure(), usual).await,
+        // It would be refused again, until the operator allows it.
+        Err(refused @ NoAnswer::Refused { .. }) => Err(Failed::for_good(refused)),
+        Err(no_answer @ (NoAnswer::Unreachable(_) | NoAnswer::TooLate(_))) => {
+            Err(Failed::retry_after(no_answer, usual))
+        }
+    }
+}
+
+/// What comes of an answer. Its text is not repeated: it is from somebody else, and may be meant for nobody who reads here.
+async fn judged(
+    webhooks: &Webhooks<'_>,
+    webhook: &str,
+    heard: &Heard,
+    tenure: &Tenure,
+    usual: Duration,
+) -> Result<Delivered, Failed> {
+    let status = heard.status.as_u16();
+    let said = format!("it was answered with {status}");
+    match status {
+        200..=299 => Ok(Delivered { status }),
+        410 => {
+            webhooks.disable(webhook, "it was answered with 410 Gone").await?;
+            Err(Failed::for_good("it was answered with 410: the webhook is disabled"))
+        }
+        429 | 502 | 503 | 504 => {
+            let asked = heard.retry_after(tenure.now()).unwrap_or_default();
+            Err(Failed::retry_after(said, usual.max(asked.min(LONGEST_WAIT))))
+        }
+        _ => Err(Failed::retry_after(said, usual)),
+    }
+}
+
+/// Under which id and at which second something is signed.
+pub(crate) struct Signed<'a> {
+    pub id: &'a str,
+    pub seconds: i64,
+}
+
+impl Signed<'_> {
+    /// The headers of Standard Webhooks.
+    pub(crate) fn headers(
+        &self,
+        secrets: &[Secret],
+        body: &[u8],
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, Invalid> {
+        let named = |name: &'static str, value: &str| -> Result<_, Invalid> {
+            let unfit = |_| Invalid::new(name, "text that no header can hold", "visible characters");
+            Ok((HeaderName::from_static(name), HeaderValue::from_str(value).map_err(unfit)?))
+        };
+        Ok(vec![
+            named("webhook-id", self.id)?,
+            named("webhook-timestamp", &self.seconds.to_string())?,
+            named("webhook-signature", &signatures(secrets, self.id, self.seconds, body))?,
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_event_for_the_same_webhook_is_the_same_job() {
+        assert_eq!(id("a", "1"), id("a", "1"));
+        assert!(
+            id("a", "1") != id("b", "1") && id("a", "1") != id("a", "2") && id("a", "1").made_at().is_none()
+        );
+        assert_eq!(id("a", "1").to_string().parse::<JobId>().unwrap(), id("a", "1"));
+    }
+
+    #[test]
+    fn waits_are_those_of_the_standard_and_a_little_longer() {
+        let job = id("a", "1");
+        let all: Vec<u64> = (1..=9).map(|attempt| wait(job, attempt).as_secs()).collect();
+        for (wait, usual) in all.iter().zip(WAITS) {
+            assert!((usual..=usual * 6 / 5).contains(wait), "{all:?}");
+        }
+        assert!(all.iter().zip(WAITS).any(|(wait, usual)| *wait > usual), "none is spread");
+        assert!(wait(job, u32::MAX) >= Duration::from_secs(86_400));
+        assert_eq!(Deliver::terms().attempts, Some(10));
+    }
+}

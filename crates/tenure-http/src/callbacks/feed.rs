@@ -1,0 +1,265 @@
+//! `GET /v1/events`: what happens, as it happens, or page by page.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::extract::{OriginalUri, State};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, LINK, VARY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure::Invalid;
+
+use super::event::{EventDocument, Wanted, check_pattern};
+use super::journal::{self, Place, Told};
+use super::recorder::Follow;
+use super::webhook::last_number;
+use crate::answer::json;
+use crate::api::Api;
+use crate::prefer::Prefer;
+use crate::problem::{Problem, ProblemType};
+use crate::query::Query;
+
+/// So often something is sent although nothing has happened, so that nobody takes the connection for dead.
+const ALIVE: Duration = Duration::from_secs(15);
+/// When a client that was cut off should come back.
+const RETRY: Duration = Duration::from_secs(1);
+/// Events of a page at most.
+const PAGE: usize = 200;
+/// A batch of CloudEvents.
+const BATCH: &str = "application/cloudevents-batch+json";
+
+/// A page of events, the first ones first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EventPage {
+    items: Vec<EventDocument>,
+    /// To be said as `since` to be told of what comes behind these.
+    next_cursor: String,
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, Default)]
+struct Ask {
+    types: Vec<String>,
+    queues: Vec<String>,
+    kinds: Vec<String>,
+}
+
+impl Ask {
+    fn wants(&self, event: &EventDocument) -> bool {
+        Wanted { types: &self.types, queues: &self.queues, kinds: &self.kinds }.has(event)
+    }
+}
+
+struct Pattern(String);
+struct Word(String);
+
+impl std::str::FromStr for Pattern {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        check_pattern(text).map(|()| Self(text.to_owned()))
+    }
+}
+
+impl std::str::FromStr for Word {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        tenure::Name::new("name", text).map(|name| Self(name.as_str().to_owned()))
+    }
+}
+
+/// `GET /v1/events`
+pub(crate) async fn get(
+    State(api): State<Api>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["types", "queue", "kind", "since", "limit"])?;
+    let words = |name: &str| -> Result<Vec<String>, Problem> {
+        Ok(query.all::<Word>(name)?.into_iter().map(|Word(word)| word).collect())
+    };
+    let types = query.all::<Pattern>("types")?.into_iter().map(|Pattern(pattern)| pattern).collect();
+    let ask = Ask { types, queues: words("queue")?, kinds: words("kind")? };
+    let since = query.one::<Place>("since")?;
+    let most = query.limit(PAGE)?;
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    // Before anything is looked at: what happens from now on is written down.
+    let follow = (!api.is_read_only()).then(|| api.recorder().follow(api.tenure()));
+    if accept.contains("text/event-stream") {
+        let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
+        let seen = seen.and_then(|seen| seen.trim().parse().ok());
+        return stream(api, ask, seen.or(since), follow, &headers).await;
+    }
+    let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
+    let (found, next) = page(&api, &ask, since, (most, wait), follow).await?;
+    Ok(shown(&uri, found, next, accept.contains(BATCH)))
+}
+
+/// A page, once there is something on it, or when the wait is over.
+async fn page(
+    api: &Api,
+    ask: &Ask,
+    since: Option<Place>,
+    (most, wait): (usize, Duration),
+    mut follow: Option<Follow>,
+) -> Result<(Vec<Told>, Place), Problem> {
+    let tenure = api.tenure();
+    let here = Place::new(last_number(tenure).await?, tenure.now());
+    let mut at = match since {
+        Some(since) if since.is_expired(tenure.now()) => return Err(expired()),
+        Some(since) => since,
+        None => {
+            let found = journal::last(tenure, most, |event| ask.wants(event)).await?;
+            if !found.is_empty() || wait.is_zero() {
+                let next = found.last().map_or(here, |told| told.at);
+                return Ok((found, next));
+            }
+            here
+        }
+    };
+    let over = api.over(wait);
+    tokio::pin!(over);
+    loop {
+        let (found, next) = some(api, ask, at, most).await?;
+        at = next;
+        if !found.is_empty() || wait.is_zero() {
+            return Ok((found, at));
+        }
+        tokio::select! {
+            biased;
+            () = &mut over => return Ok((found, at)),
+            () = more(api, follow.as_mut()) => {}
+        }
+    }
+}
+
+/// Ends when there may be more.
+async fn more(api: &Api, follow: Option<&mut Follow>) {
+    match follow {
+        Some(follow) => follow.more().await,
+        // What others write is looked at now and then.
+        None => api.tenure().store().clock().sleep(RETRY).await,
+    }
+}
+
+/// Some that are wanted behind a place, and behind which place it goes on.
+async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<(Vec<Told>, Place), Problem> {
+    let mut found = Vec::new();
+    loop {
+        let (events, next) = journal::behind(api.tenure(), at.number).await?;
+        for told in events {
+            at = told.at;
+            if ask.wants(&told.event) {
+                found.push(told);
+            }
+            if found.len() == most {
+                return Ok((found, at));
+            }
+        }
+        let Some(next) = next else { return Ok((found, at)) };
+        at.number = at.number.max(next);
+    }
+}
+
+fn expired() -> Problem {
+    let detail = "what happened right behind this cursor is not kept any more; begin without one, and look at the jobs themselves";
+    Problem::new(ProblemType::CursorExpired, detail).with("field", "since")
+}
+
+fn shown(uri: &Uri, found: Vec<Told>, next: Place, as_batch: bool) -> Response {
+    let items: Vec<EventDocument> = found.into_iter().map(|told| told.event).collect();
+    let mut response = if as_batch {
+        let mut response = json(StatusCode::OK, &items);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(BATCH));
+        response
+    } else {
+        json(StatusCode::OK, &EventPage { items, next_cursor: next.to_string() })
+    };
+    let kept = uri.query().unwrap_or_default().split('&');
+    let mut pairs: Vec<&str> = kept.filter(|pair| !pair.is_empty() && !pair.starts_with("since=")).collect();
+    let since = format!("since={next}");
+    pairs.push(&since);
+    let link = format!("<{}?{}>; rel=\"next\"", uri.path(), pairs.join("&"));
+    if let Ok(link) = HeaderValue::from_str(&link) {
+        response.headers_mut().insert(LINK, link);
+    }
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Prefer, Accept, Authorization"));
+    response
+}
+
+type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Events = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>;
+
+/// Somebody who follows.
+struct Following {
+    api: Api,
+    ask: Ask,
+    at: Place,
+    follow: Option<Follow>,
+    /// What was found and not yet sent, the first last.
+    left: Vec<Told>,
+    /// That what came behind his place is not kept any more, which he is still to be told.
+    reset: bool,
+    over: Over,
+}
+
+async fn stream(
+    api: Api,
+    ask: Ask,
+    since: Option<Place>,
+    follow: Option<Follow>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let tenure = api.tenure();
+    let here = Place::new(last_number(tenure).await?, tenure.now());
+    let reset = since.is_some_and(|since| since.is_expired(tenure.now()));
+    let at = since.filter(|_| !reset).unwrap_or(here);
+    let over: Over = match Prefer::of(headers).wait {
+        Some(wait) => tenure.store().clock().sleep(wait),
+        None => Box::pin(std::future::pending()),
+    };
+    let following = Following { api, ask, at, follow, left: Vec::new(), reset, over };
+    let events: Events = Box::pin(stream::unfold(following, Following::next));
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
+    // Some intermediaries gather what they pass on.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    response.headers_mut().insert(unbuffered, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+impl Following {
+    /// The next event, and how it goes on after it.
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        if self.reset {
+            self.reset = false;
+            let event = Event::default().id(self.at.to_string()).event("reset").retry(RETRY).data("{}");
+            return Some((Ok(event), self));
+        }
+        loop {
+            if let Some(told) = self.left.pop() {
+                let data = String::from_utf8_lossy(&told.text).into_owned();
+                let event = Event::default().id(told.at.to_string()).event(told.event.event_type);
+                return Some((Ok(event.retry(RETRY).data(data)), self));
+            }
+            // If the store cannot answer he comes back, perhaps to another server, with what he has seen last.
+            let (found, at) = some(&self.api, &self.ask, self.at, PAGE).await.ok()?;
+            (self.left, self.at) = (found, at);
+            self.left.reverse();
+            if !self.left.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = self.api.drained() => return None,
+                () = &mut self.over => return None,
+                () = more(&self.api, self.follow.as_mut()) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Webhooks over HTTP.
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tenure::{
+    Cursor, Filter, Invalid, JobId, JobRecord, Kind, Name, Order, PageAsk, QueueName, State as JobState,
+};
+
+use super::delivery;
+use super::event::{self, EventDocument};
+use super::signature::{self, Secret};
+use super::target::{Target, URL_BYTES};
+use super::webhook::{Disabled, Kept, KeptSecret, Webhook, Webhooks, no_secret, rotated};
+use crate::answer::{self, json};
+use crate::api::Api;
+use crate::body;
+use crate::jobs::act::Nothing;
+use crate::problem::{Problem, ProblemType};
+use crate::query::Query;
+use crate::wire::{AttemptDocument, shape};
+
+/// The largest body.
+const BODY_BYTES: usize = 64 * 1024;
+/// Names of one list.
+const NAMES: usize = 100;
+/// Deliveries of a page at most: each comes with its attempts.
+const PAGE: usize = 200;
+
+/// A webhook that somebody wants.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebhookAsk {
+    /// Where what happens is told.
+    #[schemars(length(min = 1, max = URL_BYTES))]
+    url: String,
+    /// What is told: `job.failed`, all of a sort such as `job.*`, or `*`.
+    #[schemars(length(min = 1, max = NAMES), inner(regex(pattern = event::PATTERN)))]
+    types: Vec<String>,
+    /// Of which queues; of all, and of what is of none, if nothing is said.
+    #[serde(default)]
+    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
+    queues: Vec<String>,
+    /// Of which kinds; of all, and of what is of none, if nothing is said.
+    #[serde(default)]
+    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
+    kinds: Vec<String>,
+    /// With what it is signed, `whsec_` and base64; one is drawn if it is not said.
+    #[schemars(regex(pattern = signature::PATTERN))]
+    secret: Option<String>,
+}
+
+/// What shall be otherwise about a webhook.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebhookPatch {
+    /// Where what happens is told.
+    #[schemars(length(min = 1, max = URL_BYTES))]
+    url: Option<String>,
+    /// What is told.
+    #[schemars(length(min = 1, max = NAMES), inner(regex(pattern = event::PATTERN)))]
+    types: Option<Vec<String>>,
+    /// Of which queues.
+    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
+    queues: Option<Vec<String>>,
+    /// Of which kinds.
+    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
+    kinds: Option<Vec<String>>,
+    /// Whether it is told anything.
+    enabled: Option<bool>,
+}
+
+/// A webhook.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "Webhook")]
+pub(crate) struct WebhookDocument {
+    /// Its id.
+    id: String,
+    /// Where what happens is told.
+    url: String,
+    /// What is told.
+    types: Vec<String>,
+    /// Of which queues; of all if it is empty.
+    queues: Vec<String>,
+    /// Of which kinds; of all if it is empty.
+    kinds: Vec<String>,
+    /// Whether it is told anything.
+    enabled: bool,
+    /// Since when it is told nothing.
+    disabled_at: Option<String>,
+    /// Why.
+    disabled_because: Option<String>,
+    /// When it was made.
+    created_at: String,
+}
+
+/// A webhook with its secret, which nobody is told again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NewWebhookDocument {
+    /// With what it is signed.
+    secret: String,
+    /// The webhook.
+    #[serde(flatten)]
+    webhook: WebhookDocument,
+}
+
+/// All webhooks.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WebhookList {
+    items: Vec<WebhookDocument>,
+}
+
+/// A delivery.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "Delivery")]
+pub(crate) struct DeliveryDocument {
+    /// The job that delivers it.
+    id: String,
+    /// The id of the event: `webhook-id`.
+    event_id: Option<String>,
+    /// What happened.
+    event_type: Option<String>,
+    /// `scheduled`, `queued`, `blocked`, `running`, `succeeded`, `failed` or `cancelled`.
+    state: &'static str,
+    /// Attempts so far.
+    attempt: u32,
+    /// When it was noticed.
+    created_at: String,
+    /// When it is tried again.
+    next_attempt_at: Option<String>,
+    /// When it was delivered or given up.
+    finished_at: Option<String>,
+    /// Each attempt.
+    attempts: Vec<AttemptDocument>,
+}
+
+/// A page of deliveries, the latest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeliveryPage {
+    items: Vec<DeliveryDocument>,
+    next_cursor: Option<String>,
+}
+
+/// A delivery that was accepted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeliveryAccepted {
+    /// The job that delivers it.
+    id: String,
+}
+
+impl DeliveryAccepted {
+    pub(crate) fn of(id: JobId) -> Self {
+        Self { id: id.to_string() }
+    }
+}
+
+impl WebhookDocument {
+    fn of(webhook: &Webhook) -> Self {
+        let Kept { url, types, queues, kinds, created, disabled, .. } = webhook.kept.clone();
+        Self {
+            id: webhook.id.clone(),
+            url,
+            types,
+            queues,
+            kinds,
+            enabled: disabled.is_none(),
+            disabled_at: disabled.as_ref().map(|disabled| disabled.at.to_string()),
+            disabled_because: disabled.map(|disabled| disabled.why),
+            created_at: created.to_string(),
+        }
+    }
+}
+
+/// `POST /v1/webhooks`
+pub(crate) async fn create(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: WebhookAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    check_url(&api, &ask.url)?;
+    check_types(&ask.types)?;
+    check_queues(&ask.queues)?;
+    check_kinds(&ask.kinds)?;
+    let secret = ask.secret.as_deref().map(Secret::read).transpose()?;
+    let secret = secret.map_or_else(|| Secret::draw().map_err(no_secret), Ok)?;
+    let WebhookAsk { url, types, queues, kinds, .. } = ask;
+    let (secrets, created) = (vec![KeptSecret::of(&secret)], api.tenure().now());
+    let kept = Kept { url, types, queues, kinds, secrets, created, behind: 0, disabled: None };
+    let made = Webhooks::of(api.tenure()).create(kept).await?;
+    api.teller().look();
+    Ok(told_once(StatusCode::CREATED, &made, &secret))
+}
+
+/// `GET /v1/webhooks`
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+    let all = Webhooks::of(api.tenure()).all().await?;
+    Ok(json(StatusCode::OK, &WebhookList { items: all.iter().map(WebhookDocument::of).collect() }))
+}
+
+/// `GET /v1/webhooks/{webhook_id}`
+pub(crate) async fn get(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    Ok(json(StatusCode::OK, &WebhookDocument::of(&find(&api, &id).await?)))
+}
+
+/// `PATCH /v1/webhooks/{webhook_id}`
+pub(crate) async fn patch(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let patch: WebhookPatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    find(&api, &id).await?;
+    patch.url.as_deref().map_or(Ok(()), |url| check_url(&api, url))?;
+    patch.types.as_deref().map_or(Ok(()), check_types)?;
+    patch.queues.as_deref().map_or(Ok(()), check_queues)?;
+    patch.kinds.as_deref().map_or(Ok(()), check_kinds)?;
+    let now = api.tenure().now();
+    let change = |kept: &mut Kept| {
+        let set = |place: &mut Vec<String>, value: &Option<Vec<String>>| {
+            if let Some(value) = value {
+                place.clone_from(value);
+            }
+        };
+        set(&mut kept.types, &patch.types);
+        set(&mut kept.queues, &patch.queues);
+        set(&mut kept.kinds, &patch.kinds);
+        if let Some(url) = &patch.url {
+            kept.url.clone_from(url);
+        }
+        match patch.enabled {
+            Some(true) => kept.disabled = None,
+            Some(false) if kept.disabled.is_none() => {
+                kept.disabled = Some(Disabled { at: now, why: "somebody wanted it so".to_owned() });
+            }
+            Some(false) | None => {}
+        }
+    };
+    let changed = Webhooks::of(api.tenure()).change(&id, change, Vec::new()).await?;
+    api.teller().look();
+    Ok(json(StatusCode::OK, &WebhookDocument::of(&changed.ok_or_else(|| none(&id))?)))
+}
+
+/// `DELETE /v1/webhooks/{webhook_id}`
+pub(crate) async fn delete(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    check_id(&id)?;
+    match Webhooks::of(api.tenure()).remove(&id).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(none(&id)),
+    }
+}
+
+/// `POST /v1/webhooks/{webhook_id}/rotate-secret`
+pub(crate) async fn rotate(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    check_id(&id)?;
+    let (secret, now) = (Secret::draw().map_err(no_secret)?, api.tenure().now());
+    let change = |kept: &mut Kept| rotated(&mut kept.secrets, &secret, now);
+    let changed = Webhooks::of(api.tenure()).change(&id, change, Vec::new()).await?;
+    Ok(told_once(StatusCode::OK, &changed.ok_or_else(|| none(&id))?, &secret))
+}
+
+/// `POST /v1/webhooks/{webhook_id}/test`
+pub(crate) async fn test(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let webhook = find(&api, &id).await?;
+    let event_id = format!("test.{}", api.tenure().new_id());
+    let mut event = EventDocument::of("webhook.test", event_id, &webhook.id, api.tenure().now());
+    event.data = serde_json::json!({ "webhook_id": webhook.id });
+    let text = serde_json::to_vec(&event).unwrap_or_default();
+    accepted(&api, delivery::draft(&webhook.id, &event.id, &text)?).await
+}
+
+/// `GET /v1/webhooks/{webhook_id}/deliveries`
+pub(crate) async fn deliveries(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["state", "cursor", "limit"])?;
+    let webhook = find(&api, &id).await?;
+    let filter = Filter {
+        queues: vec![QueueName::new(delivery::QUEUE)?],
+        tags: vec![Name::new("tag", &delivery::tag(&webhook.id))?],
+        states: query.all("state")?,
+        ..Filter::default()
+    };
+    let ask = PageAsk {
+        filter,
+        after: query.one::<Cursor>("cursor")?,
+        at_most: query.limit(PAGE)?,
+        order: Order::NewestFirst,
+        ..PageAsk::default()
+    };
+    let page = api.tenure().jobs().page(ask).await?;
+    let mut items = Vec::new();
+    for job in &page.jobs {
+        items.push(shown(&api, job).await?);
+    }
+    let next_cursor = page.next.map(|next| next.to_string());
+    Ok(paged(&uri, DeliveryPage { items, next_cursor }))
+}
+
+/// `POST /v1/webhooks/{webhook_id}/deliveries/{id}/redeliver`
+pub(crate) async fn redeliver(
+    State(api): State<Api>,
+    Path((webhook, job)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (webhook, id) = (find(&api, &webhook).await?, job.parse::<JobId>()?);
+    let job = api.job(id).await?;
+    let told = (job.kind.as_str() == delivery::KIND).then(|| delivery::delivers(&job)).flatten();
+    let Some((_, text, _)) = told.filter(|(of, _, _)| *of == webhook.id) else {
+        let detail = format!("webhook {} has no delivery {id}", webhook.id);
+        return Err(Problem::new(ProblemType::NotFound, detail));
+    };
+    accepted(&api, delivery::again(&webhook.id, &text)?).await
+}
+
+fn paged(uri: &Uri, page: DeliveryPage) -> Response {
+    answer::page(uri, page.next_cursor.clone().as_deref(), &page)
+}
+
+async fn accepted(api: &Api, draft: tenure::Draft) -> Result<Response, Problem> {
+    let id = api.tenure().enqueue_draft(draft).await?.id();
+    Ok(json(StatusCode::ACCEPTED, &DeliveryAccepted::of(id)))
+}
+
+async fn shown(api: &Api, job: &JobRecord) -> Result<DeliveryDocument, Problem> {
+    let event = delivery::delivers(job).map(|(_, _, event)| event);
+    let attempts = api.tenure().jobs().attempts(job.id).await?;
+    let (next, finished) = match job.state {
+        JobState::Waiting { due, .. } | JobState::Blocked { due, .. } => (Some(due), None),
+        JobState::Running { .. } => (None, None),
+        JobState::Finished { at, .. } => (None, Some(at)),
+    };
+    Ok(DeliveryDocument {
+        id: job.id.to_string(),
+        event_id: event.as_ref().map(|event| event.id.clone()),
+        event_type: event.map(|event| event.event_type),
+        state: job.state.name(api.tenure().now()).as_str(),
+        attempt: job.attempt,
+        created_at: job.created.to_string(),
+        next_attempt_at: next.map(|next| next.to_string()),
+        finished_at: finished.map(|finished| finished.to_string()),
+        attempts: attempts.iter().map(AttemptDocument::of).collect(),
+    })
+}
+
+/// The answer with a secret, which nobody on the way may keep.
+fn told_once(status: StatusCode, webhook: &Webhook, secret: &Secret) -> Response {
+    let document = NewWebhookDocument { secret: secret.text(), webhook: WebhookDocument::of(webhook) };
+    let mut response = json(status, &document);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn find(api: &Api, id: &str) -> Result<Webhook, Problem> {
+    check_id(id)?;
+    Webhooks::of(api.tenure()).find(id).await?.ok_or_else(|| none(id))
+}
+
+fn none(id: &str) -> Problem {
+    Problem::new(ProblemType::NotFound, format!("there is no webhook {id}"))
+}
+
+fn check_id(id: &str) -> Result<(), Invalid> {
+    if id.len() == 12 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Ok(());
+    }
+    Err(Invalid::new("webhook id", "another text", "12 of the characters 0-9 a-f"))
+}
+
+pub(crate) fn check_url(api: &Api, url: &str) -> Result<(), Invalid> {
+    Target::read(url)?.check(api.allowed())
+}
+
+fn check_types(types: &[String]) -> Result<(), Invalid> {
+    if types.is_empty() {
+        return Err(Invalid::new("types", "none", "one at least, such as job.failed, job.* or *"));
+    }
+    check_number("types", types)?;
+    types.iter().try_for_each(|pattern| event::check_pattern(pattern))
+}
+
+pub(crate) fn check_queues(queues: &[String]) -> Result<(), Invalid> {
+    check_number("queues", queues)?;
+    let wrong = |wrong: Invalid| Invalid { field: "queues".to_owned(), ..wrong };
+    queues.iter().try_for_each(|name| QueueName::new(name).map(drop).map_err(wrong))
+}
+
+pub(crate) fn check_kinds(kinds: &[String]) -> Result<(), Invalid> {
+    check_number("kinds", kinds)?;
+    let wrong = |wrong: Invalid| Invalid { field: "kinds".to_owned(), ..wrong };
+    kinds.iter().try_for_each(|name| Kind::new(name).map(drop).map_err(wrong))
+}
+
+fn check_number(field: &str, names: &[String]) -> Result<(), Invalid> {
+    if names.len() <= NAMES {
+        return Ok(());
+    }
+    Err(Invalid::new(field, format_args!("{} of them", names.len()), format_args!("at most {NAMES}")))
+}

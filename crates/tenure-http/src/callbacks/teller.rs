@@ -1,0 +1,128 @@
+//! The teller: what stands in the journal is made into deliveries for the webhooks that want it. Where it has come to is
+//! written down, so a server that is killed between an event and its delivery leaves the delivery to the next one; and
+//! a delivery has an id that follows from what is delivered, so that many servers make one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
+use tenure::{Draft, Error, Name, Tenure};
+use tokio::sync::Notify;
+
+use super::recorder::{Follow, Recorder};
+use super::webhook::{Webhook, Webhooks};
+use super::{delivery, journal};
+
+/// It looks so often whether there are webhooks now.
+const LOOK: Duration = Duration::from_secs(5);
+/// After a fault it waits so long.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+const SHELF: &str = "events";
+const KEY: &str = "told";
+
+/// Wakes the teller of this program, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Teller {
+    changed: Arc<Notify>,
+}
+
+/// Up to which number everything was made into deliveries.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Told {
+    number: u64,
+}
+
+impl Teller {
+    /// Webhooks may have changed.
+    pub(crate) fn look(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Makes deliveries until it is dropped.
+    pub(crate) async fn run(&self, tenure: &Tenure, recorder: &Recorder) {
+        let clock = tenure.store().clock();
+        let mut follow: Option<Follow> = None;
+        loop {
+            match look(tenure, recorder, &mut follow).await {
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "webhooks are told of nothing at the moment");
+                    clock.sleep(AFTER_FAULT).await;
+                    continue;
+                }
+            }
+            let more = async {
+                match &mut follow {
+                    Some(follow) => follow.more().await,
+                    None => clock.sleep(LOOK).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                () = more => {}
+            }
+        }
+    }
+}
+
+async fn look(tenure: &Tenure, recorder: &Recorder, follow: &mut Option<Follow>) -> Result<(), Error> {
+    let webhooks = Webhooks::of(tenure).all().await?;
+    let enabled: Vec<Webhook> =
+        webhooks.into_iter().filter(|webhook| webhook.kept.disabled.is_none()).collect();
+    if enabled.is_empty() {
+        *follow = None;
+        return Ok(());
+    }
+    if follow.is_none() {
+        *follow = Some(recorder.follow(tenure));
+    }
+    tell(tenure, &enabled).await
+}
+
+/// Makes what is new in the journal into deliveries.
+async fn tell(tenure: &Tenure, webhooks: &[Webhook]) -> Result<(), Error> {
+    let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
+    let there = tenure.store().record(&shelf, &key).await?;
+    let told = there.as_ref().and_then(|there| serde_json::from_slice::<Told>(there.value.as_bytes()).ok());
+    // What came before the first webhook is nobody's.
+    let first = webhooks.iter().map(|webhook| webhook.kept.behind).min().unwrap_or_default();
+    let began = told.unwrap_or_default().number.max(first);
+    let mut number = began;
+    loop {
+        let (events, next) = journal::behind(tenure, number).await?;
+        let mut drafts: Vec<Draft> = Vec::new();
+        for told in &events {
+            let wants =
+                |webhook: &&Webhook| webhook.kept.behind < told.at.number && webhook.kept.wants(&told.event);
+            for webhook in webhooks.iter().filter(wants) {
+                drafts.push(delivery::draft(&webhook.id, &told.event.id, &told.text)?);
+            }
+            number = told.at.number;
+        }
+        enqueue(tenure, drafts).await?;
+        match next {
+            Some(next) => number = next.max(number),
+            None => break,
+        }
+    }
+    if number == began && told.is_some() {
+        return Ok(());
+    }
+    let text =
+        serde_json::to_vec(&Told { number }).map_err(|source| Error::Json { what: "number", source })?;
+    let to = Some(NewValue { value: Document::new(text)?, keep: None });
+    // If another server was quicker, it has made the same deliveries, and the next look goes on from there.
+    let only = there.map_or(Only::Absent, |there| Only::Version(there.version));
+    let put = Put { shelf, key, only, to };
+    tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
+    Ok(())
+}
+
+async fn enqueue(tenure: &Tenure, drafts: Vec<Draft>) -> Result<(), Error> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    tenure.enqueue_all(drafts).await.map(drop)
+}

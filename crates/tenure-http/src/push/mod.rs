@@ -1,0 +1,7 @@
+//! Jobs that are pushed: a server claims them and sends each to a URL, which does it and answers how it went.
+
+pub(crate) mod endpoint;
+pub(crate) mod heard;
+pub(crate) mod pusher;
+pub(crate) mod routes;
+mod sending;

@@ -1,0 +1,183 @@
+//! One job on its way: it is sent, held while it is waited for, and ended by what is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use tenure::{Cause, Ending, Failure, Invalid, JobRecord, Renewal, Verdict, limits};
+use tokio_util::sync::CancellationToken;
+
+use super::endpoint::{Endpoint, Endpoints};
+use super::heard::Meaning;
+use crate::api::Api;
+use crate::callbacks::caller::{Call, Caller};
+use crate::callbacks::delivery::Signed;
+use crate::callbacks::target::Target;
+use crate::callbacks::webhook::secrets;
+use crate::problem::Problem;
+use crate::trace;
+use crate::workers::granted::lease_of;
+
+/// A job is held for so long at a time,
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+/// and is renewed so often.
+const RENEWED: Duration = Duration::from_secs(8);
+
+/// How the waiting for an answer ended.
+enum Waited {
+    Means(Meaning),
+    /// Somebody wants it to stop: whoever does it is hung up on.
+    Cancelled(String),
+    /// It is not held any more.
+    Lost,
+    /// The server ends.
+    Stopped,
+}
+
+/// One job on its way to a push endpoint.
+pub(super) struct Sending {
+    pub api: Api,
+    pub caller: Caller,
+    pub endpoint: Arc<Endpoint>,
+    pub job: Arc<JobRecord>,
+    /// The server ends, and waits no longer.
+    pub stop: CancellationToken,
+}
+
+impl Sending {
+    /// Does all of it.
+    pub(super) async fn run(self) {
+        let call = match self.call().await {
+            Ok(call) => call,
+            Err(problem) => {
+                tracing::error!(?problem, endpoint = self.endpoint.name, "a job could not be sent");
+                return self.end(Meaning::given_back()).await;
+            }
+        };
+        let timeout = call.within;
+        match self.wait(call).await {
+            Waited::Means(Meaning::Ends(verdict)) => self.end(verdict).await,
+            Waited::Means(Meaning::GoesOn) => self.leave_there(timeout).await,
+            Waited::Means(Meaning::Disabled(why)) => {
+                let endpoints = Endpoints::of(self.api.tenure());
+                if let Err(error) = endpoints.disable(&self.endpoint, &why).await {
+                    tracing::warn!(%error, endpoint = self.endpoint.name, "it was not disabled");
+                }
+                self.api.pushing().look();
+                self.end(Meaning::given_back()).await;
+            }
+            Waited::Cancelled(reason) => {
+                self.end(Verdict::Cancelled(Failure::new(Cause::Cancelled, &reason))).await;
+            }
+            Waited::Stopped => self.end(Verdict::Released).await,
+            // Whoever has it now ends it.
+            Waited::Lost => {}
+        }
+    }
+
+    /// Waits for the answer, and holds the job meanwhile.
+    async fn wait(&self, call: Call) -> Waited {
+        let tenure = self.api.tenure();
+        let clock = tenure.store().clock();
+        let heard = self.caller.call(call);
+        tokio::pin!(heard);
+        // A wish that it stop is called out; if the call is missed, the next renewal tells of it.
+        let mut asked = tenure.store().asked();
+        let mut deadline = clock.moment().after(LEASE);
+        loop {
+            let sent = tokio::select! {
+                biased;
+                heard = &mut heard => return Waited::Means(Meaning::of(heard, tenure.now())),
+                () = self.stop.cancelled() => return Waited::Stopped,
+                Ok(()) = asked.changed() => clock.moment(),
+                () = clock.sleep(RENEWED) => clock.moment(),
+            };
+            let jobs = [Arc::clone(&self.job)];
+            let renewing = async {
+                let remote = tenure.remote();
+                remote.renew(LEASE, &jobs).await
+            };
+            // What is answered meanwhile counts.
+            let renewed = tokio::select! {
+                biased;
+                heard = &mut heard => return Waited::Means(Meaning::of(heard, tenure.now())),
+                renewed = renewing => renewed,
+            };
+            match renewed.map(|renewed| renewed.into_iter().next()) {
+                Ok(Some(Renewal::Held(holds))) => {
+                    deadline = sent.after(LEASE);
+                    if let Some(cancel) = holds.cancel {
+                        return Waited::Cancelled(cancel.reason);
+                    }
+                }
+                Ok(Some(Renewal::Lapsed | Renewal::Lost) | None) => return Waited::Lost,
+                Err(_) if clock.moment() < deadline => {}
+                Err(error) => {
+                    tracing::warn!(%error, job = %self.job.id, "a job was lost: the store did not answer in time");
+                    return Waited::Lost;
+                }
+            }
+        }
+    }
+
+    /// What is sent.
+    async fn call(&self) -> Result<Call, Problem> {
+        let (tenure, kept, job) = (self.api.tenure(), &self.endpoint.kept, &self.job);
+        let now = tenure.now();
+        let body = Bytes::copy_from_slice(job.args.as_bytes());
+        let id = job.id.to_string();
+        // The same in every attempt: whoever has done it knows it again.
+        let signed = Signed { id: &id, seconds: now.as_micros().div_euclid(1_000_000) };
+        let mut headers = signed.headers(&secrets(&kept.secrets, now), &body)?;
+        headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+        let token = self.api.key().await?.token(job.id, job.fence, lease_of(job));
+        let callback = format!("{}/v1/jobs/{id}", self.api.public_url());
+        for (name, value) in [
+            ("job-id", id.as_str()),
+            ("job-kind", job.kind.as_str()),
+            ("job-queue", job.queue.as_str()),
+            ("job-attempt", &job.attempt.to_string()),
+            ("job-max-attempts", &job.terms.max_attempts().to_string()),
+            ("job-token", &token),
+            ("job-callback", &callback),
+        ] {
+            headers.push((HeaderName::from_static(name), value_of(name, value)?));
+        }
+        if let Some(parent) = job.terms.meta.get(trace::PARENT)
+            && let Ok(parent) = HeaderValue::from_str(parent)
+        {
+            headers.push((HeaderName::from_static(trace::PARENT), parent));
+        }
+        for (name, value) in &kept.headers {
+            let Ok(named) = HeaderName::try_from(name.as_str()) else { continue };
+            headers.push((named, value_of(name, value)?));
+        }
+        let target = Target::read(&kept.url)?;
+        let within = job.terms.timeout.unwrap_or(kept.timeout).min(kept.timeout);
+        Ok(Call { target, headers, body, within, most: limits::OUTPUT_BYTES })
+    }
+
+    /// Whoever was called does it by himself from here on: he renews it, and tells its end with the token.
+    async fn leave_there(&self, timeout: Duration) {
+        let ttl = timeout.clamp(LEASE, limits::LONGEST_LEASE);
+        let jobs = [Arc::clone(&self.job)];
+        if let Err(error) = self.api.tenure().remote().renew(ttl, &jobs).await {
+            tracing::warn!(%error, job = %self.job.id, "a job that goes on elsewhere was not held for longer");
+        }
+        self.api.granted().remember(&jobs);
+    }
+
+    async fn end(&self, verdict: Verdict) {
+        let ending = Ending { job: Arc::clone(&self.job), verdict };
+        if let Err(error) = self.api.tenure().remote().settle(vec![ending], None).await {
+            tracing::warn!(%error, job = %self.job.id, "how a job went that was sent was not kept; it lapses");
+        }
+    }
+}
+
+fn value_of(name: &str, value: &str) -> Result<HeaderValue, Invalid> {
+    let unfit = |_| Invalid::new(name, "text that no header can hold", "visible characters");
+    HeaderValue::from_str(value).map_err(unfit)
+}
