@@ -110,6 +110,6 @@ fn what_has_ended_is_kept_for_as_long_as_it_says_and_no_longer() {
         });
         let job = stand.look(&stand.first(), &long);
         let (finished, expires) = (job["finished_at"].as_str().unwrap(), job["expires_at"].as_str().unwrap());
-        assert!(&expires[..10] > &finished[..10] && job["state"] == "succeeded", "{job}");
+        assert!(expires[..10] > finished[..10] && job["state"] == "succeeded", "{job}");
     });
 }

@@ -37,7 +37,7 @@ pub(crate) async fn get(
         document.address(&base);
         document
     };
-    let items = page.jobs.iter().map(|job| item(job)).collect();
+    let items = page.jobs.iter().map(item).collect();
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
 }
 
