@@ -59,6 +59,14 @@ async fn main() -> Result<(), Anyway> {
     for watching in watching {
         made.push(watching.await??);
     }
+    let mut again = Vec::new();
+    for story in &made {
+        let item = client.ask("GET", &format!("{}?redirect=false", story.item), &[], "").await?;
+        if item.body.contains(r#""attempt":2,"#) {
+            again.push(story.name.as_str());
+        }
+    }
+    println!("the other one began these again: {}", again.join(" and "));
     for way in ways {
         let of_it = made.iter().filter(|story| story.way == way);
         let (stars, answers, cuts) = of_it.fold((0, 0, 0), |(stars, answers, cuts), story| {
