@@ -271,9 +271,10 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
 }
 
 /// What the example of stars tells, whichever store its instances have in common.
-const STARS: [&str; 9] = [
+const STARS: [&str; 10] = [
     "two instances of a service have one store",
     "the first is killed (kill -9) while it builds ",
+    "the other one began these again: ",
     "4 stars were watched by looking again and again: all came",
     "4 stars were watched by having the answer held (Prefer: wait): all came",
     "4 stars were watched by being told each change (server-sent events): all came",

@@ -52,8 +52,14 @@ fn what_was_cut_off_and_sent_again_elsewhere_is_one_job() {
         // The first server is killed while some are answered and others are on their way.
         let answered = std::thread::scope(|scope| {
             let ask_often = |client: usize| {
-                let keys = (0..12).map(|n| client * 100 + n);
-                keys.map(|key| (key, post(&first, key))).collect::<Vec<_>>()
+                let mut asked = Vec::new();
+                for key in (0..1_000).map(|n| client * 1_000 + n) {
+                    asked.push((key, post(&first, key)));
+                    if asked.last().is_some_and(|(_, answer)| answer.is_none()) {
+                        break;
+                    }
+                }
+                asked
             };
             let asking: Vec<_> = (0..8).map(|client| scope.spawn(move || ask_often(client))).collect();
             until("some were accepted", || stand.count(&stand.second, "queued") >= 16);
@@ -90,8 +96,8 @@ fn ids_are_unique_and_grow_whoever_writes_and_whoever_is_killed() {
             for writer in 0..16 {
                 let (of_writer, one) = (&of_writer, &one);
                 scope.spawn(move || {
-                    let address = if writer % 2 == 0 { one } else { &stand.second };
-                    for n in 0..20 {
+                    let (address, jobs) = if writer % 2 == 0 { (one, 1_000) } else { (&stand.second, 20) };
+                    for n in 0..jobs {
                         let job = stand.job("star", json!({ "args": [writer, n] })).to_string();
                         // Of the one that is killed no more is heard.
                         let Some(answer) = try_to_ask(address, "", &job) else { return };

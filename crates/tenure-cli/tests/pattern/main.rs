@@ -16,7 +16,7 @@
 //! | T137 | a job that nobody knows | the queue is the job's own row, so none is queued that is not there | conformance `settle`, `tenure` `outcomes` |
 //! | T138 | whoever comes too late changes nothing | `holding` | `tenure-http` `workers`, conformance `settle` |
 //! | T139 | killed between what it did and saying so | `recovering` | `tenure` `origins`, example `stars` |
-//! | T140 | a job that is longer than any lease | `holding` | `tenure-http` `crew` |
+//! | T140 | a job that is longer than any lease, and one that is longer than it may be | `holding` | `tenure-http` `workers` and `crew` |
 //! | T141 | the store is away | `outage` | `tenure` `outage` and `outages` |
 //! | T142 | a limit is exact, and no slot leaks | `holding` | `tenure` `worker`, conformance `limits` |
 //! | T143 | pages are stable while jobs come | `watching` | `tenure-http` `listing` and `retention`, conformance `views` |

@@ -1,5 +1,7 @@
 //! What a worker tells about one job that it was granted.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -10,6 +12,7 @@ use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdi
 
 use super::claim::check_lease;
 use super::granted::{grant_of_token, lost, of_token};
+use super::overdue;
 use super::verdict::{Complete, Fail, Release};
 use crate::answer::json;
 use crate::api::Api;
@@ -110,7 +113,7 @@ pub(crate) async fn release(
 async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<Response, Problem> {
     let completes = matches!(verdict, Verdict::Succeeded(_));
     let job = of_token(api, id, token).await?;
-    let ending = Ending { job: std::sync::Arc::clone(&job), verdict };
+    let ending = Ending { job: Arc::clone(&job), verdict };
     let (settled, _) = api.tenure().remote().settle(vec![ending], None).await?;
     api.granted().forget(&job);
     let settled = settled.into_iter().next().unwrap_or(Settled::Gone);
@@ -151,6 +154,11 @@ pub(crate) async fn heartbeat(
     ttl.map_or(Ok(()), check_lease)?;
     let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
     let (job, lease) = grant_of_token(&api, id, &said.token).await?;
+    if let Some(timeout) = overdue::overdue(&job, api.tenure().now()) {
+        api.tenure().remote().settle(vec![overdue::ending(Arc::clone(&job), timeout)], None).await?;
+        api.granted().forget(&job);
+        return Err(overdue::told(id, timeout));
+    }
     if progress.is_some() {
         let report = Report { held: held(&job), progress, lines: Vec::new() };
         api.tenure().remote().report(vec![report]).await?;

@@ -14,7 +14,7 @@ use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, 
 
 use super::claim::check_lease;
 use super::granted::grant_of_token;
-use super::roll;
+use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -107,7 +107,7 @@ pub(crate) async fn post(
     }
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
-    let mut answer = BeatAnswer::default();
+    let (mut answer, mut over, now) = (BeatAnswer::default(), Vec::new(), api.tenure().now());
     let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
     for item in said.running {
         let Ok(id) = item.job_id.parse::<JobId>() else {
@@ -116,6 +116,12 @@ pub(crate) async fn post(
         };
         match grant_of_token(&api, id, &item.token).await {
             Ok((job, lease)) => {
+                if let Some(timeout) = overdue::overdue(&job, now) {
+                    answer.lost.push(item.job_id);
+                    api.granted().forget(&job);
+                    over.push(overdue::ending(job, timeout));
+                    continue;
+                }
                 // What is wrong with the progress of one job must not cost the worker any: it is cut to what is allowed.
                 let progress =
                     item.progress.map(|said| Progress::new(said.fraction.clamp(0.0, 1.0), &said.message));
@@ -132,6 +138,9 @@ pub(crate) async fn post(
     for (ttl, jobs) in held_jobs {
         let renewed = api.tenure().remote().renew(ttl, &jobs).await?;
         answer.note(&api, &jobs, renewed);
+    }
+    if !over.is_empty() {
+        api.tenure().remote().settle(over, None).await?;
     }
     roll::again(&api, worker);
     if !reports.is_empty()

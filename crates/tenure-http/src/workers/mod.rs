@@ -7,6 +7,7 @@ pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;
 pub(crate) mod logs;
+pub(crate) mod overdue;
 pub(crate) mod roll;
 pub(crate) mod settle;
 pub(crate) mod token;

@@ -104,6 +104,46 @@ async fn a_worker_that_says_no_lease_holds_its_job_for_as_long_as_it_was_granted
     }
 }
 
+/// T140: a job has a maximum life if it says so. A worker that lives does not hold it for longer, however it says that it
+/// lives; and what comes next is the policy's, as after any failure.
+#[tokio::test]
+async fn an_attempt_ends_when_it_has_taken_longer_than_its_job_allows() {
+    for in_one_word in [false, true] {
+        let mut service = Service::new();
+        let id = enqueued(&service, r#"{"kind":"k","timeout_seconds":60,"max_attempts":2}"#).await;
+        for attempt in 1..=2 {
+            let answer = claimed(&service, r#"{"lease_seconds":30}"#).await;
+            let job = &answer["jobs"][0];
+            assert_eq!(job["attempt"], attempt, "{answer}");
+            let beat = async |service: &Service| {
+                if !in_one_word {
+                    return service.post(&path(job, "heartbeat"), &with(job, json!({}))).await.status == 200;
+                }
+                let running = json!({ "running": [{ "job_id": id, "token": job["token"] }] }).to_string();
+                let all = format!("/v1/workers/{}/heartbeat", answer["worker_id"].as_str().unwrap());
+                let told = service.post(&all, &running).await.json();
+                assert_ne!(
+                    told["extended"].as_array().unwrap().len(),
+                    told["lost"].as_array().unwrap().len()
+                );
+                told["lost"].as_array().unwrap().is_empty()
+            };
+            for _ in 0..3 {
+                service.advance(Duration::from_secs(20));
+                assert!(beat(&service).await, "its time is not over");
+            }
+            service.advance(Duration::from_secs(1));
+            assert!(!beat(&service).await, "its time is over");
+            let late = service.post(&path(job, "complete"), &with(job, json!({}))).await;
+            assert_eq!(late.json()["type"], "urn:tenure:problem:lease-lost");
+            let job = service.get(&format!("/v1/jobs/{id}")).await.json();
+            assert_eq!(job["state"], if attempt == 1 { "scheduled" } else { "failed" });
+            assert_eq!(job["error"]["type"], "timed_out", "{job}");
+            service.advance(Duration::from_secs(3600));
+        }
+    }
+}
+
 /// T138: a worker that was silent past its lease changes nothing, and is told.
 #[tokio::test]
 async fn a_worker_that_comes_too_late_is_told_and_changes_nothing() {

@@ -11,10 +11,11 @@ mod service;
 use std::io::{BufRead, BufReader, Error, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use client::{Client, Watch};
 use service::Sky;
-use tenure::{Chance, Tenure};
+use tenure::{Chance, Clock, SystemClock, Tenure};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +26,9 @@ const NAMES: [&str; 12] = [
     "Castor",
 ];
 /// The first instance is killed when it begins this one of its stars: it has made some, and is at work on others.
-const FATAL: usize = 5;
+const FATAL: usize = 3;
+/// Longest that it may take until then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> Result<(), Anyway> {
@@ -52,13 +55,25 @@ async fn main() -> Result<(), Anyway> {
     let watching: Vec<_> =
         watching.map(|(name, way)| tokio::spawn(client.clone().has_a_star_made(name, *way))).collect();
     instances[0].report_to(heard);
-    let half_built = kill_in_the_middle(&mut instances[0], hearing).await?;
+    let half_built = tokio::select! {
+        biased;
+        half_built = kill_in_the_middle(&mut instances[0], hearing) => half_built?,
+        () = SystemClock.sleep(PATIENCE) => return Err("the first instance was given too little to do".into()),
+    };
     println!("the first is killed (kill -9) while it builds {half_built}");
 
     let mut made = Vec::new();
     for watching in watching {
         made.push(watching.await??);
     }
+    let mut again = Vec::new();
+    for story in &made {
+        let item = client.ask("GET", &format!("{}?redirect=false", story.item), &[], "").await?;
+        if item.body.contains(r#""attempt":2,"#) {
+            again.push(story.name.as_str());
+        }
+    }
+    println!("the other one began these again: {}", again.join(" and "));
     for way in ways {
         let of_it = made.iter().filter(|story| story.way == way);
         let (stars, answers, cuts) = of_it.fold((0, 0, 0), |(stars, answers, cuts), story| {
