@@ -7,12 +7,13 @@ use crate::access::{Needs, Scope};
 use crate::routes::Endpoint;
 
 /// What a generated client is divided into, and what each part is about.
-pub(crate) const GROUPS: [(&str, &str); 7] = [
+pub(crate) const GROUPS: [(&str, &str); 8] = [
     ("jobs", "Jobs, from their acceptance to their end"),
     ("workers", "What workers in other languages ask and tell"),
     ("leases", "Names that one program has to itself"),
     ("queues", "What is agreed about queues, and how they stand"),
     ("schedules", "What is done again and again"),
+    ("events", "What happens, and who is told of it or sent jobs"),
     ("access", "Who may ask, and what was done"),
     ("server", "The server itself"),
 ];
@@ -24,11 +25,12 @@ pub(crate) fn group(endpoint: &Endpoint) -> &'static str {
         return "workers";
     }
     match endpoint.path.trim_start_matches("/v1").split('/').nth(1).unwrap_or_default() {
-        "jobs" | "queue" => "jobs",
+        "jobs" | "queue" | "bulk" => "jobs",
         "workers" => "workers",
         "leases" => "leases",
         "queues" | "stats" | "kinds" => "queues",
         "schedules" | "calendar" => "schedules",
+        "events" | "webhooks" | "endpoints" => "events",
         "tokens" | "whoami" | "audit" => "access",
         _ => "server",
     }

@@ -30,7 +30,7 @@ pub(crate) const PATTERN: &str = r"^(\*|(job|schedule|lease|queue|webhook|endpoi
 
 /// Something that happened, as CloudEvents 1.0 writes it; `timestamp` is for those who know Standard Webhooks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "Event")]
+#[schemars(rename = "Event")]
 pub(crate) struct EventDocument {
     /// `1.0`
     pub specversion: String,

@@ -253,8 +253,8 @@ impl Hearing {
         let now = self.tenure.now();
         let (mut found, heard) = (Vec::new(), std::mem::take(&mut self.heard));
         let read = self.read(&heard, position, &mut found).await;
-        let next = match read {
-            Ok(next) => next,
+        let (next, until) = match read {
+            Ok(read) => read,
             Err(error) => {
                 self.heard = heard;
                 return Err(error);
@@ -272,8 +272,9 @@ impl Hearing {
         found.into_iter().for_each(|event| self.remember(event.id));
         position.ledger = next;
         if self.scan {
-            position.since = position.since.max(now.before(OVERLAP));
-            self.scan = false;
+            // What is too much for one look is looked at in the next, and without an overlap until that is all.
+            position.since = until.unwrap_or_else(|| position.since.max(now.before(OVERLAP)));
+            self.scan = until.is_some();
         }
         self.save(*position).await
     }
@@ -283,17 +284,17 @@ impl Hearing {
         heard: &BTreeSet<JobId>,
         position: &Position,
         found: &mut Vec<EventDocument>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(u64, Option<Timestamp>), Error> {
+        let mut until = None;
         for id in heard {
             found.extend(sources::one(&self.tenure, *id).await?);
         }
         found.retain(|event| !self.remembered.0.contains(&event.id));
         if self.scan {
-            for event in sources::ended(&self.tenure, position.since).await? {
-                if !found.iter().any(|known| known.id == event.id) {
-                    found.push(event);
-                }
-            }
+            let known: BTreeSet<String> = found.iter().map(|event| event.id.clone()).collect();
+            let (ended, cut) = sources::ended(&self.tenure, position.since).await?;
+            found.extend(ended.into_iter().filter(|event| !known.contains(&event.id)));
+            until = cut;
             found.extend(sources::slots(&self.tenure, position.since).await?);
         }
         let mut behind = position.ledger;
@@ -301,7 +302,7 @@ impl Hearing {
             let (leases, next) = sources::leases(&self.tenure, behind).await?;
             found.extend(leases);
             if next == behind {
-                return Ok(behind);
+                return Ok((behind, until));
             }
             behind = next;
         }

@@ -76,7 +76,7 @@ pub(crate) struct WebhookPatch {
 
 /// A webhook.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Webhook")]
+#[schemars(rename = "Webhook")]
 pub(crate) struct WebhookDocument {
     /// Its id.
     id: String,
@@ -100,6 +100,7 @@ pub(crate) struct WebhookDocument {
 
 /// A webhook with its secret, which nobody is told again.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "NewWebhook")]
 pub(crate) struct NewWebhookDocument {
     /// With what it is signed.
     secret: String,
@@ -116,7 +117,7 @@ pub(crate) struct WebhookList {
 
 /// A delivery.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Delivery")]
+#[schemars(rename = "Delivery")]
 pub(crate) struct DeliveryDocument {
     /// The job that delivers it.
     id: String,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tenure::{
-    End, Error, Fate, Filter, JobId, JobRecord, LedgerAsk, LedgerEntry, Order, PageAsk, Skipped, SlotRecord,
-    SlotsAsk, State, StateName, Tenure, Timestamp, What,
+    Cursor, End, Error, Fate, Filter, JobId, JobRecord, LedgerAsk, LedgerEntry, ListedBy, Order, PageAsk,
+    Skipped, SlotRecord, SlotsAsk, State, Tenure, Timestamp, What,
 };
 
 use super::event::EventDocument;
@@ -11,35 +11,36 @@ use crate::wire::origin;
 
 /// As much is told of what went wrong.
 const DETAIL_CHARS: usize = 1_000;
-/// Jobs, or records of slots, that are looked at.
+/// Jobs of a page, or records of slots, that are looked at.
 const PAGE: usize = 200;
+/// Pages of jobs that are looked at: what has ended beyond that is told the next time.
+const PAGES: usize = 50;
 /// Entries of the ledger of one page.
 const LEDGER: usize = 500;
 
-/// The events of jobs that have ended since, as far as they are among the last that were made. What ended in this program is
-/// heard of in any case.
-pub(crate) async fn ended(tenure: &Tenure, since: Timestamp) -> Result<Vec<EventDocument>, Error> {
-    let states = vec![StateName::Succeeded, StateName::Failed, StateName::Cancelled];
-    let filter = Filter { states, ..Filter::default() };
-    let ask = PageAsk { filter, at_most: PAGE, ..PageAsk::default() };
-    let page = tenure.jobs().page(ask).await?;
-    let mut found: Vec<(Timestamp, EventDocument)> =
-        page.jobs.iter().filter_map(|job| Some((ended_at(job)?, of_job(job)?))).collect();
-    found.retain(|(at, _)| *at >= since);
-    found.sort_by_key(|(at, _)| *at);
-    Ok(found.into_iter().map(|(_, event)| event).collect())
+/// The events of jobs that have ended since, in that order, and up to when that is all; up to now if it is not said.
+pub(crate) async fn ended(
+    tenure: &Tenure,
+    since: Timestamp,
+) -> Result<(Vec<EventDocument>, Option<Timestamp>), Error> {
+    let filter = Filter { ended_from: Some(since), ..Filter::default() };
+    let (by, order) = (ListedBy::End, Order::OldestFirst);
+    let mut ask = PageAsk { filter, by, order, after: None, at_most: PAGE };
+    let mut found = Vec::new();
+    for _ in 0..PAGES {
+        let page = tenure.jobs().page(ask.clone()).await?;
+        found.extend(page.jobs.iter().filter_map(of_job));
+        ask.after = page.next;
+        if page.next.is_none() {
+            return Ok((found, None));
+        }
+    }
+    Ok((found, ask.after.and_then(Cursor::ended)))
 }
 
 /// The event of one job, if it has ended.
 pub(crate) async fn one(tenure: &Tenure, id: JobId) -> Result<Option<EventDocument>, Error> {
     Ok(tenure.store().job(id).await?.as_ref().and_then(of_job))
-}
-
-fn ended_at(job: &JobRecord) -> Option<Timestamp> {
-    match job.state {
-        State::Finished { at, .. } => Some(at),
-        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
-    }
 }
 
 fn of_job(job: &JobRecord) -> Option<EventDocument> {

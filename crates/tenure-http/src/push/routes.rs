@@ -112,7 +112,7 @@ pub(crate) struct EndpointPatch {
 
 /// A push endpoint.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Endpoint")]
+#[schemars(rename = "Endpoint")]
 pub(crate) struct EndpointDocument {
     /// What it is called.
     name: String,
@@ -140,6 +140,7 @@ pub(crate) struct EndpointDocument {
 
 /// A push endpoint with its secret, which nobody is told again.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "NewEndpoint")]
 pub(crate) struct NewEndpointDocument {
     /// With what it is signed.
     secret: String,
