@@ -66,6 +66,9 @@ impl Once {
         }
         let key = key.to_str().map_err(|_| wrong("has other characters"))?.trim();
         let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
+        if bare.len() == key.len() && (key.starts_with('"') || key.ends_with('"')) {
+            return Err(wrong("has a quotation mark at one end"));
+        }
         if !(1..=KEY_BYTES).contains(&bare.len()) {
             return Err(wrong(&format!("has {} bytes", bare.len())));
         }

@@ -174,9 +174,10 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let (schema, are_many) = match name {
         "token_id" | "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
-        // Without a quotation mark at either end, which would not count.
+        // In quotation marks, which do not count, or without one at either end.
         "Idempotency-Key" => {
-            let visible = format!("^[!#-~]([ -~]{{0,{}}}[!#-~])?$", once::KEY_BYTES - 2);
+            let (bare, most) = (once::KEY_BYTES - 2, once::KEY_BYTES);
+            let visible = format!("^(\"[ -~]{{1,{most}}}\"|[!#-~]([ -~]{{0,{bare}}}[!#-~])?)$");
             (json!({ "type": "string", "pattern": visible }), false)
         }
         "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),

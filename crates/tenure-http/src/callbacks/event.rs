@@ -25,8 +25,8 @@ pub(crate) const TYPES: [&str; 15] = [
     "endpoint.disabled",
     "webhook.test",
 ];
-/// What stands for several of them.
-pub(crate) const PATTERN: &str = r"^(\*|(job|schedule|lease|queue|webhook|endpoint)\.(\*|[a-z]{1,16}))$";
+/// How those that are wanted are written: a type, all of a sort, or all.
+pub(crate) const PATTERN: &str = r"^(\*|job\.(\*|succeeded|failed|cancelled)|schedule\.(\*|fired|skipped|missed)|lease\.(\*|acquired|released|expired|broken)|queue\.(\*|paused|resumed)|webhook\.(\*|disabled|test)|endpoint\.(\*|disabled))$";
 
 /// Something that happened, as CloudEvents 1.0 writes it; `timestamp` is for those who know Standard Webhooks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -138,6 +138,28 @@ mod tests {
                 && wants(&["job.failed"], &["mail"])
         );
         assert!(!wants(&["job.succeeded", "lease.*"], &[]) && !wants(&["*"], &["other"]));
+    }
+
+    /// The description says which there are.
+    #[test]
+    fn the_description_names_every_type_and_no_other() {
+        let described: Vec<String> = PATTERN
+            .split("|")
+            .scan(String::new(), |sort, part| {
+                if let Some((named, _)) = part.split_once("\\.(") {
+                    *sort = named.trim_start_matches(['^', '(']).to_owned();
+                    return Some(String::new());
+                }
+                let name = part.trim_end_matches(['$', ')']);
+                Some(if sort.is_empty() { String::new() } else { format!("{sort}.{name}") })
+            })
+            .filter(|described| !described.is_empty())
+            .collect();
+        let mut known = TYPES.map(str::to_owned).to_vec();
+        let mut described = described;
+        known.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(described, known);
     }
 
     #[test]
