@@ -76,6 +76,21 @@ impl Program {
         find(lines, text, within, &mut self.heard)
     }
 
+    /// Whether a line with this text comes within a second.
+    pub fn has_line_with(&mut self, text: &str) -> bool {
+        let lines = self.lines.as_ref().expect("somebody reads");
+        let until = Instant::now() + Duration::from_secs(1);
+        loop {
+            let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) else {
+                return false;
+            };
+            self.heard.push(line.clone());
+            if line.contains(text) {
+                return true;
+            }
+        }
+    }
+
     /// The next complaint that holds this text.
     pub fn complaint_with(&mut self, text: &str, within: Duration) -> String {
         find(&self.complaints, text, within, &mut self.heard)

@@ -31,6 +31,9 @@ async fn what_is_sent_again_under_its_key_is_done_once() {
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.json()["state"], "succeeded", "it is told how it stands now");
     assert_eq!(jobs(&service).await, 1);
+    for lone in ["\"order-7", "order-7\"", "\""] {
+        assert_eq!(post(&service, "/v1/jobs", lone, JOB).await.status, StatusCode::BAD_REQUEST, "{lone}");
+    }
     let other = post(&service, "/v1/jobs", "order-8", JOB).await;
     assert!(other.id() != first.id() && jobs(&service).await == 2);
     service.advance(Duration::from_secs(25 * 3600));
