@@ -107,6 +107,15 @@ impl Program {
         self.lines = None;
     }
 
+    /// The number under which the system knows it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it is running");
+    }
+
     pub fn interrupt(&self) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is running");
     }

@@ -3,13 +3,18 @@
 use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, PageAsk, Timestamp, limits};
+use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
+
+/// Jobs that are read at once.
+const AT_ONCE: usize = 50;
+/// A page that has so many bytes of args and results is full.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// What may stand behind the question mark.
 pub(crate) const KNOWN: [&str; 12] = [
@@ -35,14 +40,10 @@ pub(crate) async fn get(
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
     let (by, order) = sorted(&query)?;
-    let ask = PageAsk {
-        by,
-        order,
-        filter: filter(&query, api.tenure().now())?,
-        after: query.one::<Cursor>("cursor")?,
-        at_most: query.limit(limits::PAGE_JOBS)?,
-    };
-    let page = api.tenure().jobs().page(ask).await?;
+    let filter = filter(&query, api.tenure().now())?;
+    let after = query.one::<Cursor>("cursor")?;
+    let ask = PageAsk { filter, by, order, after, at_most: query.limit(limits::PAGE_JOBS)? };
+    let page = page(&api, ask).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
     let base = answer::base(&headers);
@@ -53,6 +54,30 @@ pub(crate) async fn get(
     };
     let items = page.jobs.iter().map(item).collect();
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
+}
+
+/// A page, which is shorter than was asked for if its jobs are large: an answer is whole in memory.
+async fn page(api: &Api, ask: PageAsk) -> Result<Page, Problem> {
+    let mut all = Page { jobs: Vec::new(), next: ask.after };
+    let mut bytes = 0;
+    loop {
+        let at_most = (ask.at_most - all.jobs.len()).min(AT_ONCE);
+        let some = api.tenure().jobs().page(PageAsk { after: all.next, at_most, ..ask.clone() }).await?;
+        bytes += some.jobs.iter().map(size).sum::<usize>();
+        // One that is not full has looked at as much as one page may.
+        let is_over = some.jobs.len() < at_most || some.next.is_none();
+        all.jobs.extend(some.jobs);
+        all.next = some.next;
+        if is_over || all.jobs.len() == ask.at_most || bytes >= PAGE_BYTES {
+            return Ok(all);
+        }
+    }
+}
+
+/// What of a job may be large.
+fn size(job: &JobRecord) -> usize {
+    let result = job.output.as_ref().map_or(0, |output| output.value.len());
+    job.args.as_bytes().len() + result
 }
 
 /// Which jobs are meant: those that the search means and all the others words as well.

@@ -2,6 +2,7 @@
 
 mod around;
 mod hosts;
+mod impatient;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::callbacks::address::Allowed;
 use crate::push::pusher::Pusher;
 use crate::routes;
 use hosts::Hosts;
+use impatient::Impatient;
 
 /// How a server listens and ends.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
+    /// How long a client may read nothing of what is sent to it.
+    pub read_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
     pub connections: usize,
     /// How long it goes on answering after it was told to stop, and says that it is not ready: so long whoever sends requests
@@ -66,6 +70,7 @@ impl Default for Options {
             pushes: true,
             public_url: None,
             head_within: Duration::from_secs(10),
+            read_within: Duration::from_secs(30),
             connections: 20_000,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
@@ -156,7 +161,7 @@ impl Server {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &room, &*clock) => accepted,
             };
-            serve(accepted, &app, &graceful, self.options.head_within);
+            serve(accepted, &app, &graceful, (&self.options, &clock));
         }
         drop(self.listener);
         api.drain();
@@ -217,19 +222,31 @@ async fn accept(
     }
 }
 
+/// Bytes of a head. So much is kept at most of what a client sends before it is asked for.
+const HEAD_BYTES: usize = 32 * 1024;
+/// Headers of a request.
+const HEADERS: usize = 100;
+
 fn serve(
     (stream, permit): (TcpStream, OwnedSemaphorePermit),
     app: &Router,
     graceful: &GracefulShutdown,
-    head_within: Duration,
+    (options, clock): (&Options, &Arc<dyn Clock>),
 ) {
     // What is answered is whole: to wait for more of it only makes it late.
     let _ = stream.set_nodelay(true);
     // One version only: to find out which one a client speaks, somebody would have to wait for its first words without end.
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_within);
+    let http1 = &mut builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(options.head_within);
+    http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
     let service = TowerToHyperService::new(app.clone());
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = builder
+        .serve_connection(
+            TokioIo::new(Impatient::new(stream, Arc::clone(clock), options.read_within)),
+            service,
+        )
+        .into_owned();
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = watched.await {

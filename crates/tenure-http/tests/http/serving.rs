@@ -26,6 +26,7 @@ async fn served() -> Served {
     let mut options = Options::default();
     options.bind = "127.0.0.1:0".parse().unwrap();
     options.head_within = Duration::from_millis(300);
+    options.read_within = Duration::from_millis(300);
     let server = Server::bind(&tenure, options).await.unwrap();
     let (address, (stop, stopped)) = (server.address(), oneshot::channel());
     let ended = tokio::spawn(server.run(async { drop(stopped.await) }));
@@ -195,4 +196,48 @@ async fn a_server_that_leaves_says_so_and_answers_for_a_while() {
     let live = say(address, &ask.replace("readyz", "livez")).await;
     assert!(live.starts_with("HTTP/1.1 200"), "{live}");
     ended.await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_reads_nothing_of_what_he_asked_for_is_let_go() {
+    let served = served().await;
+    let large = serde_json::json!("x".repeat(250_000));
+    let drafts = (0..40).map(|_| tenure::Draft::raw("k", &large));
+    served.tenure.enqueue_all(drafts).await.unwrap();
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(served.address).await.unwrap();
+    stream.write_all(b"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let mut told = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut told)).await;
+    let _ = read.expect("it is kept for ever");
+    let head = String::from_utf8_lossy(&told[..told.len().min(1_000)]).to_lowercase();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split('\r').next()).unwrap();
+    assert!(length.parse::<usize>().unwrap() > 8_000_000, "{head}");
+    assert!(told.len() < length.parse::<usize>().unwrap(), "all of it was sent although nobody read");
+}
+
+/// A page of large jobs is shorter, and the next one goes on behind it.
+#[tokio::test]
+async fn a_page_of_large_jobs_ends_early_and_goes_on() {
+    let served = served().await;
+    let large = serde_json::json!("x".repeat(250_000));
+    served.tenure.enqueue_all((0..120).map(|_| tenure::Draft::raw("k", &large))).await.unwrap();
+    let (mut cursor, mut seen, mut pages) = (String::new(), std::collections::BTreeSet::new(), 0);
+    loop {
+        let head = format!(
+            "GET /v1/jobs?limit=1000{cursor} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        );
+        let told = say(served.address, &head).await;
+        assert!(told.len() < 24_000_000, "{} bytes", told.len());
+        let page: serde_json::Value = serde_json::from_str(told.split_once("\r\n\r\n").unwrap().1).unwrap();
+        seen.extend(
+            page["items"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()),
+        );
+        pages += 1;
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!((seen.len(), pages), (120, 3));
 }
