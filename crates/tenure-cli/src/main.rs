@@ -97,6 +97,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Before anything else: a program's supervisor is this program, started anew.
+    if let Some(code) = tenure_program::entered() {
+        return code;
+    }
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => {
