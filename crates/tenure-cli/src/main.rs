@@ -13,6 +13,7 @@ mod files;
 mod job;
 mod lease;
 mod output;
+mod program;
 mod queue;
 mod schedule;
 mod screen;
@@ -58,6 +59,10 @@ enum Command {
     /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
     #[command(subcommand)]
     Lease(Box<lease::Leases>),
+    /// Runs a program as a job: recorded, under a lock if wished, its output kept, its exit code passed on
+    Exec(Box<program::Exec>),
+    /// Runs a program for each job of some queues
+    Worker(Box<program::WorkerArgs>),
     /// Explains schedules, and sets, triggers and pauses those of a server
     #[command(subcommand)]
     Schedule(Box<schedule::Schedule>),
@@ -130,6 +135,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Ps(ps) => job::ps(*ps),
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
+        Command::Exec(exec) => program::exec(*exec),
+        Command::Worker(worker) => program::worker(*worker),
         Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Token(tokens) => token::run(*tokens),
         Command::Db(db) => db::run(db),

@@ -91,6 +91,9 @@ mod tests {
         let by_code = End { code: Some(7), ..End::default() };
         let by_signal = End { signal: Some(9), ..End::default() };
         assert_eq!((by_code.shell_code(), by_code.words().as_str()), (7, "ended with 7"));
-        assert_eq!((by_signal.shell_code(), by_signal.words().as_str()), (137, "ended by signal 9 (SIGKILL)"));
+        assert_eq!(
+            (by_signal.shell_code(), by_signal.words().as_str()),
+            (137, "ended by signal 9 (SIGKILL)")
+        );
     }
 }

@@ -46,8 +46,15 @@ mod tests {
         assert_eq!(said("::progress 0.4 counting stars"), Some((0.4, "counting stars".to_owned())));
         assert_eq!(said("::progress 1"), Some((1.0, String::new())));
         assert_eq!(said(r#"{"progress":0.25}"#), Some((0.25, String::new())));
-        for ordinary in ["progress 0.4", "::progress", "::progress two", "::progress 2 x", "{\"progress\":NaN}", "{}", "::progress NaN"]
-        {
+        for ordinary in [
+            "progress 0.4",
+            "::progress",
+            "::progress two",
+            "::progress 2 x",
+            "{\"progress\":NaN}",
+            "{}",
+            "::progress NaN",
+        ] {
             assert_eq!(said(ordinary), None, "{ordinary}");
         }
         assert!(said(&format!("::progress 0 {}", "ü".repeat(500))).unwrap().1.len() <= MESSAGE_BYTES);

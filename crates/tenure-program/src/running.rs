@@ -119,11 +119,15 @@ impl Running {
         let mut readers = Vec::new();
         if let Some(pipe) = child.stdout.take() {
             let tell = tell.clone();
-            readers.push(std::thread::spawn(move || read(pipe, Source::Out, &tell, through.then(std::io::stdout))));
+            readers.push(std::thread::spawn(move || {
+                read(pipe, Source::Out, &tell, through.then(std::io::stdout))
+            }));
         }
         if let Some(pipe) = child.stderr.take() {
             let tell = tell.clone();
-            readers.push(std::thread::spawn(move || read(pipe, Source::Err, &tell, through.then(std::io::stderr))));
+            readers.push(std::thread::spawn(move || {
+                read(pipe, Source::Err, &tell, through.then(std::io::stderr))
+            }));
         }
         let (watched, report) = (Arc::clone(&supervisor), folder.path().join(REPORT));
         let waiter = std::thread::spawn(move || {

@@ -62,7 +62,8 @@ pub fn entered() -> Option<ExitCode> {
 impl Errand {
     pub(crate) fn args(&self) -> Vec<OsString> {
         let group = if self.own_group { "own" } else { "shared" };
-        let mut args = vec![SUPERVISE.into(), self.host.to_string().into(), self.folder.clone().into(), group.into()];
+        let mut args =
+            vec![SUPERVISE.into(), self.host.to_string().into(), self.folder.clone().into(), group.into()];
         args.extend(self.command.iter().cloned());
         args
     }

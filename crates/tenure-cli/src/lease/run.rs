@@ -62,7 +62,7 @@ struct Held {
 }
 
 /// Takes a lease, waiting in line for it if somebody has the patience.
-pub(super) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) -> Result<Answer, Failure> {
+pub(crate) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) -> Result<Answer, Failure> {
     let owner = terms.owner.clone().unwrap_or_else(owner);
     let body = json!({ "owner": owner, "ttl_seconds": terms.ttl.as_secs_f64(), "metadata": meta });
     let until = SystemClock.moment().after(terms.wait);
