@@ -100,9 +100,8 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());
     let text = "echo one; echo two >&2; printf 'n\\000ul \\377\\n'; echo $JOB_KIND $JOB_ATTEMPT; exit 7";
-    let ran =
-        command(&["exec", "--url", &format!("http://{address}"), "--", "sh", "-c", text], folder.path());
-    let ran = { ran }.output().unwrap();
+    let url = format!("http://{address}");
+    let ran = command(&["exec", "--url", &url, "--", "sh", "-c", text], folder.path()).output().unwrap();
     assert_eq!(ran.status.code(), Some(7), "{ran:?}");
     assert_eq!(ran.stdout, b"one\nn\0ul \xff\nexec.sh 1\n");
     assert_eq!(ran.stderr, b"two\n");
@@ -202,7 +201,7 @@ fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
          add) echo '::progress 0.5 adding'; echo \"{\\\"got\\\": $args, \\\"queue\\\": \\\"$JOB_QUEUE\\\"}\" > $JOB_RESULT_FILE;;\n\
          again) [ -e tried ] || { touch tried; exit 75; };;\n\
          bad) echo cannot >&2; exit 65;;\n\
-         loud) head -c 1048576 /dev/zero | tr '\\0' 'x' | fold -w 127; echo last;;\n\
+         loud) head -c 1048576 /dev/zero | tr '\\0' 'x' | fold -w 127; echo; echo last;;\n\
          endless) head -c 5000000 /dev/zero;;\n\
          daemon) setsid sleep 987002 > /dev/null 2>&1 & setsid sleep 987002 0<&- 1<&- 2<&- & exec 1<&- 2<&-;;\n\
          esac\n",
@@ -247,7 +246,7 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     let slow = script(
         folder.path(),
         "slow",
-        "#!/bin/sh\ntrap '' TERM\nsetsid sleep 987003 &\necho begun >> begun\n[ -e quick ] || sleep 987004\n",
+        "#!/bin/sh\ntrap '' TERM\nsetsid sleep 977003 &\necho begun >> begun\n[ -e quick ] || sleep 977004\n",
     );
     let args = ["--queue", "slow", "--grace", "1s", "--exec", &slow];
     let mut worker = Worker::start(&address, folder.path(), &args);
@@ -260,7 +259,7 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     begun(1);
     // It is told, does not listen, and is killed; the attempt is not spent.
     assert_eq!(worker.stop(), Some(0));
-    assert!(!lives("sleep 98700"));
+    assert!(!lives("sleep 97700"));
     let job = get(&address, &format!("/v1/jobs/{id}"));
     assert_eq!(
         (job["state"].as_str(), job["waits_because"].as_str()),
@@ -269,9 +268,9 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     );
     let killed = Worker::start(&address, folder.path(), &args);
     begun(2);
-    until("the child is there", SOON, || lives("sleep 987003"));
+    until("the child is there", SOON, || lives("sleep 977003"));
     kill_process(Pid::from_child(&killed.0), Signal::KILL).unwrap();
-    until("nobody is left", SOON, || !lives("sleep 98700"));
+    until("nobody is left", SOON, || !lives("sleep 97700"));
     std::fs::write(folder.path().join("quick"), "").unwrap();
     let mut other = Worker::start(&address, folder.path(), &args);
     begun(3);

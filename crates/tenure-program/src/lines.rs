@@ -56,15 +56,24 @@ impl Splitter {
     }
 
     fn line(&mut self) -> Line {
-        let (bytes, cut) = (std::mem::take(&mut self.line), std::mem::take(&mut self.cut));
+        let (bytes, mut cut) = (std::mem::take(&mut self.line), std::mem::take(&mut self.cut));
         // A sign that the cut went through is not shown as broken.
         let whole = if cut == 0 { &bytes[..] } else { without_half_a_sign(&bytes) };
         let mut text = harmless(whole.strip_suffix(b"\r").unwrap_or(whole));
+        // What stands for a broken byte is longer than that.
+        let end = boundary(&text, LINE_BYTES);
+        cut += (text.len() - end) as u64;
+        text.truncate(end);
         if cut > 0 {
             text.push_str(&format!(" … [{cut} bytes more]"));
         }
         Line { source: self.source, text }
     }
+}
+
+/// The last place up to there at which no sign is cut.
+fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn without_half_a_sign(bytes: &[u8]) -> &[u8] {
@@ -113,6 +122,8 @@ mod tests {
         assert_eq!(cut.len(), 2);
         assert!(cut[0].ends_with(&format!("x … [{} bytes more]", 20_000 - LINE_BYTES)), "{}", cut[0]);
         assert_eq!(cut[1], "next");
+        let nuls = &lines(&[&[0; 10_000]])[0];
+        assert!(nuls.len() < LINE_BYTES + 50 && nuls.ends_with("bytes more]"), "{}", nuls.len());
         let signs = "ü".repeat(LINE_BYTES);
         assert!(!lines(&[&b"a"[..], signs.as_bytes()])[0].contains('\u{fffd}'));
     }

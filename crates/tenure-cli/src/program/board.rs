@@ -243,8 +243,8 @@ impl Board {
             let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { continue };
             for post in posts {
                 let of = |list: &str| {
-                    let list = answer[list].as_array().into_iter().flatten();
-                    list.clone().find(|item| item["job_id"] == post.job.id.as_str())
+                    let mut items = answer[list].as_array().into_iter().flatten();
+                    items.find(|item| item["job_id"] == post.job.id.as_str())
                 };
                 if let Some(extended) = of("extended") {
                     post.renewed(sent, extended);
