@@ -2,7 +2,7 @@
 
 mod run;
 
-pub(crate) use run::granted;
+pub(crate) use run::granted as acquire;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

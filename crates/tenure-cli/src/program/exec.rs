@@ -22,7 +22,7 @@ use super::{Granted, LEASE, surely};
 use crate::client::{Ask, Client, Connect, Patience, Trouble, escaped};
 use crate::dev::url_of;
 use crate::exit::Failure;
-use crate::lease::{Terms, granted};
+use crate::lease::{Terms, acquire};
 use crate::output::safe;
 use crate::screen::complain;
 use crate::span::span;
@@ -203,7 +203,7 @@ fn work(exec: &Exec, client: Client, hands: &Hands) -> Result<(), Failure> {
 
 /// Takes the lock, and renews it at once: how long ago it was granted nobody knows here.
 fn take(client: &Client, name: &str, wait: Duration) -> Result<Lock, Failure> {
-    let answer = granted(client, name, &Terms::of(LOCK, wait), &json!({}))?.json()?;
+    let answer = acquire(client, name, &Terms::of(LOCK, wait), &json!({}))?.json()?;
     let (token, fence) = (text(&answer, "/token").to_owned(), text(&answer, "/fence").to_owned());
     let mut lock = Lock { name: name.to_owned(), token, fence, until: SystemClock.moment() };
     lock.until = lock.renew(client)?;
