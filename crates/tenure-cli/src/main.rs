@@ -14,6 +14,7 @@ mod files;
 mod job;
 mod lease;
 mod output;
+mod program;
 mod queue;
 mod schedule;
 mod screen;
@@ -62,6 +63,10 @@ enum Command {
     /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
     #[command(subcommand)]
     Lease(Box<lease::Leases>),
+    /// Runs a program as a job: recorded, under a lock if wished, its output kept, its exit code passed on
+    Exec(Box<program::Exec>),
+    /// Runs a program for each job of some queues
+    Worker(Box<program::WorkerArgs>),
     /// Explains schedules, and sets, triggers and pauses those of a server
     #[command(subcommand)]
     Schedule(Box<schedule::Schedule>),
@@ -107,6 +112,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Before anything else: a program's supervisor is this program, started anew.
+    if let Some(code) = tenure_program::entered() {
+        return code;
+    }
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => {
@@ -137,6 +146,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Top(top) => queue::top(*top),
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
+        Command::Exec(exec) => program::exec(*exec),
+        Command::Worker(worker) => program::worker(*worker),
         Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Token(tokens) => token::run(*tokens),
         Command::Webhook(webhooks) => webhook::run(*webhooks),

@@ -171,6 +171,11 @@ impl Client {
         Self { agent: config.build().new_agent(), base, token, read_only }
     }
 
+    /// Where the server is.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Looks at something, whatever the status is: that, the clock of the server, and the body.
     pub(crate) fn look(&self, path: &str) -> Result<Looked, Trouble> {
         let ask = Ask { within: LOOK_WITHIN, ..Ask::get(path) };

@@ -2,6 +2,8 @@
 
 mod run;
 
+pub(crate) use run::granted as acquire;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -74,6 +76,13 @@ pub(crate) struct Terms {
     /// Who has it, for people [default: this machine and process]
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
+}
+
+impl Terms {
+    /// Those of this machine and process.
+    pub(crate) fn of(ttl: Duration, wait: Duration) -> Self {
+        Self { ttl, wait, owner: None }
+    }
 }
 
 #[derive(Debug, Args)]

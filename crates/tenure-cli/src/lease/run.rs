@@ -1,20 +1,18 @@
 //! `tenure lease run`: a program that runs only while its lease is held.
 //!
-//! The lease is renewed every third of its time. A program whose lease could not be renewed is told to end (SIGTERM) when two
-//! thirds of the time are over, and ended (SIGKILL) before all of it is. Programs that it has started itself are its own to end.
-//! What it writes elsewhere it should send the fence along with: a machine may stand still.
+//! The lease is renewed every third of its time. A program whose lease could not be renewed is told to end (SIGTERM, a shutdown
+//! file) when two thirds of the time are over, and ended (SIGKILL) with all that it has started before all of it is. What it
+//! writes elsewhere it should send the fence along with: a machine may stand still.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
-use tokio::process::{Child, Command};
+use tenure_program::{End, Event, Input, Notice, Output, Program, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{LEASES, Terms};
@@ -28,6 +26,8 @@ use crate::with::text;
 const WAIT_SECONDS: u64 = 55;
 /// Between two tries to renew while nobody answers.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How long one look at a program takes that says nothing.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// What can be said to `tenure lease run`.
 #[derive(Debug, Args)]
@@ -37,7 +37,8 @@ Examples:
   tenure lease run deploy --wait 10m --ttl 15s -- make deploy
 
 The program is told by TENURE_LEASE which lease it has and by TENURE_FENCE its number, which grows with each grant. It ends
-as the program does; 75 if the lease could not be had in time, 6 if it was lost while the program ran.")]
+as the program does; 75 if the lease could not be had in time, 6 if it was lost while the program ran. Whatever the program
+has started ends with it.")]
 pub(crate) struct Run {
     #[command(flatten)]
     connect: Connect,
@@ -61,7 +62,7 @@ struct Held {
 }
 
 /// Takes a lease, waiting in line for it if somebody has the patience.
-pub(super) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) -> Result<Answer, Failure> {
+pub(crate) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) -> Result<Answer, Failure> {
     let owner = terms.owner.clone().unwrap_or_else(owner);
     let body = json!({ "owner": owner, "ttl_seconds": terms.ttl.as_secs_f64(), "metadata": meta });
     let until = SystemClock.moment().after(terms.wait);
@@ -159,33 +160,38 @@ async fn under(
     fence: &str,
     (interrupt, terminate): Signals<'_>,
 ) -> Result<(), Failure> {
-    let Some((program, args)) = run.command.split_first() else {
-        return Err(Failure::Usage("there is no program to run".to_owned()));
+    let program = Program {
+        command: run.command.clone(),
+        env: vec![
+            ("TENURE_LEASE".to_owned(), run.name.clone().into()),
+            ("TENURE_FENCE".to_owned(), fence.into()),
+        ],
+        input: Input::Inherited,
+        output: Output::Inherited,
+        // So that it can ask a person for something.
+        on_terminal: std::io::stdin().is_terminal(),
+        ..Program::default()
     };
-    let mut command = Command::new(program);
-    let command =
-        command.args(args).env("TENURE_LEASE", &run.name).env("TENURE_FENCE", fence).kill_on_drop(true);
-    let mut child = command.spawn().map_err(|source| Failure::Child {
-        // As shells say it.
-        code: if source.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 },
-        sentence: format!("{} cannot be run: {source}", safe::line(&program.to_string_lossy())),
-    })?;
+    let running = program.start().map_err(|error| Failure::NotWhole(error.to_string()))?;
+    let reins = running.reins();
+    let mut ended = tokio::task::spawn_blocking(move || end_of(&running));
     let keeping = keep(held);
     tokio::pin!(keeping);
     loop {
         tokio::select! {
             biased;
-            status = child.wait() => return ended(status),
-            _ = interrupt.recv() => tell(&child, Signal::INT),
-            _ = terminate.recv() => tell(&child, Signal::TERM),
+            end = &mut ended => return passed_on(end),
+            _ = interrupt.recv() => reins.tell(Notice::Interrupt),
+            _ = terminate.recv() => reins.tell(Notice::Terminate),
             (why, until) = &mut keeping => {
-                tell(&child, Signal::TERM);
+                reins.tell(Notice::Terminate);
                 let clock = SystemClock;
                 tokio::select! {
                     biased;
-                    _ = child.wait() => {}
+                    _ = &mut ended => {}
                     () = clock.sleep(until.since(clock.moment())) => {
-                        let _ = child.kill().await;
+                        reins.kill();
+                        let _ = ended.await;
                     }
                 }
                 return Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name))));
@@ -194,19 +200,18 @@ async fn under(
     }
 }
 
-fn tell(child: &Child, what: Signal) {
-    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    if let Some(pid) = pid {
-        // It may have ended just now.
-        let _ = kill_process(pid, what);
+/// Waits for the end of a program that nobody listens to.
+fn end_of(running: &Running) -> End {
+    loop {
+        if let Some(Event::Ended(end)) = running.next(LOOK) {
+            return end;
+        }
     }
 }
 
-fn ended(status: std::io::Result<ExitStatus>) -> Result<(), Failure> {
-    let status = status.map_err(|source| Failure::System { what: "the program was lost", source })?;
-    // As shells say it.
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    match u8::try_from(code).unwrap_or(1) {
+fn passed_on(end: Result<End, tokio::task::JoinError>) -> Result<(), Failure> {
+    let end = end.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))?;
+    match end.shell_code() {
         0 => Ok(()),
         code => Err(Failure::Silent(code)),
     }

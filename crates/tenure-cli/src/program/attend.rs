@@ -1,0 +1,166 @@
+//! Runs a program for a job, until the program has ended.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tenure::{Clock, SystemClock, limits};
+use tenure_program::{End, Event, Notice, Program, Running, Source};
+
+use super::LEASE;
+use super::board::{Post, Why};
+use crate::exit::Failure;
+
+/// How often it is looked whether a program has to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a program may take to end that has lost its job.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What the codes of a program mean, and how long it may take to stop.
+#[derive(Debug, Clone)]
+pub(super) struct Manners {
+    /// Codes that fail a job for good.
+    pub(super) permanent: Vec<i32>,
+    /// In how long a job is due again that its program could not do now.
+    pub(super) again_after: Duration,
+    /// Between the signal and the kill.
+    pub(super) grace: Duration,
+}
+
+/// The code by which a program says that it cannot do its job now.
+const AGAIN: i32 = 75;
+
+/// How a program went.
+pub(super) struct Went {
+    pub(super) end: End,
+    pub(super) why: Option<Why>,
+    /// What is said about the job: in which way, and with which words.
+    pub(super) verdict: (&'static str, Value),
+}
+
+/// Runs the program for this job. Whatever becomes of it is an outcome.
+pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
+    let running = match program.start() {
+        Ok(running) => running,
+        Err(error) => {
+            post.end_of_lines(format!("run: {error}"));
+            let error = json!({ "type": "not_started", "detail": error.to_string() });
+            return Went { end: End::default(), why: None, verdict: ("fail", json!({ "error": error })) };
+        }
+    };
+    let (end, why) = until_the_end(post, &running, manners);
+    let left = match end.left_behind {
+        0 => String::new(),
+        left => format!("; {left} processes that it had left behind were ended"),
+    };
+    let reason = why.as_ref().map_or_else(String::new, |why| format!(", for {}", reason(why)));
+    let killed = if end.killed { "; it was killed with all its children" } else { "" };
+    let words = end.words();
+    post.end_of_lines(format!("run: {words}{reason}{killed}{left}; {}", end.usage.words()));
+    let verdict = verdict(&end, why.as_ref(), &running, manners);
+    Went { end, why, verdict }
+}
+
+fn reason(why: &Why) -> String {
+    match why {
+        Why::Cancelled(reason) => format!("the job was cancelled: {reason}"),
+        Why::Lost(reason) => format!("the job is lost: {reason}"),
+        Why::Stopping => "its worker stops".to_owned(),
+        Why::TimedOut => "its time was over".to_owned(),
+    }
+}
+
+fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Option<Why>) {
+    let (clock, reins) = (SystemClock, running.reins());
+    let timeout = post.job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
+    // A little before the server says the same, which is told the reason.
+    let time_over = timeout.map(|span| clock.moment().after(span.mul_f64(0.98)));
+    let mut kill_at = None;
+    let mut killed = false;
+    let mut last_look = clock.moment();
+    loop {
+        match running.next(LOOK) {
+            Some(Event::Line(line)) => post.line(labelled(&line)),
+            Some(Event::Progress(progress)) => post.progress(progress),
+            Some(Event::Ended(end)) => return (end, post.why().filter(|_| kill_at.is_some())),
+            None => {}
+        }
+        let now = clock.moment();
+        if now.since(last_look) < LOOK {
+            continue;
+        }
+        last_look = now;
+        if time_over.is_some_and(|over| now >= over) {
+            post.stop(Why::TimedOut);
+        }
+        if post.until().since(now) <= LEASE / 6 {
+            post.stop(Why::Lost("it could not be renewed".to_owned()));
+        }
+        if post.was_just_interrupted() {
+            reins.tell(Notice::Interrupt);
+        }
+        if let (None, Some(why)) = (kill_at, post.why()) {
+            reins.tell(Notice::Terminate);
+            let grace = if matches!(why, Why::Lost(_)) { LAST_WORDS } else { manners.grace };
+            kill_at = Some(now.after(grace));
+        }
+        if matches!(post.why(), Some(Why::Lost(_))) {
+            kill_at = kill_at.map(|at| at.min(now.after(LAST_WORDS)));
+        }
+        if !killed && (post.is_to_be_killed() || kill_at.is_some_and(|at| now >= at)) {
+            killed = true;
+            reins.kill();
+        }
+    }
+}
+
+fn labelled(line: &tenure_program::Line) -> String {
+    match line.source {
+        Source::Out => format!("out: {}", line.text),
+        Source::Err => format!("err: {}", line.text),
+    }
+}
+
+/// What is said about the job.
+fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -> (&'static str, Value) {
+    let failed = |kind: &str, detail: String, retryable: bool| {
+        ("fail", json!({ "error": { "type": kind, "detail": detail }, "retryable": retryable }))
+    };
+    match (end.code, why) {
+        (Some(0), _) => match running.result(limits::OUTPUT_BYTES as u64) {
+            Ok(None) => ("complete", json!({})),
+            Ok(Some(bytes)) => ("complete", json!({ "result": result(&bytes) })),
+            Err(error) => failed("result", error.to_string(), false),
+        },
+        (_, Some(Why::TimedOut)) => {
+            failed("timed_out", format!("its time was over, and it {}", end.words()), true)
+        }
+        (_, Some(Why::Cancelled(_) | Why::Lost(_) | Why::Stopping)) => ("release", json!({})),
+        (Some(AGAIN), None) => ("release", json!({ "delay_seconds": manners.again_after.as_secs_f64() })),
+        (Some(code), None) => {
+            failed("exit", format!("the program {}", end.words()), !manners.permanent.contains(&code))
+        }
+        (None, None) => failed("signal", format!("the program {}", end.words()), true),
+    }
+}
+
+/// JSON as it is, else a text.
+fn result(bytes: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(bytes);
+    match serde_json::from_str::<Box<RawValue>>(&text) {
+        Ok(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
+        Err(_) => json!(text.replace('\0', "\u{fffd}")),
+    }
+}
+
+/// Says how it went.
+pub(super) fn settle(post: &Post, client: &crate::client::Client, went: &Went) -> Result<Value, Failure> {
+    let (_hold, pause): (_, Receiver<()>) = channel();
+    post.settle(client, went.verdict.0, &went.verdict.1, &pause)
+}
+
+/// What is said of a job that nobody has begun.
+pub(super) fn given_back() -> Went {
+    Went { end: End::default(), why: Some(Why::Stopping), verdict: ("release", json!({})) }
+}

@@ -1,0 +1,274 @@
+//! The jobs that a worker runs, as those see them who run them, who renew them, and who tell the server about them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure::{Clock, Moment, SystemClock};
+use tenure_program::{Kept, Progress};
+
+use super::{Granted, LEASE, surely};
+use crate::client::{Ask, Client, Trouble};
+use crate::exit::Failure;
+
+/// So often all jobs are renewed.
+const BEAT: Duration = Duration::from_secs(5);
+/// So often what programs say is passed on.
+const PASS_ON: Duration = Duration::from_millis(500);
+/// How long one of these requests may take.
+const WITHIN: Duration = Duration::from_secs(8);
+/// Lines and bytes of one request.
+const PORTION: (usize, usize) = (500, 512 * 1024);
+
+/// Why a program has to come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Somebody wants the job to stop.
+    Cancelled(String),
+    /// It is somebody else's by now, or may be soon.
+    Lost(String),
+    /// The worker stops.
+    Stopping,
+    /// Its time is over.
+    TimedOut,
+}
+
+/// A job that runs.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) job: Granted,
+    said: Mutex<Said>,
+    /// Who has this tells the server what the program says: one at a time, so that lines stay in order.
+    telling: Mutex<Telling>,
+    interrupted: AtomicBool,
+    killed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Said {
+    until: Moment,
+    why: Option<Why>,
+    progress: Option<Progress>,
+    kept: Kept,
+}
+
+#[derive(Debug, Default)]
+struct Telling {
+    told: u32,
+    unsure: Vec<String>,
+    progress: Option<Progress>,
+}
+
+fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Post {
+    pub(super) fn of(job: Granted, sent: Moment) -> Self {
+        let until = surely(sent, job.expires_in_seconds);
+        let said = Said { until, why: None, progress: None, kept: Kept::default() };
+        let telling = Mutex::default();
+        let (interrupted, killed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { job, said: Mutex::new(said), telling, interrupted, killed }
+    }
+
+    /// Until then nobody else has it.
+    pub(super) fn until(&self) -> Moment {
+        open(&self.said).until
+    }
+
+    pub(super) fn line(&self, line: String) {
+        open(&self.said).kept.push(line);
+    }
+
+    /// The program says nothing more.
+    pub(super) fn end_of_lines(&self, last: String) {
+        let mut said = open(&self.said);
+        said.kept.end();
+        said.kept.push(last);
+        said.kept.end();
+    }
+
+    pub(super) fn progress(&self, progress: Progress) {
+        open(&self.said).progress = Some(progress);
+    }
+
+    /// The first reason counts, unless the job is lost.
+    pub(super) fn stop(&self, why: Why) {
+        let mut said = open(&self.said);
+        if said.why.is_none() || matches!(why, Why::Lost(_)) {
+            said.why = Some(why);
+        }
+    }
+
+    pub(super) fn why(&self) -> Option<Why> {
+        open(&self.said).why.clone()
+    }
+
+    /// As Ctrl-C does.
+    pub(super) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_just_interrupted(&self) -> bool {
+        self.interrupted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Somebody has no patience any more.
+    pub(super) fn kill(&self) {
+        self.killed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_to_be_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Asks about this job.
+    fn ask(&self, what: &str, mut body: Value) -> Ask {
+        body["token"] = json!(self.job.token);
+        Ask::post(format!("/v1/jobs/{}/{what}", self.job.id), &body).within(WITHIN)
+    }
+
+    /// Tells the server what the program has said since; answers whether there may be more.
+    fn pass_on(&self, client: &Client) -> Result<bool, Trouble> {
+        let mut telling = open(&self.telling);
+        if telling.unsure.is_empty() {
+            telling.unsure = open(&self.said).kept.next(PORTION.0, PORTION.1);
+        }
+        if !telling.unsure.is_empty() {
+            let body = json!({ "first": telling.told + 1, "lines": telling.unsure });
+            client.ask(&self.ask("logs", body))?;
+            telling.told += u32::try_from(telling.unsure.len()).unwrap_or(u32::MAX);
+            telling.unsure.clear();
+            return Ok(true);
+        }
+        let progress = open(&self.said).progress.clone();
+        if progress != telling.progress {
+            let sent = SystemClock.moment();
+            let shown = progress.as_ref().map(|it| json!({ "fraction": it.fraction, "message": it.message }));
+            let body = json!({ "progress": shown, "lease_seconds": LEASE.as_secs_f64() });
+            let answer = client.ask(&self.ask("heartbeat", body))?.json()?;
+            telling.progress = progress;
+            self.renewed(sent, &answer);
+            if answer["cancel_requested"] == true {
+                self.stop(Why::Cancelled(text(&answer["cancel_reason"])));
+            }
+        }
+        Ok(false)
+    }
+
+    fn renewed(&self, sent: Moment, answer: &Value) {
+        let until = surely(sent, answer["expires_in_seconds"].as_f64().unwrap_or_default());
+        let mut said = open(&self.said);
+        said.until = said.until.max(until);
+    }
+
+    /// Says how it went, and before that all that the program has said. It is asked again until nobody may say anything about the
+    /// job any more.
+    pub(super) fn settle(
+        &self,
+        client: &Client,
+        what: &str,
+        body: &Value,
+        pause: &Receiver<()>,
+    ) -> Result<Value, Failure> {
+        let mut logs = true;
+        loop {
+            let asked = match logs {
+                true => self.pass_on(client).map(|more| {
+                    logs = more;
+                    None
+                }),
+                false => client.ask(&self.ask(what, body.clone())).and_then(|answer| answer.json()).map(Some),
+            };
+            match asked {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(trouble) if trouble.passes() && SystemClock.moment() < self.until() => {
+                    let _ = pause.recv_timeout(PASS_ON);
+                }
+                // Lines that are refused do not keep the job from its end.
+                Err(_) if logs => logs = false,
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// All that run.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) client: Client,
+    pub(super) worker: String,
+    posts: Mutex<BTreeMap<String, Arc<Post>>>,
+}
+
+impl Board {
+    pub(super) fn new(client: Client, worker: String) -> Self {
+        Self { client, worker, posts: Mutex::default() }
+    }
+
+    pub(super) fn put(&self, post: &Arc<Post>) {
+        open(&self.posts).insert(post.job.id.clone(), Arc::clone(post));
+    }
+
+    pub(super) fn take(&self, post: &Post) {
+        open(&self.posts).remove(&post.job.id);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Post>> {
+        open(&self.posts).values().cloned().collect()
+    }
+
+    /// Renews all that run, again and again, until nobody holds the other end of this.
+    pub(super) fn renew(&self, stop: &Receiver<()>) {
+        while stop.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+            let posts = self.all();
+            if posts.is_empty() {
+                continue;
+            }
+            let running: Vec<Value> =
+                posts.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
+            let body = json!({ "running": running, "lease_seconds": LEASE.as_secs_f64() });
+            let sent = SystemClock.moment();
+            let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
+            // Whoever is not renewed in time ends by the clock.
+            let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { continue };
+            for post in posts {
+                let of = |list: &str| {
+                    let mut items = answer[list].as_array().into_iter().flatten();
+                    items.find(|item| item["job_id"] == post.job.id.as_str())
+                };
+                if let Some(extended) = of("extended") {
+                    post.renewed(sent, extended);
+                }
+                if let Some(cancel) = of("cancel") {
+                    post.stop(Why::Cancelled(text(&cancel["reason"])));
+                }
+                if answer["lost"]
+                    .as_array()
+                    .is_some_and(|lost| lost.iter().any(|id| id == post.job.id.as_str()))
+                {
+                    post.stop(Why::Lost("the server has given the job to somebody else".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Passes on what programs say, again and again, until nobody holds the other end of this.
+    pub(super) fn tell(&self, stop: &Receiver<()>) {
+        while stop.recv_timeout(PASS_ON) == Err(RecvTimeoutError::Timeout) {
+            for post in self.all() {
+                // What could not be told is told the next time, or at the end.
+                while let Ok(true) = post.pass_on(&self.client) {}
+            }
+        }
+    }
+}

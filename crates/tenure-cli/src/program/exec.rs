@@ -1,0 +1,402 @@
+//! `tenure exec`: one run of a program, recorded as a job, under a lock if somebody wants one.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tenure::{Chance, Clock, JobId, Moment, SystemClock, Tenure};
+use tenure_http::{Options, Server};
+use tenure_program::{Input, Output, Program};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::attend::{Manners, Went, attend, settle};
+use super::board::{Board, Post, Why};
+use super::{Granted, LEASE, surely};
+use crate::client::{Ask, Client, Connect, Patience, Trouble, escaped};
+use crate::dev::url_of;
+use crate::exit::Failure;
+use crate::lease::{Terms, acquire};
+use crate::output::safe;
+use crate::screen::complain;
+use crate::span::span;
+use crate::with::text;
+
+/// How long one claim waits for the job.
+const PATIENCE: u64 = 5;
+/// Jobs of one claim: whoever else waits gets theirs back.
+const AT_ONCE: usize = 50;
+/// For how long a lock is held unless it is renewed.
+const LOCK: Duration = Duration::from_secs(30);
+/// How long a program has to stop once it was told to.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What can be said to `tenure exec`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure exec -- ./backup.sh --full
+  tenure exec --lock backup --lock-wait 10m --timeout 1h --retry 2 -- ./backup.sh
+  tenure exec --db jobs.db -- make report
+
+The run is a job: `tenure job list`, `get` and `logs` show it. This program ends as CMD does; 75 if the lock could not be had
+in time, 124 if the time was over, 6 if the lock or the job was lost, 126 or 127 if CMD cannot be run.")]
+pub(crate) struct Exec {
+    #[command(flatten)]
+    connect: Connect,
+    /// Records it in this SQLite file or PostgreSQL database, without a server
+    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["url", "context"])]
+    db: Option<String>,
+    /// The lease that it runs under: one at a time over all machines
+    #[arg(long, value_name = "NAME")]
+    lock: Option<String>,
+    /// How long to wait in line for the lock; without it, not at all
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "0s", requires = "lock")]
+    lock_wait: Duration,
+    /// How long one attempt may take
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    timeout: Option<Duration>,
+    /// How often it is tried again if it fails
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..1000))]
+    retry: u32,
+    /// The kind of the job [default: exec. and the name of the program]
+    #[arg(long, value_name = "K")]
+    kind: Option<String>,
+    /// The queue of the job
+    #[arg(long, value_name = "Q", default_value = "exec")]
+    queue: String,
+    /// The program and its arguments; no shell reads them
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What the signals are for.
+#[derive(Default)]
+struct Hands {
+    interrupts: AtomicUsize,
+    post: Mutex<Option<Arc<Post>>>,
+}
+
+impl Hands {
+    fn post(&self) -> Option<Arc<Post>> {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ctrl-C is the program's own, the second one kills it; answers whether there is a program.
+    fn interrupt(&self) -> bool {
+        let before = self.interrupts.fetch_add(1, Ordering::SeqCst);
+        let Some(post) = self.post() else { return false };
+        if before == 0 {
+            post.interrupt()
+        } else {
+            post.kill()
+        }
+        true
+    }
+
+    fn terminate(&self) -> bool {
+        let Some(post) = self.post() else { return false };
+        self.interrupts.fetch_add(1, Ordering::SeqCst);
+        post.stop(Why::Stopping);
+        true
+    }
+}
+
+pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+    let done = runtime.block_on(async {
+        let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
+        let client = match &exec.db {
+            None => exec.connect.client()?,
+            Some(db) => Client::new(own_server(db).await?, None, None),
+        };
+        let hands = Arc::new(Hands::default());
+        let (ended, mut end) = oneshot::channel();
+        let theirs = Arc::clone(&hands);
+        std::thread::spawn(move || {
+            // Nobody listens only if this process ends.
+            let _ = ended.send(work(&exec, client, &theirs));
+        });
+        loop {
+            let is_heard = tokio::select! {
+                biased;
+                done = &mut end => {
+                    return done.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
+                }
+                _ = interrupt.recv() => hands.interrupt(),
+                _ = terminate.recv() => hands.terminate(),
+            };
+            if !is_heard {
+                return Err(Failure::Interrupted);
+            }
+        }
+    });
+    // A request that nobody needs any more is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+/// A server of this program's own, for as long as it runs.
+async fn own_server(db: &str) -> Result<String, Failure> {
+    let tenure = Tenure::open(&url_of(db)).await?;
+    let mut options = Options::default();
+    options.bind = ([127, 0, 0, 1], 0).into();
+    let server = Server::bind(&tenure, options).await?;
+    let base = format!("http://{}", server.address());
+    tokio::spawn(server.run(std::future::pending()));
+    Ok(base)
+}
+
+/// The lock, while it is held.
+struct Lock {
+    name: String,
+    token: String,
+    fence: String,
+    until: Moment,
+}
+
+fn work(exec: &Exec, client: Client, hands: &Hands) -> Result<(), Failure> {
+    let lock = exec.lock.as_deref().map(|name| take(&client, name, exec.lock_wait)).transpose()?;
+    let worker = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
+    let board = Board::new(client, worker);
+    let (stops, waits): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
+    let done = std::thread::scope(|scope| {
+        let [renewing, telling, locking]: [Receiver<()>; 3] = match waits.try_into() {
+            Ok(waits) => waits,
+            Err(_) => return Err(Failure::NotWhole("a mistake in this program ended it".to_owned())),
+        };
+        let (board, lock) = (&board, lock.as_ref());
+        scope.spawn(move || board.renew(&renewing));
+        scope.spawn(move || board.tell(&telling));
+        scope.spawn(move || lock.map(|lock| lock.keep(&board.client, hands, &locking)));
+        let done = recorded(exec, board, lock, hands);
+        drop(stops);
+        done
+    });
+    if let Some(lock) = lock {
+        let body = json!({ "token": lock.token });
+        let ask = Ask::post(format!("/v1/leases/{}/release", escaped(&lock.name)), &body).within(LOCK);
+        if let Err(trouble) = board.client.ask(&ask)
+            && trouble.passes()
+        {
+            complain(&format!(
+                "lock {} was not given back, it lapses: {}",
+                safe::line(&lock.name),
+                Failure::from(trouble)
+            ));
+        }
+    }
+    done
+}
+
+/// Takes the lock, and renews it at once: how long ago it was granted nobody knows here.
+fn take(client: &Client, name: &str, wait: Duration) -> Result<Lock, Failure> {
+    let answer = acquire(client, name, &Terms::of(LOCK, wait), &json!({}))?.json()?;
+    let (token, fence) = (text(&answer, "/token").to_owned(), text(&answer, "/fence").to_owned());
+    let mut lock = Lock { name: name.to_owned(), token, fence, until: SystemClock.moment() };
+    lock.until = lock.renew(client)?;
+    Ok(lock)
+}
+
+impl Lock {
+    fn renew(&self, client: &Client) -> Result<Moment, Trouble> {
+        let sent = SystemClock.moment();
+        let ask =
+            Ask::post(format!("/v1/leases/{}/renew", escaped(&self.name)), &json!({ "token": self.token }));
+        let answer = client.ask(&ask.within(LOCK / 6))?.json()?;
+        Ok(surely(sent, answer["expires_in_seconds"].as_f64().unwrap_or_default()))
+    }
+
+    /// Renews it until it is lost, which the program is told, or nobody holds the other end of this.
+    fn keep(&self, client: &Client, hands: &Hands, stop: &Receiver<()>) {
+        let (clock, mut until) = (SystemClock, self.until);
+        while stop.recv_timeout(LOCK / 15) == Err(RecvTimeoutError::Timeout) {
+            let why = match self.renew(client) {
+                Ok(renewed) if renewed.since(clock.moment()) < LOCK / 2 => "somebody breaks it".to_owned(),
+                Ok(renewed) => {
+                    until = renewed;
+                    continue;
+                }
+                Err(trouble) if trouble.passes() && until.since(clock.moment()) > LOCK / 3 => continue,
+                Err(trouble) => Failure::from(trouble).to_string(),
+            };
+            if let Some(post) = hands.post() {
+                post.stop(Why::Lost(format!("lock {} is lost: {why}", safe::line(&self.name))));
+            }
+        }
+    }
+}
+
+/// Records the run and does it, as often as it is tried.
+fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> Result<(), Failure> {
+    let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
+    let words: Vec<_> =
+        exec.command.iter().map(|word| word.to_string_lossy().replace('\0', "\u{fffd}")).collect();
+    let kind = exec.kind.clone().unwrap_or_else(|| kind(words.first().map_or("", String::as_str)));
+    let mut body = json!({
+        "kind": kind, "queue": exec.queue, "args": { "command": words }, "max_attempts": exec.retry.saturating_add(1),
+    });
+    if let Some(timeout) = exec.timeout {
+        body["timeout_seconds"] = json!(timeout.as_secs_f64());
+    }
+    put(&board.client, &id, &body)?;
+    loop {
+        let (job, sent) = claimed(board, exec, &kind, &id)?;
+        let post = Arc::new(Post::of(job, sent));
+        board.put(&post);
+        *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&post));
+        let mut env = post.job.env(board.client.base());
+        if let Some(lock) = lock {
+            env.push(("TENURE_LEASE".to_owned(), lock.name.clone().into()));
+            env.push(("TENURE_FENCE".to_owned(), lock.fence.clone().into()));
+        }
+        let program = Program {
+            command: exec.command.clone(),
+            env,
+            input: Input::Inherited,
+            output: Output::LinesAndThrough,
+            on_terminal: std::io::stdin().is_terminal(),
+            ..Program::default()
+        };
+        let manners = Manners { permanent: Vec::new(), again_after: Duration::ZERO, grace: GRACE };
+        let mut went = attend(&post, program, &manners);
+        went.of_one_run(hands.interrupts.load(Ordering::SeqCst) > 0);
+        let settled = settle(&post, &board.client, &went);
+        board.take(&post);
+        *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let state = settled.map(|settled| text(&settled, "/state").to_owned());
+        let is_over = !matches!(state.as_deref(), Ok("scheduled" | "queued" | "blocked"));
+        if let Err(failure) = state {
+            complain(&format!("the end of job {id} was not recorded: {failure}"));
+        }
+        if is_over {
+            return went.passed_on(&id);
+        }
+        complain(&format!("the program {}; it is tried again", went.end.words()));
+    }
+}
+
+impl Went {
+    /// One run ends with this program: nobody does later what it has not done.
+    fn of_one_run(&mut self, is_interrupted: bool) {
+        let detail = match &self.why {
+            Some(Why::Lost(why)) => why.clone(),
+            Some(Why::Stopping) => "it was told to stop".to_owned(),
+            Some(Why::Cancelled(_) | Why::TimedOut) => return,
+            None => format!("the program {}", self.end.words()),
+        };
+        if self.verdict.0 == "complete" {
+            return;
+        }
+        let again = self.why.is_none() && !is_interrupted;
+        self.verdict = ("fail", json!({ "error": { "type": "exit", "detail": detail }, "retryable": again }));
+    }
+
+    fn passed_on(&self, id: &str) -> Result<(), Failure> {
+        match &self.why {
+            Some(Why::Lost(why)) => {
+                Err(Failure::Conflict(format!("the program of job {id} was ended: {why}")))
+            }
+            Some(Why::TimedOut) => {
+                Err(Failure::WaitOver(format!("job {id}: the time of the program was over")))
+            }
+            Some(Why::Cancelled(why)) => {
+                Err(Failure::Unsuccessful(format!("job {id} was cancelled: {}", safe::line(why))))
+            }
+            Some(Why::Stopping) | None => match self.end.shell_code() {
+                0 if self.verdict.0 == "complete" => Ok(()),
+                0 => Err(Failure::Unsuccessful(format!(
+                    "job {id} has failed: {}",
+                    self.verdict.1["error"]["detail"]
+                ))),
+                code => Err(Failure::Silent(code)),
+            },
+        }
+    }
+}
+
+/// The kind of runs of this program.
+fn kind(program: &str) -> String {
+    let name =
+        Path::new(program).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let fit = |sign: char| if sign.is_ascii_alphanumeric() || "._-".contains(sign) { sign } else { '_' };
+    format!("exec.{}", name.chars().take(100).map(fit).collect::<String>())
+}
+
+/// Accepted once, however often it is asked for.
+fn put(client: &Client, id: &str, body: &Value) -> Result<(), Failure> {
+    let ask = Ask::put(format!("/v1/jobs/{id}"), body.to_string().into_bytes());
+    let mut patience = Patience::new();
+    loop {
+        match client.ask(&ask) {
+            Ok(_) => return Ok(()),
+            Err(trouble) => {
+                patience.may_be_done(&trouble);
+                patience.endure(trouble)?;
+            }
+        }
+    }
+}
+
+/// Waits until the job is granted. Those of others are given back: they wait for them in the same queue.
+fn claimed(board: &Board, exec: &Exec, kind: &str, id: &str) -> Result<(Granted, Moment), Failure> {
+    let body = json!({
+        "worker_id": board.worker, "queues": [exec.queue], "kinds": [kind], "limit": AT_ONCE,
+        "lease_seconds": LEASE.as_secs_f64(), "name": "tenure exec",
+    });
+    let ask =
+        Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));
+    let mut patience = Patience::of_one_who_was_answered();
+    loop {
+        let sent = SystemClock.moment();
+        let jobs = match board.client.ask(&ask).and_then(|answer| Granted::all(&answer)) {
+            Ok(jobs) => jobs,
+            Err(trouble) => {
+                patience.endure(trouble)?;
+                continue;
+            }
+        };
+        patience.heard();
+        let (mine, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.id == id);
+        for other in others {
+            let back = json!({ "token": other.token, "delay_seconds": 1.0 });
+            // What is not given back lapses.
+            let _ = board.client.ask(&Ask::post(format!("/v1/jobs/{}/release", other.id), &back));
+        }
+        if let Some(mine) = mine.into_iter().next() {
+            return Ok((mine, sent));
+        }
+        let document = board.client.ask(&Ask::get(format!("/v1/jobs/{id}")))?.json()?;
+        match text(&document, "/state") {
+            "succeeded" => return Err(Failure::Conflict(format!("job {id} was done by another worker"))),
+            "failed" | "cancelled" => {
+                return Err(Failure::Unsuccessful(format!("job {id} has been ended by somebody")));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_run_is_the_name_of_its_program() {
+        assert_eq!(kind("/usr/bin/backup.sh"), "exec.backup.sh");
+        assert_eq!(kind("./ä b"), "exec.__b");
+        assert_eq!(kind(""), "exec.");
+    }
+}

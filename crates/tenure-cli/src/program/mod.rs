@@ -1,0 +1,74 @@
+//! Programs as jobs: `tenure exec` records one run, `tenure worker` runs a program for each job of its queues.
+
+mod attend;
+mod board;
+mod exec;
+mod worker;
+
+pub(crate) use exec::{Exec, run as exec};
+pub(crate) use worker::{WorkerArgs, run as worker};
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tenure::Moment;
+
+use crate::client::{Answer, Trouble};
+
+/// For how long jobs are held unless that is renewed.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// What a claim is answered.
+#[derive(Debug, Deserialize)]
+struct Claimed {
+    jobs: Vec<Granted>,
+}
+
+/// A job that was granted.
+#[derive(Debug, Deserialize)]
+struct Granted {
+    token: String,
+    expires_in_seconds: f64,
+    id: String,
+    kind: String,
+    queue: String,
+    attempt: u32,
+    #[serde(default)]
+    args: Option<Box<RawValue>>,
+    #[serde(default)]
+    traceparent: Option<String>,
+    #[serde(default)]
+    timeout_seconds: Option<f64>,
+}
+
+impl Granted {
+    /// The jobs of an answer.
+    fn all(answer: &Answer) -> Result<Vec<Self>, Trouble> {
+        let claimed: Claimed =
+            serde_json::from_slice(&answer.body).map_err(|error| Trouble::strange(&error.to_string()))?;
+        Ok(claimed.jobs)
+    }
+
+    /// What the program finds in its environment.
+    fn env(&self, server: &str) -> Vec<(String, OsString)> {
+        let mut env = vec![
+            ("JOB_ID", self.id.clone()),
+            ("JOB_KIND", self.kind.clone()),
+            ("JOB_QUEUE", self.queue.clone()),
+            ("JOB_ATTEMPT", self.attempt.to_string()),
+            ("JOB_TOKEN", self.token.clone()),
+            ("JOB_API", server.to_owned()),
+            ("WEBJOBS_NAME", self.kind.clone()),
+            ("WEBJOBS_RUN_ID", self.id.clone()),
+        ];
+        env.extend(self.traceparent.clone().map(|trace| ("TRACEPARENT", trace)));
+        env.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+    }
+}
+
+/// Until when something is surely held that was asked for then: what an answer takes on its way is left out.
+fn surely(sent: Moment, seconds: f64) -> Moment {
+    sent.after(Duration::try_from_secs_f64(seconds * 0.9).unwrap_or_default())
+}

@@ -1,0 +1,284 @@
+//! `tenure worker`: a program for each job of some queues, in any language.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tenure::{Chance, Clock, JobId, SystemClock};
+use tenure_program::{Input, Program};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::attend::{Manners, attend, settle};
+use super::board::{Board, Post, Why};
+use super::{Granted, LEASE};
+use crate::client::{Ask, Connect};
+use crate::exit::Failure;
+use crate::screen::{complain, tell};
+use crate::span::span;
+
+/// How long one claim waits for a job. A stop waits for no longer than that.
+const PATIENCE: u64 = 3;
+/// Between two tries to reach a server.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Programs at once for one queue.
+const MOST: usize = 500;
+
+/// What can be said to `tenure worker`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure worker --queue mail=10,other=2 --exec ./handler
+  tenure worker --queue mail --kind welcome --permanent 64,65 --exec python3 mail.py
+
+The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
+JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API and TRACEPARENT in its environment.
+0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed.")]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    connect: Connect,
+    /// From which queues, and how many programs at once for each, such as mail=10,other=2
+    #[arg(long = "queue", value_name = "NAME[=N]", value_delimiter = ',', default_value = "default")]
+    queues: Vec<Queue>,
+    /// Of which kinds [default: any]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// Exit codes after which a job is not tried again
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    permanent: Vec<i32>,
+    /// In how long a job is tried again whose program ended with 75
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "10s")]
+    again_after: Duration,
+    /// How long a program has to stop once it was told to; then it is killed with all that it has started
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "10s")]
+    grace: Duration,
+    /// A name for people [default: the program, on this machine]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// The program and its arguments; the last of all that is said
+    #[arg(long = "exec", value_name = "CMD", required = true, num_args = 1.., allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// A queue and how many of its jobs run at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Queue {
+    name: String,
+    slots: usize,
+}
+
+impl FromStr for Queue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, slots) = text.split_once('=').unwrap_or((text, "1"));
+        let slots = slots.parse().ok().filter(|slots| (1..=MOST).contains(slots));
+        let slots = slots.ok_or_else(|| format!("allowed: a name, or a name, = and 1 to {MOST}"))?;
+        Ok(Self { name: name.to_owned(), slots })
+    }
+}
+
+/// What all threads of a worker share.
+struct Shared {
+    board: Board,
+    server: String,
+    name: String,
+    kinds: Vec<String>,
+    manners: Manners,
+    command: Vec<OsString>,
+    /// How often it was told to stop.
+    stops: AtomicUsize,
+}
+
+pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
+    let client = args.connect.client()?;
+    let program = args.command.first().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
+    let shared = Arc::new(Shared {
+        server: client.base().to_owned(),
+        board: Board::new(client, id),
+        name: args.name.unwrap_or_else(|| format!("{program} on {node}")),
+        kinds: args.kinds,
+        manners: Manners { permanent: args.permanent, again_after: args.again_after, grace: args.grace },
+        command: args.command,
+        stops: AtomicUsize::new(0),
+    });
+    let (ended, end) = oneshot::channel();
+    let theirs = Arc::clone(&shared);
+    std::thread::spawn(move || {
+        // Nobody listens only if this process ends.
+        let _ = ended.send(work(&theirs, &args.queues));
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+    runtime.block_on(until_stopped(&shared, end))
+}
+
+async fn until_stopped(
+    shared: &Shared,
+    mut end: oneshot::Receiver<Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
+    loop {
+        tokio::select! {
+            biased;
+            end = &mut end => {
+                return end.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
+            }
+            _ = interrupt.recv() => shared.stop(),
+            _ = terminate.recv() => shared.stop(),
+        }
+    }
+}
+
+impl Shared {
+    /// The first time programs are told to stop, from the second on they are killed.
+    fn stop(&self) {
+        let before = self.stops.fetch_add(1, Ordering::SeqCst);
+        for post in self.board.all() {
+            post.stop(Why::Stopping);
+            if before > 0 {
+                post.kill();
+            }
+        }
+        if before == 0 {
+            tell("stopping: programs are told to stop; once more kills them");
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stops.load(Ordering::SeqCst) > 0
+    }
+}
+
+fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
+    tell(&format!("worker {} of {} waits for jobs", shared.board.worker, shared.server));
+    std::thread::scope(|scope| {
+        let ((stop_renewing, renewing), (stop_telling, telling)) = (channel(), channel());
+        scope.spawn(move || shared.board.renew(&renewing));
+        scope.spawn(move || shared.board.tell(&telling));
+        let serving: Vec<_> = queues.iter().map(|queue| scope.spawn(move || serve(shared, queue))).collect();
+        let served: Result<Vec<()>, Failure> = serving
+            .into_iter()
+            .map(|queue| {
+                queue.join().unwrap_or_else(|_| {
+                    Err(Failure::NotWhole("a mistake in this program ended it".to_owned()))
+                })
+            })
+            .collect();
+        drop((stop_renewing, stop_telling));
+        served.map(drop)
+    })
+}
+
+/// Claims jobs of one queue and runs a program for each, until it is told to stop and all have ended.
+fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
+    let (tell_free, freed) = channel::<()>();
+    let (mut running, mut complained) = (0, false);
+    loop {
+        running -= freed.try_iter().count();
+        if shared.is_stopping() && running == 0 {
+            return Ok(());
+        }
+        if shared.is_stopping() || running == queue.slots {
+            // Somebody ends, or tells to stop, which each of them hears.
+            if freed.recv_timeout(AGAIN).is_ok() {
+                running -= 1;
+            }
+            continue;
+        }
+        let body = json!({
+            "worker_id": shared.board.worker, "name": shared.name, "queues": [queue.name], "kinds": shared.kinds,
+            "limit": queue.slots - running, "lease_seconds": LEASE.as_secs_f64(),
+        });
+        let ask =
+            Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));
+        let sent = SystemClock.moment();
+        match shared.board.client.ask(&ask).and_then(|answer| Granted::all(&answer)) {
+            Ok(jobs) => {
+                complained = false;
+                for job in jobs {
+                    running += begin(shared, Post::of(job, sent), &tell_free);
+                }
+            }
+            Err(trouble) if trouble.passes() => {
+                if !std::mem::replace(&mut complained, true) {
+                    complain(&format!("{}; asking again until it answers", Failure::from(trouble)));
+                }
+                wait(&freed, &mut running);
+            }
+            Err(trouble) => {
+                shared.stop();
+                while running > 0 {
+                    wait(&freed, &mut running);
+                }
+                return Err(trouble.into());
+            }
+        }
+    }
+}
+
+fn wait(freed: &Receiver<()>, running: &mut usize) {
+    if freed.recv_timeout(AGAIN).is_ok() {
+        *running -= 1;
+    }
+}
+
+/// Begins a job, or gives it back if nothing is begun any more; answers how many begin.
+fn begin(shared: &Arc<Shared>, post: Post, freed: &Sender<()>) -> usize {
+    let post = Arc::new(post);
+    shared.board.put(&post);
+    if shared.is_stopping() {
+        // Nobody has begun it.
+        let went = super::attend::given_back();
+        complain_of(&post, settle(&post, &shared.board.client, &went).map(drop));
+        shared.board.take(&post);
+        return 0;
+    }
+    let (shared, freed) = (Arc::clone(shared), freed.clone());
+    std::thread::spawn(move || {
+        let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
+        let program = Program {
+            command: shared.command.clone(),
+            env: post.job.env(&shared.server),
+            input: Input::Bytes(args),
+            ..Program::default()
+        };
+        let went = attend(&post, program, &shared.manners);
+        complain_of(&post, settle(&post, &shared.board.client, &went).map(drop));
+        shared.board.take(&post);
+        // Nobody counts any more if the worker has ended.
+        let _ = freed.send(());
+    });
+    1
+}
+
+fn complain_of(post: &Post, settled: Result<(), Failure>) {
+    if let Err(failure) = settled {
+        complain(&format!("job {}: {failure}", post.job.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_says_how_many_run_at_once() {
+        assert_eq!("mail=10".parse(), Ok(Queue { name: "mail".to_owned(), slots: 10 }));
+        assert_eq!("mail".parse(), Ok(Queue { name: "mail".to_owned(), slots: 1 }));
+        for bad in ["mail=0", "mail=", "mail=x", "mail=501"] {
+            assert!(bad.parse::<Queue>().is_err(), "{bad}");
+        }
+    }
+}

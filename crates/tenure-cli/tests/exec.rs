@@ -1,0 +1,313 @@
+//! `tenure exec` and `tenure worker --exec`: real programs, well and badly behaved, as jobs.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+#![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
+
+mod program;
+mod served;
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use program::{Program, command};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use served::{SOON, Said, ask, json_of, said, served, tenure};
+use tempfile::tempdir;
+
+const LATER: Duration = Duration::from_secs(90);
+
+fn exec(address: &str, folder: &Path, more: &[&str], program: &[&str]) -> Said {
+    let url = format!("http://{address}");
+    said(&command(&[&["exec", "--url", &url], more, &["--"], program].concat(), folder).output().unwrap())
+}
+
+fn get(address: &str, path: &str) -> Value {
+    json_of(&ask(address, "GET", path, "", ""))
+}
+
+fn the_only_job(address: &str) -> Value {
+    get(address, "/v1/jobs")["items"][0].clone()
+}
+
+fn logs(address: &str, job: &Value) -> String {
+    ask(address, "GET", &format!("/v1/jobs/{}/logs", job["id"].as_str().unwrap()), "", "").2
+}
+
+fn enqueue(address: &str, job: &Value) -> String {
+    let answer = ask(address, "POST", "/v1/jobs", "", &job.to_string());
+    assert_eq!(answer.0, 202, "{answer:?}");
+    json_of(&answer)["id"].as_str().unwrap().to_owned()
+}
+
+fn ended(address: &str, id: &str) -> Value {
+    json_of(&ask(address, "GET", &format!("/v1/jobs/{id}"), "prefer: wait=50\r\n", ""))
+}
+
+fn until(what: &str, within: Duration, is_so: impl Fn() -> bool) {
+    let over = Instant::now() + within;
+    while !is_so() {
+        assert!(Instant::now() < over, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether somebody lives whose arguments hold this.
+fn lives(mark: &str) -> bool {
+    let living = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        path.file_name()?.to_str()?.parse::<u32>().ok()?;
+        std::fs::read(path.join("cmdline")).ok()
+    });
+    living.into_iter().any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(mark))
+}
+
+struct Worker(Child);
+
+impl Worker {
+    fn start(address: &str, folder: &Path, args: &[&str]) -> Self {
+        let url = format!("http://{address}");
+        let mut command = command(&[&["worker", "--url", &url], args].concat(), folder);
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn stop(&mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An executable in this folder.
+fn script(folder: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let text = "echo one; echo two >&2; printf 'n\\000ul \\377\\n'; echo $JOB_KIND $JOB_ATTEMPT; exit 7";
+    let url = format!("http://{address}");
+    let ran = command(&["exec", "--url", &url, "--", "sh", "-c", text], folder.path()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(7), "{ran:?}");
+    assert_eq!(ran.stdout, b"one\nn\0ul \xff\nexec.sh 1\n");
+    assert_eq!(ran.stderr, b"two\n");
+    let job = the_only_job(&address);
+    assert_eq!((job["state"].as_str(), job["queue"].as_str()), (Some("failed"), Some("exec")), "{job}");
+    let logs = logs(&address, &job);
+    for said in ["out: one", "err: two", "out: n\u{fffd}ul \u{fffd}", "run: ended with 7", "MiB"] {
+        assert!(logs.contains(said), "{said:?} in {logs}");
+    }
+    assert_eq!(exec(&address, folder.path(), &[], &["true"]).code, 0);
+    let missing = exec(&address, folder.path(), &[], &["./nowhere"]);
+    assert!(missing.code == 127 && missing.err.contains("cannot be run"), "{}", missing.err);
+    assert_eq!(exec(&address, folder.path(), &[], &["/"]).code, 126);
+    assert_eq!(exec(&address, folder.path(), &[], &["sh", "-c", "kill -9 $$"]).code, 137);
+    // Nothing reads what no shell was asked to read.
+    assert_eq!(exec(&address, folder.path(), &[], &["echo", "$(id)", ";", "id"]).out, "$(id) ; id\n");
+}
+
+#[test]
+fn a_run_needs_no_server_and_is_tried_again_if_somebody_says_so() {
+    let folder = tempdir().unwrap();
+    let text = "echo again >> tries; [ $(wc -l < tries) = 2 ]";
+    let args = ["exec", "--db", "alone.db", "--retry", "1", "--", "sh", "-c", text];
+    let ran = said(&command(&args, folder.path()).output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(folder.path().join("tries")).unwrap(), "again\nagain\n");
+}
+
+#[test]
+fn two_under_one_lock_run_one_after_the_other_or_not_at_all() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let text = "echo has it $TENURE_LEASE $TENURE_FENCE; while [ ! -e go ]; do sleep 0.05; done; echo done";
+    let first = ["exec", "--url", &url, "--lock", "one", "--", "sh", "-c", text];
+    let mut first = Program::start(&first, folder.path());
+    first.line_with("has it one ", SOON);
+    assert_eq!(exec(&address, folder.path(), &["--lock", "one"], &["true"]).code, 75);
+    let second = ["exec", "--url", &url, "--lock", "one", "--lock-wait", "1m", "--", "echo", "second"];
+    let mut second = Program::start(&second, folder.path());
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    first.line_with("done", SOON);
+    assert_eq!(first.end(SOON), Some(0));
+    second.line_with("second", SOON);
+    assert_eq!(second.end(SOON), Some(0));
+}
+
+#[test]
+fn whoever_loses_the_lock_is_told_and_then_killed_with_all_children() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    // It does not listen to anybody, and has a child in a session of its own.
+    let text = "trap '' TERM; setsid sleep 987001 & trap '[ -e $JOB_SHUTDOWN_FILE ] && echo told' TERM; echo up; while :; do sleep 0.1; done";
+    let args = ["exec", "--url", &url, "--lock", "lost", "--", "sh", "-c", text];
+    let mut program = Program::start(&args, folder.path());
+    program.line_with("up", SOON);
+    until("the child is there", SOON, || lives("sleep 987001"));
+    let broken = tenure(&address, folder.path(), &["lease", "break", "lost", "--reason", "enough"]);
+    assert_eq!(broken.code, 0, "{}", broken.err);
+    program.line_with("told", SOON);
+    program.complaint_with("lost", SOON);
+    assert_eq!(program.end(SOON), Some(6));
+    assert!(!lives("sleep 987001"));
+}
+
+#[test]
+fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ran = exec(&address, folder.path(), &["--timeout", "2s"], &["sleep", "60"]);
+    assert_eq!(ran.code, 124, "{}", ran.err);
+    let url = format!("http://{address}");
+    let start = |text: &str| {
+        let mut program = Program::start(&["exec", "--url", &url, "--", "sh", "-c", text], folder.path());
+        program.line_with("up", SOON);
+        program
+    };
+    let mut polite = start("trap 'exit 9' INT; echo up; while :; do sleep 0.05; done");
+    polite.interrupt();
+    assert_eq!(polite.end(SOON), Some(9));
+    let mut stubborn = start("trap 'echo no' INT; echo up; while :; do sleep 0.05; done");
+    stubborn.interrupt();
+    stubborn.line_with("no", SOON);
+    stubborn.interrupt();
+    assert_eq!(stubborn.end(SOON), Some(137));
+}
+
+#[test]
+fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let handler = script(
+        folder.path(),
+        "handler",
+        "#!/bin/sh\nargs=$(cat)\ncase $JOB_KIND in\n\
+         add) echo '::progress 0.5 adding'; echo \"{\\\"got\\\": $args, \\\"queue\\\": \\\"$JOB_QUEUE\\\"}\" > $JOB_RESULT_FILE;;\n\
+         again) [ -e tried ] || { touch tried; exit 75; };;\n\
+         bad) echo cannot >&2; exit 65;;\n\
+         loud) head -c 1048576 /dev/zero | tr '\\0' 'x' | fold -w 127; echo; echo last;;\n\
+         endless) head -c 5000000 /dev/zero;;\n\
+         daemon) setsid sleep 987002 > /dev/null 2>&1 & setsid sleep 987002 0<&- 1<&- 2<&- & exec 1<&- 2<&-;;\n\
+         esac\n",
+    );
+    let args = ["--queue", "mail=4,other", "--permanent", "65", "--again-after", "1s", "--exec", &handler];
+    let mut worker = Worker::start(&address, folder.path(), &args);
+    let job =
+        |kind: &str, args: Value| enqueue(&address, &json!({ "kind": kind, "args": args, "queue": "mail" }));
+    let (add, again, bad) = (job("add", json!([1, 2])), job("again", json!(null)), job("bad", json!(null)));
+    let (loud, endless, daemon) =
+        (job("loud", json!(null)), job("endless", json!(null)), job("daemon", json!(null)));
+    let other = enqueue(&address, &json!({ "kind": "add", "args": 7, "queue": "other" }));
+    let ended = |id: &str| ended(&address, id);
+    assert_eq!(ended(&add)["result"], json!({ "got": [1, 2], "queue": "mail" }));
+    assert_eq!(ended(&other)["result"], json!({ "got": 7, "queue": "other" }));
+    let again = ended(&again);
+    assert_eq!((again["state"].as_str(), again["attempt"].as_u64()), (Some("succeeded"), Some(1)), "{again}");
+    let bad = ended(&bad);
+    assert_eq!((bad["state"].as_str(), bad["attempt"].as_u64()), (Some("failed"), Some(1)), "{bad}");
+    assert!(bad["error"]["detail"].as_str().unwrap().contains("65"), "{bad}");
+    for id in [&loud, &endless, &daemon] {
+        let job = ended(id);
+        assert_eq!(job["state"], "succeeded", "{job}");
+    }
+    let last = tenure(&address, folder.path(), &["job", "logs", &loud]);
+    assert!(
+        last.out.contains("out: last") && last.out.matches("out: x").count() > 8_000,
+        "{}",
+        last.out.len()
+    );
+    let cut = logs(&address, &json!({ "id": endless }));
+    assert!(cut.contains("bytes more]"), "{}", cut.len());
+    assert!(!lives("sleep 987002"), "nothing of a program outlives it");
+    assert!(logs(&address, &json!({ "id": daemon })).contains("left behind"));
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let slow = script(
+        folder.path(),
+        "slow",
+        "#!/bin/sh\ntrap '' TERM\nsetsid sleep 977003 &\necho begun >> begun\n[ -e quick ] || sleep 977004\n",
+    );
+    let args = ["--queue", "slow", "--grace", "1s", "--exec", &slow];
+    let mut worker = Worker::start(&address, folder.path(), &args);
+    let id = enqueue(&address, &json!({ "kind": "slow", "queue": "slow", "max_attempts": 1 }));
+    let begun = |times: usize| {
+        until("it begins", LATER, || {
+            std::fs::read_to_string(folder.path().join("begun")).unwrap_or_default().lines().count() == times
+        });
+    };
+    begun(1);
+    // It is told, does not listen, and is killed; the attempt is not spent.
+    assert_eq!(worker.stop(), Some(0));
+    assert!(!lives("sleep 97700"));
+    let job = get(&address, &format!("/v1/jobs/{id}"));
+    assert_eq!(
+        (job["state"].as_str(), job["waits_because"].as_str()),
+        (Some("queued"), Some("released")),
+        "{job}"
+    );
+    let killed = Worker::start(&address, folder.path(), &args);
+    begun(2);
+    until("the child is there", SOON, || lives("sleep 977003"));
+    kill_process(Pid::from_child(&killed.0), Signal::KILL).unwrap();
+    until("nobody is left", SOON, || !lives("sleep 97700"));
+    std::fs::write(folder.path().join("quick"), "").unwrap();
+    let mut other = Worker::start(&address, folder.path(), &args);
+    begun(3);
+    assert_eq!(ended(&address, &id)["state"], "succeeded");
+    assert_eq!(other.stop(), Some(0));
+}
+
+#[test]
+fn a_cancelled_job_ends_its_program() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let args = ["--exec", "sleep", "987005"];
+    let mut worker = Worker::start(&address, folder.path(), &args);
+    let id = enqueue(&address, &json!({ "kind": "sleep" }));
+    until("it begins", SOON, || lives("sleep 987005"));
+    let answer = ask(&address, "POST", &format!("/v1/jobs/{id}/cancel"), "", "{}");
+    assert!(answer.0 < 300, "{answer:?}");
+    let job = ended(&address, &id);
+    assert_eq!(job["state"], "cancelled", "{job}");
+    until("it ends", SOON, || !lives("sleep 987005"));
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn whoever_runs_a_program_and_is_killed_takes_it_along() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    for how in ["exec", "lease"] {
+        let url = format!("http://{address}");
+        let front = if how == "exec" { vec!["exec"] } else { vec!["lease", "run", "mine"] };
+        let args =
+            [&front[..], &["--url", &url, "--", "sh", "-c", "setsid sleep 987006 & sleep 987006"]].concat();
+        let mut host =
+            command(&args, folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("it begins", SOON, || lives("sleep 987006"));
+        host.kill().unwrap();
+        host.wait().unwrap();
+        until("nobody is left", SOON, || !lives("sleep 987006"));
+    }
+}

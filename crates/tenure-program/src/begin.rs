@@ -1,0 +1,114 @@
+//! How a program begins.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::running::Running;
+use crate::supervisor::{Errand, own_binary};
+
+/// What a program reads.
+#[derive(Debug, Clone, Default)]
+pub enum Input {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// What the host would read.
+    Inherited,
+}
+
+/// Where what a program writes goes to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To the host, line by line.
+    #[default]
+    Lines,
+    /// To the host, line by line, and byte by byte to where the host writes.
+    LinesAndThrough,
+    /// To where the host writes, and nobody looks at it.
+    Inherited,
+}
+
+/// A program, before it begins. There is no shell between, unless the command names one.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// What stands in its environment beside what the host has there.
+    pub env: Vec<(String, OsString)>,
+    /// Where it runs; where the host does if it is not said.
+    pub folder: Option<PathBuf>,
+    /// What it reads.
+    pub input: Input,
+    /// Where what it writes goes to.
+    pub output: Output,
+    /// Whether it stays in the process group of the host, so that it can read from a terminal. Then the terminal interrupts it.
+    pub on_terminal: bool,
+}
+
+/// Why a program did not begin.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct StartError {
+    what: &'static str,
+    source: std::io::Error,
+}
+
+/// In the folder of a run: what the program answers.
+pub(crate) const RESULT: &str = "result";
+/// In the folder of a run: there as soon as it shall come to an end.
+pub(crate) const SHUTDOWN: &str = "shutdown";
+const ARGS: &str = "input";
+
+impl Program {
+    /// Begins.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a process or a folder. A program that cannot be run has ended with 126 or 127, as shells say it.
+    pub fn start(self) -> Result<Running, StartError> {
+        let because = |what| move |source| StartError { what, source };
+        let folder = tempfile::Builder::new().prefix("tenure-run-").tempdir();
+        let folder = folder.map_err(because("a folder for the run cannot be made"))?;
+        let errand = Errand {
+            host: std::process::id(),
+            folder: folder.path().to_owned(),
+            own_group: !self.on_terminal,
+            command: self.command,
+        };
+        let binary = own_binary().map_err(because("this program does not find itself"))?;
+        let mut command = Command::new(binary);
+        // Given to the supervisor, and by it to the program.
+        command.arg0("tenure").args(errand.args()).envs(self.env);
+        let (result, shutdown) = (folder.path().join(RESULT), folder.path().join(SHUTDOWN));
+        command.env("JOB_RESULT_FILE", result).env("JOB_SHUTDOWN_FILE", &shutdown);
+        command.env("WEBJOBS_SHUTDOWN_FILE", shutdown);
+        if let Some(place) = self.folder {
+            command.current_dir(place);
+        }
+        let input = match self.input {
+            Input::Nothing => Stdio::null(),
+            Input::Inherited => Stdio::inherit(),
+            Input::Bytes(bytes) => {
+                // A file, so that nobody waits for a program that does not read.
+                let path = folder.path().join(ARGS);
+                let written = std::fs::write(&path, bytes).and_then(|()| File::open(&path));
+                Stdio::from(written.map_err(because("what the program reads cannot be written"))?)
+            }
+        };
+        command.stdin(input);
+        if self.output != Output::Inherited {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        if !self.on_terminal {
+            // What a terminal tells the host is the host's to pass on.
+            command.process_group(0);
+        }
+        let child = command.spawn().map_err(because("the program's supervisor does not start"))?;
+        Ok(Running::of(child, folder, self.output == Output::LinesAndThrough))
+    }
+}

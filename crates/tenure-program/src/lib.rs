@@ -1,0 +1,26 @@
+//! Running one program well: told how to begin, heard while it runs, stopped when it has to stop, and nothing of it left behind.
+//!
+//! Each program runs below a *supervisor*, a small process of our own between the host and the program. It adopts whatever the
+//! program leaves behind, ends all of it when the program has ended, and sees the host die: then it ends everything at once. So
+//! a host may be killed without leaving anybody behind. The supervisor is the host's own binary, started anew; its `main` hands
+//! itself over to [`entered`] first of all.
+//!
+//! On Linux that holds for whatever a program starts, in groups and sessions of its own as well. On other systems what leaves the
+//! program's process group is out of reach.
+
+mod begin;
+mod end;
+mod kept;
+mod lines;
+mod progress;
+mod running;
+mod supervisor;
+mod tree;
+
+pub use begin::{Input, Output, Program, StartError};
+pub use end::{End, Usage};
+pub use kept::Kept;
+pub use lines::{LINE_BYTES, Line, Source};
+pub use progress::Progress;
+pub use running::{Event, Notice, Reins, Running, TooLarge};
+pub use supervisor::entered;

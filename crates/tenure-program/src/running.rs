@@ -1,0 +1,231 @@
+//! A program that runs.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use tempfile::TempDir;
+
+use crate::begin::{RESULT, SHUTDOWN};
+use crate::end::End;
+use crate::lines::{Line, Source, Splitter};
+use crate::progress::Progress;
+use crate::supervisor::{KILL_ALL, REPORT};
+
+/// Lines that wait for somebody to hear them. Then the program waits.
+const WAITING: usize = 256;
+/// Bytes that are read at once.
+const READ: usize = 16 * 1024;
+/// The largest report of a supervisor.
+const REPORT_BYTES: u64 = 4 * 1024;
+
+/// What comes from a program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// It has written a line.
+    Line(Line),
+    /// It says how far it has come.
+    Progress(Progress),
+    /// It has ended, and whatever it had started.
+    Ended(End),
+}
+
+/// What a program can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// As Ctrl-C does.
+    Interrupt,
+    /// It shall come to an end: the shutdown file is there, and SIGTERM goes to its process group.
+    Terminate,
+}
+
+/// A result file is larger than somebody wants to have it.
+#[derive(Debug, thiserror::Error)]
+#[error("the result file has more than {0} bytes")]
+pub struct TooLarge(pub u64);
+
+/// A program that runs. Whoever lets go of it ends it.
+#[derive(Debug)]
+pub struct Running {
+    events: Option<Receiver<Event>>,
+    supervisor: Arc<Supervisor>,
+    folder: TempDir,
+    waiter: Option<JoinHandle<()>>,
+}
+
+/// By which a program is stopped. Harmless once it has ended.
+#[derive(Debug, Clone)]
+pub struct Reins {
+    supervisor: Arc<Supervisor>,
+    shutdown: PathBuf,
+}
+
+impl Reins {
+    /// Tells the program something. What it does about it is its own affair.
+    pub fn tell(&self, notice: Notice) {
+        match notice {
+            Notice::Interrupt => self.supervisor.tell(Signal::INT),
+            Notice::Terminate => {
+                // Whoever does not look for the file hears the signal.
+                let _ = File::create(&self.shutdown);
+                self.supervisor.tell(Signal::TERM);
+            }
+        }
+    }
+
+    /// Ends the program and whatever it has started, at once.
+    pub fn kill(&self) {
+        self.supervisor.tell(KILL_ALL);
+    }
+}
+
+/// The supervisor, as long as its number is its own.
+#[derive(Debug)]
+struct Supervisor {
+    pid: Pid,
+    is_there: Mutex<bool>,
+}
+
+impl Supervisor {
+    fn tell(&self, signal: Signal) {
+        let is_there = self.is_there.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_there {
+            // It may have ended just now; then there is nothing to tell.
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+
+    /// Waits for its end. Its number is free to be another's only once nobody here can mean it any more.
+    fn end(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+        while let Err(rustix::io::Errno::INTR) =
+            waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+        {}
+        let mut is_there = self.is_there.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_there = false;
+        child.wait()
+    }
+}
+
+impl Running {
+    pub(crate) fn of(mut child: Child, folder: TempDir, through: bool) -> Self {
+        let (tell, events) = sync_channel(WAITING);
+        let supervisor = Arc::new(Supervisor { pid: Pid::from_child(&child), is_there: Mutex::new(true) });
+        let mut readers = Vec::new();
+        if let Some(pipe) = child.stdout.take() {
+            let tell = tell.clone();
+            readers.push(std::thread::spawn(move || {
+                read(pipe, Source::Out, &tell, through.then(std::io::stdout))
+            }));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            let tell = tell.clone();
+            readers.push(std::thread::spawn(move || {
+                read(pipe, Source::Err, &tell, through.then(std::io::stderr))
+            }));
+        }
+        let (watched, report) = (Arc::clone(&supervisor), folder.path().join(REPORT));
+        let waiter = std::thread::spawn(move || {
+            let ended = watched.end(&mut child);
+            for reader in readers {
+                // Whatever went wrong with it, the end is told.
+                let _ = reader.join();
+            }
+            let end = reported(&report).unwrap_or_else(|| lost(ended.ok()));
+            // Nobody may be listening any more.
+            let _ = tell.send(Event::Ended(end));
+        });
+        Self { events: Some(events), supervisor, folder, waiter: Some(waiter) }
+    }
+
+    /// What comes next, if something comes within this span. The last is the end.
+    pub fn next(&self, within: Duration) -> Option<Event> {
+        match self.events.as_ref()?.recv_timeout(within) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            // Only if the end was heard before, or whoever tells it has failed.
+            Err(RecvTimeoutError::Disconnected) => Some(Event::Ended(End::default())),
+        }
+    }
+
+    /// By which it can be stopped from elsewhere.
+    #[must_use]
+    pub fn reins(&self) -> Reins {
+        Reins { supervisor: Arc::clone(&self.supervisor), shutdown: self.folder.path().join(SHUTDOWN) }
+    }
+
+    /// What the program has written into its result file, if it has.
+    ///
+    /// # Errors
+    ///
+    /// If that is more than so many bytes.
+    pub fn result(&self, most: u64) -> Result<Option<Vec<u8>>, TooLarge> {
+        let Some(bytes) = bounded(&self.folder.path().join(RESULT), most + 1) else { return Ok(None) };
+        if bytes.len() as u64 > most { Err(TooLarge(most)) } else { Ok((!bytes.is_empty()).then_some(bytes)) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A reader that wants to tell something stops waiting for somebody to hear it.
+        drop(self.events.take());
+        self.supervisor.tell(KILL_ALL);
+        if let Some(waiter) = self.waiter.take() {
+            let _ = waiter.join();
+        }
+    }
+}
+
+/// Reads an ordinary file, no more than so much of it.
+fn bounded(path: &Path, most: u64) -> Option<Vec<u8>> {
+    // What is no file, such as a pipe that nobody writes to, could be waited for without an end.
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn reported(path: &Path) -> Option<End> {
+    serde_json::from_slice(&bounded(path, REPORT_BYTES)?).ok()
+}
+
+/// A supervisor that was killed itself has told nothing.
+fn lost(status: Option<ExitStatus>) -> End {
+    use std::os::unix::process::ExitStatusExt;
+    End { signal: status.and_then(|status| status.signal()), killed: true, ..End::default() }
+}
+
+/// Reads to the end, whether anybody listens or not: a program does not stop because nobody hears it.
+fn read(mut pipe: impl Read, source: Source, tell: &SyncSender<Event>, mut through: Option<impl Write>) {
+    let (mut splitter, mut buffer) = (Splitter::new(source), vec![0; READ]);
+    let hear = |line: Line| {
+        let event = match Progress::of(&line.text) {
+            Some(progress) if line.source == Source::Out => Event::Progress(progress),
+            Some(_) | None => Event::Line(line),
+        };
+        let _ = tell.send(event);
+    };
+    loop {
+        let read = match pipe.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        if let Some(out) = &mut through {
+            // A terminal that was closed must not stop the program.
+            let _ = out.write_all(read).and_then(|()| out.flush());
+        }
+        splitter.take(read, hear);
+    }
+    if let Some(line) = splitter.rest() {
+        hear(line);
+    }
+}

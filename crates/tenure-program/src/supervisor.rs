@@ -1,0 +1,250 @@
+//! The process between a host and its program: nothing of the program outlives it, and it does not outlive the host.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, kill_process_group, waitpid,
+};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use crate::end::{End, Usage};
+use crate::tree::kill_below;
+
+/// The first argument of a supervisor.
+const SUPERVISE: &str = "supervise-program";
+/// The first argument of what is about to become the program.
+const BECOME: &str = "become-program";
+/// By which a host says that everything has to end at once.
+pub(crate) const KILL_ALL: Signal = Signal::USR1;
+/// So often it looks whether the host is there, where the system does not tell.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two rounds of killing.
+const ROUND: Duration = Duration::from_millis(5);
+
+/// What a supervisor is told.
+pub(crate) struct Errand {
+    /// Whose program it is.
+    pub(crate) host: u32,
+    /// The folder of the run: the report goes there.
+    pub(crate) folder: PathBuf,
+    /// Whether the program has a process group of its own.
+    pub(crate) own_group: bool,
+    /// The program and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The report in the folder of a run.
+pub(crate) const REPORT: &str = "report";
+
+/// Becomes a supervisor if this process was started as one; a host's `main` calls it before anything else, on its first thread.
+///
+/// Answers none in a process that was started by anybody else.
+#[must_use]
+pub fn entered() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    match args.next()?.to_str()? {
+        SUPERVISE => {
+            let errand = Errand::read(args)?;
+            Some(ExitCode::from(u8::from(supervise(&errand).is_err())))
+        }
+        BECOME => Some(become_program(args)),
+        _ => None,
+    }
+}
+
+impl Errand {
+    pub(crate) fn args(&self) -> Vec<OsString> {
+        let group = if self.own_group { "own" } else { "shared" };
+        let mut args =
+            vec![SUPERVISE.into(), self.host.to_string().into(), self.folder.clone().into(), group.into()];
+        args.extend(self.command.iter().cloned());
+        args
+    }
+
+    fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        let host = args.next()?.to_str()?.parse().ok()?;
+        let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == "own");
+        Some(Self { host, folder, own_group, command: args.collect() })
+    }
+}
+
+/// This binary, also if another one lies in its place by now.
+pub(crate) fn own_binary() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
+}
+
+/// What a supervisor hears.
+enum Heard {
+    Signal(i32),
+    HostGone,
+}
+
+struct Watch<'a> {
+    errand: &'a Errand,
+    program: Pid,
+    heard: Receiver<Heard>,
+    end: End,
+    host_gone: bool,
+}
+
+fn supervise(errand: &Errand) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    // Before there is a program: nothing that is said meanwhile is lost.
+    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1])?;
+    let (tell, heard) = channel();
+    watch_host(errand.host, tell.clone());
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if tell.send(Heard::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    });
+    let mut command = Command::new(own_binary()?);
+    command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string()).args(&errand.command);
+    if errand.own_group {
+        command.process_group(0);
+    }
+    // From this thread, which lives as long as the process: the system watches the thread that starts a child.
+    let child = command.spawn()?;
+    let mut watch =
+        Watch { errand, program: Pid::from_child(&child), heard, end: End::default(), host_gone: false };
+    watch.until_the_end();
+    let report = serde_json::to_vec(&End { usage: Usage::of_children(), ..watch.end })?;
+    if watch.host_gone {
+        // Nobody else does.
+        return std::fs::remove_dir_all(&errand.folder);
+    }
+    std::fs::write(errand.folder.join(REPORT), report)
+}
+
+impl Watch<'_> {
+    fn until_the_end(&mut self) {
+        while !self.has_ended() {
+            match self.heard.recv_timeout(LOOK) {
+                Ok(Heard::Signal(SIGCHLD)) => {
+                    self.reap();
+                }
+                Ok(Heard::Signal(SIGUSR1)) | Err(RecvTimeoutError::Disconnected) => self.end.killed = true,
+                Ok(Heard::Signal(signal)) => self.pass_on(signal),
+                Ok(Heard::HostGone) => self.host_gone = true,
+                Err(RecvTimeoutError::Timeout) => self.host_gone = !is_child_of(self.errand.host),
+            }
+            if self.end.killed || self.host_gone {
+                break;
+            }
+        }
+        let by_itself = self.has_ended();
+        let left = self.kill_all();
+        if by_itself {
+            self.end.left_behind = left;
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end.code.is_some() || self.end.signal.is_some()
+    }
+
+    /// What whoever stops a supervisor wants to stop is the program.
+    fn pass_on(&self, signal: i32) {
+        let Some(signal) = Signal::from_named_raw(signal) else { return };
+        // It may have ended just now.
+        let _ = match (self.errand.own_group, signal) {
+            (true, _) => kill_process_group(self.program, signal),
+            (false, Signal::TERM) => kill_process(self.program, signal),
+            // The terminal has told all of its group already.
+            (false, _) => Ok(()),
+        };
+    }
+
+    /// Takes note of all that have ended; answers whether there is anybody left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.program => self.note(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn note(&mut self, status: WaitStatus) {
+        self.end.code = status.exit_status();
+        self.end.signal = status.terminating_signal();
+    }
+
+    /// Ends all that there is until there is nobody left, however quickly they start others.
+    fn kill_all(&mut self) -> u32 {
+        let mut first = None;
+        loop {
+            if self.errand.own_group && !(cfg!(target_os = "linux") && self.has_ended()) {
+                let _ = kill_process_group(self.program, Signal::KILL);
+            }
+            let killed = kill_below(getpid());
+            first.get_or_insert(killed);
+            if !self.reap() {
+                return first.unwrap_or(0);
+            }
+            // A child that has ended is told by a signal; somebody else's child is looked for.
+            let _ = self.heard.recv_timeout(ROUND);
+        }
+    }
+}
+
+fn is_child_of(host: u32) -> bool {
+    getppid().is_some_and(|parent| i64::from(parent.as_raw_nonzero().get()) == i64::from(host))
+}
+
+/// Hears of the host's end at once.
+#[cfg(target_os = "linux")]
+fn watch_host(host: u32, tell: Sender<Heard>) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+    std::thread::spawn(move || {
+        let pid = i32::try_from(host).ok().and_then(Pid::from_raw);
+        let Some(Ok(handle)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
+        // If it was somebody else's number by then, its parent is another one now.
+        while is_child_of(host) {
+            let mut watched = [PollFd::new(&handle, PollFlags::IN)];
+            if poll(&mut watched, None).is_ok() {
+                break;
+            }
+        }
+        // Nobody listens any more if everything has ended.
+        let _ = tell.send(Heard::HostGone);
+    });
+}
+
+/// Where no handle of a process can be had it is looked for now and then.
+#[cfg(not(target_os = "linux"))]
+fn watch_host(_: u32, _: Sender<Heard>) {}
+
+/// Becomes the program, which dies if its supervisor does.
+fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let parent = args.next().and_then(|parent| parent.to_str()?.parse::<u32>().ok());
+    let Some((parent, program)) = parent.zip(args.next()) else { return ExitCode::from(2) };
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if !is_child_of(parent) {
+        return ExitCode::from(1);
+    }
+    let error = Command::new(&program).args(args).exec();
+    let name = program.to_string_lossy();
+    let name: String = name.chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect();
+    // Nobody may be reading.
+    let _ = std::io::Write::write_all(
+        &mut std::io::stderr(),
+        format!("tenure: {name} cannot be run: {error}\n").as_bytes(),
+    );
+    // As shells say it.
+    ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
+}
