@@ -1,5 +1,7 @@
 //! The real program, as a person or a script starts it.
 
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
 mod program;
 
 use std::path::Path;
