@@ -106,14 +106,6 @@ pub(crate) enum Failure {
     /// Somebody else has the lease.
     #[error("{0}")]
     Held(String),
-    /// A program under a lease cannot be run.
-    #[error("{sentence}")]
-    Child {
-        /// The status with which this program ends.
-        code: u8,
-        /// Why.
-        sentence: String,
-    },
     /// A program under a lease ended with this status; it has said why.
     #[error("the program ended with {0}")]
     Silent(u8),
@@ -137,7 +129,7 @@ impl Failure {
             Self::NotThere(_) => 5,
             Self::Conflict(_) => 6,
             Self::NotWhole(_) | Self::Unsuccessful(_) => 1,
-            Self::Refused { code, .. } | Self::Child { code, .. } | Self::Silent(code) => *code,
+            Self::Refused { code, .. } | Self::Silent(code) => *code,
             Self::Held(_) => 75,
             Self::Unreachable(_) => 3,
             Self::Invalid(_) => 7,

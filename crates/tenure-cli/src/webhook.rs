@@ -71,8 +71,8 @@ pub(crate) struct Id {
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     /// Where what happens is told
-    #[arg(value_name = "URL")]
-    to: String,
+    #[arg(value_name = "HOOK-URL")]
+    hook: String,
     /// What is told, such as job.failed, job.* or *; may be said often
     #[arg(long = "type", value_name = "TYPE", required = true)]
     types: Vec<String>,
@@ -118,8 +118,8 @@ pub(crate) fn run(webhooks: Webhooks) -> Result<(), Failure> {
     }
 }
 
-fn add(with: &mut With, Add { to, types, queues, kinds }: &Add) -> Result<(), Failure> {
-    let body = json!({ "url": to, "types": types, "queues": queues, "kinds": kinds });
+fn add(with: &mut With, Add { hook, types, queues, kinds }: &Add) -> Result<(), Failure> {
+    let body = json!({ "url": hook, "types": types, "queues": queues, "kinds": kinds });
     let answer = with.client.ask(&Ask::post(WEBHOOKS.path, &body))?;
     if with.out.chosen().is_some() {
         return WEBHOOKS.one(with, &answer.text());

@@ -154,7 +154,7 @@ fn whoever_loses_the_lock_is_told_and_then_killed_with_all_children() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());
     let url = format!("http://{address}");
-    // It does not listen to anybody, and has a child in a session of its own.
+    // It does not listen to anybody, and has a child that has left it by `setsid`.
     let text = "trap '' TERM; setsid sleep 987001 & trap '[ -e $JOB_SHUTDOWN_FILE ] && echo told' TERM; echo up; while :; do sleep 0.1; done";
     let args = ["exec", "--url", &url, "--lock", "lost", "--", "sh", "-c", text];
     let mut program = Program::start(&args, folder.path());

@@ -5,7 +5,7 @@
 //! a host may be killed without leaving anybody behind. The supervisor is the host's own binary, started anew; its `main` hands
 //! itself over to [`entered`] first of all.
 //!
-//! On Linux that holds for whatever a program starts, in groups and sessions of its own as well. On other systems what leaves the
+//! On Linux that holds for whatever a program starts, also in what leaves it by `setsid`. On other systems what leaves the
 //! program's process group is out of reach.
 
 mod begin;
