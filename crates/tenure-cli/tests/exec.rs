@@ -250,7 +250,7 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     );
     let args = ["--queue", "slow", "--grace", "1s", "--exec", &slow];
     let mut worker = Worker::start(&address, folder.path(), &args);
-    let id = enqueue(&address, &json!({ "kind": "slow", "queue": "slow", "max_attempts": 1 }));
+    let id = enqueue(&address, &json!({ "kind": "slow", "queue": "slow", "max_attempts": 2 }));
     let begun = |times: usize| {
         until("it begins", LATER, || {
             std::fs::read_to_string(folder.path().join("begun")).unwrap_or_default().lines().count() == times
@@ -282,7 +282,9 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
 fn a_cancelled_job_ends_its_program() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());
-    let args = ["--exec", "sleep", "987005"];
+    // What it runs is not among its own arguments, where it would be found, too.
+    let sleeps = script(folder.path(), "sleeps", "#!/bin/sh\nexec sleep 987005\n");
+    let args = ["--exec", &sleeps];
     let mut worker = Worker::start(&address, folder.path(), &args);
     let id = enqueue(&address, &json!({ "kind": "sleep" }));
     until("it begins", SOON, || lives("sleep 987005"));
