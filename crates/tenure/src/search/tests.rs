@@ -115,7 +115,8 @@ fn what_is_not_understood_is_told_with_its_place() {
     assert_eq!(told("state:broken").0, 7);
     assert_eq!(told("queue:mail,,x").0, 12);
     assert_eq!(told("kind:").0, 6);
-    assert_eq!(told("args:7").0, 1);
+    assert_eq!((told("args:7").0, told("args.n:>7").0), (1, 8));
+    assert!(search("args.n:\">7\"", now()).is_ok());
     assert_eq!(told("error:\"no end").0, 7);
     assert_eq!(told("error:a\"b\"").0, 8);
     for bad in

@@ -30,6 +30,7 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
     let text = value.text.as_str();
     let refused = |wrong: Invalid| BadSearch::new(value.at, wrong.found, wrong.allowed);
     if let Some(path) = field.strip_prefix("args.") {
+        check_is_no_comparison(value)?;
         return Ok(Condition::Arg {
             path: path.split('.').map(str::to_owned).collect(),
             value: json(value).to_string(),
@@ -58,6 +59,15 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
         }
         unknown => return Err(unknown_field(word, unknown)),
     })
+}
+
+/// What would never be found is not looked for: args are equal to something, or are not.
+fn check_is_no_comparison(value: &Text) -> Result<(), BadSearch> {
+    if value.is_quoted || !value.text.starts_with(['<', '>']) {
+        return Ok(());
+    }
+    let allowed = "a value that args hold; quotes around text that begins with < or >";
+    Err(BadSearch::new(value.at, format_args!("{:?}, a comparison", value.text), allowed))
 }
 
 /// What is not in quotes and reads as a number, a truth or nothing is that; all else is text.
