@@ -61,6 +61,26 @@ fn a_server_that_wants_access_tokens_takes_those_that_were_made_beside_it_and_no
 }
 
 #[test]
+fn an_access_token_that_is_bound_to_a_queue_does_nothing_elsewhere() {
+    let folder = tempdir().unwrap();
+    let rights = ["--name", "mailer", "--scope", "enqueue", "--scope", "read"];
+    let bound = made(folder.path(), &[&rights[..], &["--queue", "mail", "--queue", "import-*"]].concat());
+    let listed = run(&["token", "list", "--db", "jobs.db"], folder.path());
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("queue:mail,import-*"), "{listed:?}");
+    let (_server, address) = guarded(folder.path(), &[]);
+    let url = format!("http://{address}");
+    let tenure = |args: &[&str]| {
+        command(args, folder.path()).env("TENURE_URL", &url).env("TENURE_TOKEN", &bound).output().unwrap()
+    };
+    assert_eq!(tenure(&["submit", "k", "{}", "--queue", "import-7"]).status.code(), Some(0));
+    let refused = tenure(&["submit", "k", "{}"]);
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("does not reach"), "{refused:?}");
+    let odd = ["token", "create", "--db", "jobs.db", "--name", "x", "--scope", "admin", "--queue", "mail"];
+    assert_eq!(run(&odd, folder.path()).status.code(), Some(7), "who may do all is bound to nothing");
+}
+
+#[test]
 fn a_server_listens_for_other_machines_only_if_it_asks_who_they_are() {
     let folder = tempdir().unwrap();
     let open = run(&["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0"], folder.path());

@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
-use crate::access::Access;
 use crate::access::known::Known;
+use crate::access::{Access, Reach, Who};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
@@ -18,10 +20,26 @@ use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
-/// What all routes share. Cloning it is cheap.
+/// What all routes share, in the hands of somebody who asks: what he does not reach is not there for him. Cloning it is
+/// cheap.
 #[derive(Clone)]
 pub(crate) struct Api {
     inner: Arc<Inner>,
+    who: Who,
+}
+
+/// What the router has. A route comes to it only as somebody who passed the guard: what it takes is [`Api`].
+#[derive(Clone)]
+pub(crate) struct Served(Api);
+
+impl FromRequestParts<Served> for Api {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, served: &Served) -> Result<Self, Problem> {
+        let unguarded = || Problem::new(ProblemType::Internal, "nobody stood before this route");
+        let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
+        Ok(Self { who, ..served.0.clone() })
+    }
 }
 
 /// What holds for whoever asks.
@@ -52,6 +70,7 @@ impl Api {
         let (granted, lines) = (Granted::default(), Lines::default());
         let draining = watch::Sender::new(false);
         Self {
+            who: Who(None),
             inner: Arc::new(Inner {
                 tenure,
                 watchers,
@@ -66,6 +85,21 @@ impl Api {
                 leaving: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// For a router.
+    pub(crate) fn served(&self) -> Served {
+        Served(self.clone())
+    }
+
+    /// Who asks.
+    pub(crate) fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Which jobs he reaches.
+    pub(crate) fn reach(&self) -> &Reach {
+        self.who.reach()
     }
 
     /// The access tokens that were met.
@@ -156,10 +190,33 @@ impl Api {
         }
     }
 
-    /// A job, or why there is none.
+    /// A job, or why there is none. One that whoever asks does not reach is not there for him.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
         let found = self.tenure().store().job(id).await?;
-        found.ok_or_else(|| self.missing(id))
+        found.filter(|job| self.reach().covers_job(job)).ok_or_else(|| self.missing(id))
+    }
+
+    /// Refuses whoever does not reach this job. It is not looked at for those who reach all.
+    pub(crate) async fn reached(&self, id: JobId) -> Result<(), Problem> {
+        if self.reach().is_whole() {
+            return Ok(());
+        }
+        self.job(id).await.map(drop)
+    }
+
+    /// Refuses whoever does not reach jobs of this kind in this queue.
+    pub(crate) fn check_reach(&self, queue: &str, kind: &str) -> Result<(), Problem> {
+        if self.reach().covers(queue, kind) {
+            return Ok(());
+        }
+        Err(self.beyond(&format!("jobs of kind {kind:?} in queue {queue:?}")))
+    }
+
+    /// What somebody is told who wants something of what he does not reach.
+    pub(crate) fn beyond(&self, what: &str) -> Problem {
+        let detail =
+            format!("{what}: the access token does not reach this; `GET /v1/whoami` tells what it reaches");
+        Problem::new(ProblemType::Forbidden, detail)
     }
 
     /// What is told of a job that is not there. An id tells when it was made: one that is older than any job is kept for

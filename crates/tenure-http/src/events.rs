@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -29,7 +28,7 @@ const RETRY: Duration = Duration::from_secs(1);
 type Events = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>;
 
 /// `GET /v1/jobs/{id}/events`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     of_job(api, id, &headers).await
 }
 

@@ -1,6 +1,5 @@
 //! Whether it lives, whether it can be used, and what it is.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
@@ -15,7 +14,7 @@ pub(crate) async fn live() -> Response {
 }
 
 /// `GET /readyz`
-pub(crate) async fn ready(State(api): State<Api>) -> Response {
+pub(crate) async fn ready(api: Api) -> Response {
     if api.is_leaving() {
         return answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
     }
@@ -29,7 +28,7 @@ pub(crate) async fn ready(State(api): State<Api>) -> Response {
 }
 
 /// `GET /v1/version`
-pub(crate) async fn version(State(api): State<Api>) -> Response {
+pub(crate) async fn version(api: Api) -> Response {
     let store = api.tenure().store().describe();
     let limits = json!({
         "args_bytes": limits::ARGS_BYTES, "output_bytes": limits::OUTPUT_BYTES, "json_depth": limits::JSON_DEPTH,

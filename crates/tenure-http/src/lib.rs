@@ -37,7 +37,7 @@ mod watchers;
 pub mod wire;
 mod workers;
 
-pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
+pub use access::{Access, AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens};
 pub use asked::Asked;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
@@ -74,5 +74,5 @@ fn of<S: Clone + Send + Sync + 'static>(
     access: Access,
 ) -> Router<S> {
     let api = api::Api::new(tenure, api::Rules { access, read_only: false });
-    routes::router(endpoints, &api).with_state(api)
+    routes::router(endpoints, &api).with_state(api.served())
 }

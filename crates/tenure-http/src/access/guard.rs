@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::audit;
 use super::tokens::AccessToken;
-use super::{Access, Needs, Scope};
+use super::{Access, Needs, Reach, Scope, Within};
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
 
@@ -18,9 +18,23 @@ use crate::problem::{Problem, ProblemType};
 #[derive(Debug, Clone)]
 pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
 
+/// What stands before one route.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub api: Api,
+    pub needs: Needs,
+    pub within: Within,
+}
+
 impl Who {
     fn scopes(&self) -> &[Scope] {
         self.0.as_ref().map_or(&[], |found| &found.0.scopes)
+    }
+
+    /// Which jobs he reaches.
+    pub(crate) fn reach(&self) -> &Reach {
+        static WHOLE: Reach = Reach::whole();
+        self.0.as_ref().map_or(&WHOLE, |found| &found.0.reach)
     }
 
     /// In the words in which it is written down.
@@ -33,13 +47,13 @@ impl Who {
 
 /// Lets a request through to its route if whoever sends it may, and writes down what needs to be.
 pub(crate) async fn guarded(
-    State((api, needs)): State<(Api, Needs)>,
+    State(Guard { api, needs, within }): State<Guard>,
     mut request: Request,
     next: Next,
 ) -> Response {
     // What only needs the right to look changes nothing, however it is asked.
     let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
-    let who = match who(&api, needs, request.headers()).await {
+    let who = match who(&api, (needs, within), request.headers()).await {
         Ok(who) => who,
         Err(problem) => return refused(problem),
     };
@@ -62,7 +76,7 @@ pub(crate) async fn guarded(
     })
 }
 
-async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Problem> {
+async fn who(api: &Api, (needs, within): (Needs, Within), headers: &HeaderMap) -> Result<Who, Problem> {
     if api.access() == Access::Open || needs == Needs::Nothing {
         return Ok(Who(None));
     }
@@ -85,6 +99,13 @@ async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Proble
         let detail =
             format!("this needs the right {needs}, which the access token {} does not give", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
+    }
+    if within == Within::Whole && !found.0.reach.is_whole() {
+        let detail = format!(
+            "this concerns the whole store, and the access token {} reaches only some of its jobs",
+            found.0.id
+        );
+        return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));
     }
     Ok(Who(Some(found)))
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -41,47 +40,41 @@ pub(crate) struct Nothing {}
 
 /// `POST /v1/jobs/{id}/cancel`
 pub(crate) async fn cancel(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let ask: CancelAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let grace = ask.grace_seconds.map_or(Ok(GRACE), |grace| seconds("grace_seconds", grace))?;
     let outcome = api.tenure().jobs().cancel(id, grace, &ask.reason.unwrap_or_default()).await?;
     shown(&api, &headers, id, outcome, StatusCode::OK).await
 }
 
 /// `POST /v1/jobs/{id}/retry`
-pub(crate) async fn retry(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn retry(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let outcome = api.tenure().jobs().redo(id).await?;
     shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `POST /v1/jobs/{id}/run-now`
 pub(crate) async fn run_now(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
     shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `DELETE /v1/jobs/{id}`
-pub(crate) async fn delete(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     match end_or_remove(&api, &headers, id).await? {
         Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
         Removal::Ended(outcome) => shown(&api, &headers, id, outcome, StatusCode::OK).await,

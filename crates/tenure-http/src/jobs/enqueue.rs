@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
@@ -12,6 +11,7 @@ use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json, locate};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
+use crate::jobs::admit;
 use crate::once::Once;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
@@ -20,15 +20,12 @@ use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
 
 /// `POST /v1/jobs`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
-    let (accepted, replayed) = accept(api.tenure(), once, draft(submit, None, &headers)?).await?;
+    let (accepted, replayed) = accept(api.tenure(), once, draft(&api, submit, None, &headers).await?).await?;
+    met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
@@ -39,13 +36,31 @@ pub(crate) async fn post(
 }
 
 /// The job that is wanted, with the trace that it belongs to, unless it names one itself.
-fn draft(submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
+async fn draft(api: &Api, submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
     let parent = trace::parent(headers).filter(|_| !submit.meta.contains_key(trace::PARENT));
-    let draft = submit.draft(id)?;
+    let draft = admit::admitted(api, submit, id).await?;
     Ok(match parent {
         Some(parent) => draft.meta(trace::PARENT, parent),
         None => draft,
     })
+}
+
+/// Refuses to tell of a job that is there instead if whoever asks does not reach it.
+async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
+    let (kind, detail) = match accepted {
+        Accepted::New(_) | Accepted::Replaced { .. } => return Ok(()),
+        Accepted::Repeated(_) => {
+            (ProblemType::IdTaken, "this id was given to a job that the access token does not reach")
+        }
+        Accepted::Existing(_) => {
+            (ProblemType::UniqueConflict, "a job that the access token does not reach holds the unique key")
+        }
+    };
+    match api.reached(accepted.id()).await {
+        Err(problem) if problem.problem_type() == ProblemType::NotFound => Err(Problem::new(kind, detail)),
+        // It was accepted, and that is told even if it cannot be looked at any more.
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.
@@ -69,14 +84,10 @@ pub(crate) fn say_replayed(response: &mut Response, replayed: bool) {
 }
 
 /// `PUT /v1/jobs/{id}`
-pub(crate) async fn put(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let accepted = api.tenure().enqueue_draft(draft(submit, Some(id), &headers)?).await?;
+    let accepted = api.tenure().enqueue_draft(draft(&api, submit, Some(id), &headers).await?).await?;
+    met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => StatusCode::CREATED,
         Accepted::Repeated(_) | Accepted::Existing(_) => StatusCode::OK,

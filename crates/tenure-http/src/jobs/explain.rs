@@ -1,6 +1,5 @@
 //! Why a job is where it is.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -21,7 +20,7 @@ pub(crate) struct Explanation {
 }
 
 /// `GET /v1/jobs/{id}/explain`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id) -> Result<Response, Problem> {
     // What is not there is told of as everywhere.
     api.job(id).await?;
     let reason = api.tenure().explain(id).await?;

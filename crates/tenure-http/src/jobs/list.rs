@@ -1,6 +1,6 @@
 //! Listing jobs, page by page.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::response::Response;
 use tenure::{Condition, Cursor, Filter, PageAsk, Timestamp, limits};
 
@@ -15,10 +15,12 @@ pub(crate) const KNOWN: [&str; 9] =
     ["q", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
 
 /// `GET /v1/jobs`
-pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
+    let mut filter = filter(&query, api.tenure().now())?;
+    api.reach().narrow(&mut filter);
     let ask = PageAsk {
-        filter: filter(&query, api.tenure().now())?,
+        filter,
         after: query.one::<Cursor>("cursor")?,
         at_most: query.limit(limits::PAGE_JOBS)?,
         ..PageAsk::default()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,7 @@ use crate::wait::until;
 use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
 
 /// `GET /v1/jobs/{id}`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     let shown = shown(&api, id, &headers).await?;
     Ok(if shown.tag.is_known(&headers) { shown.not_modified() } else { shown.answer(StatusCode::OK) })
 }
@@ -36,11 +36,7 @@ pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<S
 }
 
 /// `GET /v1/jobs/{id}/result`
-pub(crate) async fn result(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn result(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
     let job = until(&api, id, wait, |job| job.state.is_finished()).await?;
     let JobState::Finished { end, .. } = job.state else {
@@ -66,7 +62,7 @@ pub(crate) async fn result(
 }
 
 /// `GET /v1/jobs/{id}/attempts`
-pub(crate) async fn attempts(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
+pub(crate) async fn attempts(api: Api, Id(id): Id) -> Result<Response, Problem> {
     api.job(id).await?;
     let attempts = api.tenure().jobs().attempts(id).await?;
     let items: Vec<AttemptDocument> = attempts.iter().map(AttemptDocument::of).collect();
@@ -74,11 +70,7 @@ pub(crate) async fn attempts(State(api): State<Api>, Id(id): Id) -> Result<Respo
 }
 
 /// `GET /v1/jobs/{id}/logs`
-pub(crate) async fn logs(
-    State(api): State<Api>,
-    Id(id): Id,
-    OriginalUri(uri): OriginalUri,
-) -> Result<Response, Problem> {
+pub(crate) async fn logs(api: Api, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["after", "limit"])?;
     let behind = query.one::<Behind>("after")?.unwrap_or(Behind(0, 0));
     let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 100)?;

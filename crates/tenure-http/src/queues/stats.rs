@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use tenure::{Count, QueueInfo, QueueName, Timestamp};
+use tenure::{Count, QueueInfo, QueueName};
 
-use super::look::there;
+use super::look::{is_reached, there};
 use crate::answer::json;
 use crate::api::Api;
 use crate::id::Named;
@@ -15,28 +14,29 @@ use crate::problem::Problem;
 use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats};
 
 /// `GET /v1/queues/{name}/stats`
-pub(crate) async fn of_one(State(api): State<Api>, Named(name): Named) -> Result<Response, Problem> {
+pub(crate) async fn of_one(api: Api, Named(name): Named) -> Result<Response, Problem> {
     let queue = there(&api, &QueueName::new(&name)?).await?;
-    let counts = api.tenure().counts().await?;
-    Ok(json(StatusCode::OK, &stats(&queue, &counts, api.tenure().now())))
+    let counts = counted(&api).await?;
+    Ok(json(StatusCode::OK, &stats(&api, &queue, &counts)))
 }
 
 /// `GET /v1/stats`
-pub(crate) async fn of_all(State(api): State<Api>) -> Result<Response, Problem> {
-    let (queues, counts) = (api.tenure().queues().list().await?, api.tenure().counts().await?);
+pub(crate) async fn of_all(api: Api) -> Result<Response, Problem> {
+    let (queues, counts) = (api.tenure().queues().list().await?, counted(&api).await?);
     let mut of_queue: BTreeMap<QueueName, Vec<Count>> = BTreeMap::new();
     for count in counts {
         of_queue.entry(count.queue.clone()).or_default().push(count);
     }
-    let (now, none) = (api.tenure().now(), Vec::new());
-    let items = queues.iter().map(|queue| stats(queue, of_queue.get(&queue.name).unwrap_or(&none), now));
+    let none = Vec::new();
+    let queues = queues.iter().filter(|queue| is_reached(&api, queue));
+    let items = queues.map(|queue| stats(&api, queue, of_queue.get(&queue.name).unwrap_or(&none)));
     Ok(json(StatusCode::OK, &Stats { items: items.collect() }))
 }
 
 /// `GET /v1/kinds`
-pub(crate) async fn kinds(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
     let mut kinds: BTreeMap<String, (BTreeSet<String>, BTreeMap<&'static str, u64>)> = BTreeMap::new();
-    for count in api.tenure().counts().await? {
+    for count in counted(&api).await? {
         let (queues, jobs) = kinds.entry(count.kind.to_string()).or_default();
         queues.insert(count.queue.to_string());
         *jobs.entry(count.state.as_str()).or_default() += count.jobs;
@@ -45,7 +45,17 @@ pub(crate) async fn kinds(State(api): State<Api>) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &KindList { items: kinds.into_iter().map(of).collect() }))
 }
 
-fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
+/// How many jobs there are that whoever asks reaches.
+async fn counted(api: &Api) -> Result<Vec<Count>, Problem> {
+    let mut counts = api.tenure().counts().await?;
+    counts.retain(|count| api.reach().covers(count.queue.as_str(), count.kind.as_str()));
+    Ok(counts)
+}
+
+fn stats(api: &Api, queue: &QueueInfo, counts: &[Count]) -> QueueStats {
+    let now = api.tenure().now();
+    // It is known of all jobs of the queue together.
+    let oldest = queue.oldest_due.filter(|_| api.reach().has_all_kinds());
     let mut jobs: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut lanes: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
     for count in counts.iter().filter(|count| count.queue == queue.name) {
@@ -58,7 +68,7 @@ fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
         paused: queue.paused,
         jobs,
         lanes: lanes.into_iter().map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
-        oldest_due_at: queue.oldest_due.map(|due| due.to_string()),
-        oldest_due_seconds: queue.oldest_due.map(|due| now.since(due).as_secs_f64()),
+        oldest_due_at: oldest.map(|due| due.to_string()),
+        oldest_due_seconds: oldest.map(|due| now.since(due).as_secs_f64()),
     }
 }

@@ -4,7 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ};
-use crate::access::Needs;
+use crate::access::{Needs, Within};
 use crate::openapi::{self, Schemas};
 use crate::{health, metrics};
 
@@ -17,6 +17,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "live",
             summary: "Whether the program turns; asks no store",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It does", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -28,6 +29,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "ready",
             summary: "Whether requests should be sent here",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![
                 Answer { status: 200, summary: "They should", kind: JSON, body: Some(Schemas::any) },
@@ -42,6 +44,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "metrics",
             summary: "Counters and gauges for Prometheus",
             needs: READ,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -58,6 +61,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "version",
             summary: "Which version answers",
             needs: Needs::Anyone,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "This one", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -69,6 +73,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "openapi",
             summary: "This document",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -80,6 +85,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "openapi_3_0",
             summary: "This document in the words of OpenAPI 3.0",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],

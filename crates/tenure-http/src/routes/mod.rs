@@ -17,8 +17,8 @@ use axum::http::Method;
 use axum::middleware;
 use axum::routing::MethodRouter;
 
-use crate::access::{Needs, Scope, guarded};
-use crate::api::Api;
+use crate::access::{Guard, Needs, Scope, Within, guarded};
+use crate::api::{Api, Served};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::wire::JobDocument;
@@ -33,11 +33,13 @@ pub(crate) struct Endpoint {
     pub summary: &'static str,
     /// Which right whoever asks has to have.
     pub needs: Needs,
+    /// How it keeps to the jobs that whoever asks reaches.
+    pub within: Within,
     pub takes: Takes,
     pub answers: Vec<Answer>,
     /// What it may refuse with, beside what anything may.
     pub refuses: &'static [ProblemType],
-    pub serve: fn() -> MethodRouter<Api>,
+    pub serve: fn() -> MethodRouter<Served>,
 }
 
 /// What is sent with it.
@@ -107,9 +109,10 @@ pub(crate) fn all() -> Vec<Endpoint> {
 }
 
 /// A router for these, each behind its guard; whatever else is asked for is told so by a problem.
-pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Api> {
+pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Served> {
     endpoints.into_iter().fold(Router::new(), |router, endpoint| {
-        let guard = middleware::from_fn_with_state((api.clone(), endpoint.needs), guarded);
+        let guard = Guard { api: api.clone(), needs: endpoint.needs, within: endpoint.within };
+        let guard = middleware::from_fn_with_state(guard, guarded);
         router.route(endpoint.path, (endpoint.serve)().route_layer(guard))
     })
 }

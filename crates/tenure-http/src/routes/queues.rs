@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty};
+use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -19,6 +20,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "list_queues",
             summary: "Lists all queues that were ever named",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -35,6 +37,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_queue",
             summary: "Shows what was agreed about a queue",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![queue(200, "The queue"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
@@ -46,6 +49,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "put_queue",
             summary: "Agrees about a queue; what is not said is as for a new one",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<QueueSpec>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so"), queue(201, "It was not there before")],
             refuses: &[ProblemType::PreconditionFailed],
@@ -57,6 +61,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "patch_queue",
             summary: "Changes what was agreed about a queue; what is not said stays",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<QueuePatch>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -68,6 +73,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "pause_queue",
             summary: "Hands out no more jobs of a queue; what runs goes on",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is paused, or was")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -79,6 +85,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "resume_queue",
             summary: "Hands out jobs of a queue again",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -90,6 +97,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_queue_stats",
             summary: "How many jobs are in a queue, by kind and state, and how long the oldest has waited",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -106,6 +114,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_stats",
             summary: "The same for all queues",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -122,6 +131,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "list_kinds",
             summary: "Lists the kinds of which jobs are kept, and how many of each",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,

@@ -1,6 +1,6 @@
 //! Looking at schedules, their next slots and what became of the last ones.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
@@ -18,7 +18,7 @@ use crate::wire::{NextRuns, RunDocument, RunPage, ScheduleDocument, SchedulePage
 pub(super) const MOST_SLOTS: u64 = 1_000;
 
 /// `GET /v1/schedules`
-pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
     let ask = TimersAsk {
         prefix: query.text("prefix")?.unwrap_or_default(),
@@ -32,11 +32,7 @@ pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) 
 }
 
 /// `GET /v1/schedules/{name}`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let timer = there(&api, &Name::new("name", &name)?).await?;
     let tag = tag(&timer);
     Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &timer) })
@@ -44,7 +40,7 @@ pub(crate) async fn get(
 
 /// `GET /v1/schedules/{name}/next`
 pub(crate) async fn next(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
@@ -64,12 +60,15 @@ pub(crate) async fn next(
 
 /// `GET /v1/schedules/{name}/runs`
 pub(crate) async fn runs(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["cursor", "limit"])?;
     let name = Name::new("name", &name)?;
+    if !api.reach().is_whole() {
+        there(&api, &name).await?;
+    }
     let behind = query.one::<Place>("cursor")?.map(|Place(place)| place);
     let is_first = behind.is_none();
     let at_most = query.limit(limits::PAGE_SLOTS)?;
@@ -84,8 +83,17 @@ pub(crate) async fn runs(
     Ok(page(&uri, next_cursor.clone().as_deref(), &RunPage { items, next_cursor }))
 }
 
-/// The timer of this name, if there is one.
+/// The timer of this name, if there is one whose jobs whoever asks reaches.
 pub(super) async fn find(api: &Api, name: &Name) -> Result<Option<Timer>, Problem> {
+    let is_reached = |timer: &Timer| {
+        let job = &timer.agreed.job;
+        api.reach().covers(job.queue.as_str(), job.kind.as_str())
+    };
+    Ok(any(api, name).await?.filter(is_reached))
+}
+
+/// The timer of this name, whichever jobs it brings.
+pub(super) async fn any(api: &Api, name: &Name) -> Result<Option<Timer>, Problem> {
     match api.tenure().timers().get(name.as_str()).await {
         Ok(timer) => Ok(Some(timer)),
         Err(Error::NoTimer(_)) => Ok(None),

@@ -150,7 +150,7 @@ impl Server {
 
 /// All routes.
 fn router(api: &Api) -> Router {
-    routes::router(routes::all(), api).with_state(api.clone())
+    routes::router(routes::all(), api).with_state(api.served())
 }
 
 /// The next connection, once there is room for it.

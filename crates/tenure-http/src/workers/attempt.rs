@@ -1,7 +1,6 @@
 //! What a worker tells about one job that it was granted.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -73,7 +72,7 @@ pub(crate) struct SettledAnswer {
 
 /// `POST /v1/jobs/{id}/complete`
 pub(crate) async fn complete(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
@@ -84,12 +83,7 @@ pub(crate) async fn complete(
 }
 
 /// `POST /v1/jobs/{id}/fail`
-pub(crate) async fn fail(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn fail(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Fail = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let token = said.token.clone();
     settle(&api, id, &token, said.verdict()?).await
@@ -97,7 +91,7 @@ pub(crate) async fn fail(
 
 /// `POST /v1/jobs/{id}/release`
 pub(crate) async fn release(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
@@ -141,7 +135,7 @@ pub(crate) async fn told(
 
 /// `POST /v1/jobs/{id}/heartbeat`
 pub(crate) async fn heartbeat(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,

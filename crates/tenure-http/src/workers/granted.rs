@@ -52,7 +52,7 @@ fn without_args(job: &JobRecord) -> JobRecord {
 pub(crate) async fn of_token(api: &Api, id: JobId, token: &str) -> Result<Arc<JobRecord>, Problem> {
     let fence = api.key().await?.fence(id, token)?;
     if let Some(job) = api.granted().find(fence, id) {
-        return Ok(job);
+        return if api.reach().covers_job(&job) { Ok(job) } else { Err(api.missing(id)) };
     }
     let job = api.job(id).await?;
     if job.fence == fence { Ok(Arc::new(job)) } else { Err(lost(id)) }

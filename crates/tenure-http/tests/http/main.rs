@@ -13,6 +13,7 @@ mod listing;
 mod metrics;
 mod once;
 mod queues;
+mod reach;
 mod rights;
 mod schedules;
 mod serving;
