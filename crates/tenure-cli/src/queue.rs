@@ -32,6 +32,8 @@ pub(crate) enum Queues {
     List(Asked<Nothing>),
     /// Shows one
     Get(Asked<Name>),
+    /// Says why its jobs do not run
+    Explain(Asked<Name>),
     /// Hands out no jobs of one any more; those that run go on
     Pause(Asked<Name>),
     /// Hands out jobs of one again
@@ -56,6 +58,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
             let answer = with.client.ask(&Ask::get(QUEUES.of(&what.name)))?;
             QUEUES.one(with, &answer.text())
         }),
+        Queues::Explain(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| QUEUES.explain(with, &what.name, "nothing keeps its jobs"))
+        }
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
         }

@@ -187,14 +187,7 @@ fn line(token: &AccessToken) -> String {
 
 /// The texts under a name.
 fn named(token: &Value, name: &str) -> Vec<String> {
-    token[name]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(safe::line)
-        .map(Into::into)
-        .collect()
+    token[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe::line).collect()
 }
 
 /// Which jobs it reaches, in the words of a search.

@@ -12,6 +12,7 @@ mod api;
 mod asked;
 mod body;
 mod bulk;
+mod capabilities;
 mod events;
 mod health;
 mod id;

@@ -12,7 +12,7 @@ use crate::api::Api;
 /// The journal.
 pub(super) const JOURNAL: &str = "audit";
 /// For how long an entry is kept.
-const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
+pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
 
 /// What somebody did.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
+pub(crate) use audit::KEEP;
 pub(crate) use guard::{Guard, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;

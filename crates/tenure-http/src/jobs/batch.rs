@@ -18,9 +18,9 @@ use crate::problem::{Problem, ProblemType};
 use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
-const MOST_JOBS: usize = 1_000;
+pub(crate) const MOST_JOBS: usize = 1_000;
 /// Bytes of one request.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Many jobs that somebody wants to be done.
 #[derive(Debug, Deserialize, JsonSchema)]

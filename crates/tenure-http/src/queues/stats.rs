@@ -46,7 +46,7 @@ pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
 }
 
 /// How many jobs there are that whoever asks reaches.
-async fn counted(api: &Api) -> Result<Vec<Count>, Problem> {
+pub(super) async fn counted(api: &Api) -> Result<Vec<Count>, Problem> {
     let mut counts = api.tenure().counts().await?;
     counts.retain(|count| api.reach().covers(count.queue.as_str(), count.kind.as_str()));
     Ok(counts)

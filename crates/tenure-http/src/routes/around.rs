@@ -3,8 +3,10 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ};
+use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ, Takes};
 use crate::access::{Needs, Within};
+use crate::capabilities::{self, Capabilities};
+use crate::health::Readiness;
 use crate::openapi::{self, Schemas};
 use crate::{health, metrics};
 
@@ -30,10 +32,45 @@ pub(super) fn around() -> Vec<Endpoint> {
             summary: "Whether requests should be sent here",
             needs: NOTHING_NEEDED,
             within: Within::Any,
-            takes: NOTHING,
+            takes: Takes { query: &[("verbose", "Tells each check")], ..NOTHING },
             answers: vec![
-                Answer { status: 200, summary: "They should", kind: JSON, body: Some(Schemas::any) },
-                Answer { status: 503, summary: "They should not", kind: JSON, body: Some(Schemas::any) },
+                Answer {
+                    status: 200,
+                    summary: "They should",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+                Answer {
+                    status: 503,
+                    summary: "They should not",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+            ],
+            refuses: &[],
+            serve: || routing::get(health::ready),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/healthz",
+            name: "healthy",
+            summary: "The same as `/readyz`, for simple monitors",
+            needs: NOTHING_NEEDED,
+            within: Within::Any,
+            takes: Takes { query: &[("verbose", "Tells each check")], ..NOTHING },
+            answers: vec![
+                Answer {
+                    status: 200,
+                    summary: "They should",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+                Answer {
+                    status: 503,
+                    summary: "They should not",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
             ],
             refuses: &[],
             serve: || routing::get(health::ready),
@@ -66,6 +103,23 @@ pub(super) fn around() -> Vec<Endpoint> {
             answers: vec![Answer { status: 200, summary: "This one", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
             serve: || routing::get(health::version),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/capabilities",
+            name: "capabilities",
+            summary: "What this server can do, and in which bounds",
+            needs: Needs::Anyone,
+            within: Within::Any,
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "It",
+                kind: JSON,
+                body: Some(Schemas::of::<Capabilities>),
+            }],
+            refuses: &[],
+            serve: || routing::get(capabilities::get),
         },
         Endpoint {
             method: Method::GET,

@@ -8,8 +8,8 @@ use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
-use crate::queues::{agree, look, stats};
-use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Stats};
+use crate::queues::{agree, explain, look, stats};
+use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Reasons, Stats};
 
 /// Queues, and how many jobs there are.
 pub(super) fn queues() -> Vec<Endpoint> {
@@ -42,6 +42,23 @@ pub(super) fn queues() -> Vec<Endpoint> {
             answers: vec![queue(200, "The queue"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::get(look::get),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/queues/{name}/explain",
+            name: "explain_queue",
+            summary: "Why the jobs of a queue do not run",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "The reasons",
+                kind: JSON,
+                body: Some(Schemas::of::<Reasons>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(explain::get),
         },
         Endpoint {
             method: Method::PUT,

@@ -11,7 +11,7 @@ use crate::problem::ProblemType;
 use crate::schedules::{act, backfill, calendar, look, preview, set};
 use crate::wire::{
     BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, NextRuns, PauseAsk, PreviewAnswer,
-    PreviewAsk, RunPage, ScheduleDocument, SchedulePage, SchedulePatch, ScheduleSpec, TriggerAsk,
+    PreviewAsk, Reasons, RunPage, ScheduleDocument, SchedulePage, SchedulePatch, ScheduleSpec, TriggerAsk,
 };
 
 /// Schedules, and what becomes of their slots.
@@ -171,6 +171,18 @@ fn looking() -> Vec<Endpoint> {
             answers: vec![answer(200, "The slots", Schemas::of::<NextRuns>)],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::get(look::next),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/schedules/{name}/explain",
+            name: "explain_schedule",
+            summary: "Why a schedule does not fire, or why nothing comes of it",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![answer(200, "The reasons", Schemas::of::<Reasons>)],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(look::explain),
         },
         Endpoint {
             method: Method::GET,

@@ -12,7 +12,9 @@ use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::tag::Tag;
-use crate::wire::{NextRuns, RunDocument, RunPage, ScheduleDocument, SchedulePage, SlotDocument};
+use crate::wire::{
+    NextRuns, ReasonDocument, Reasons, RunDocument, RunPage, ScheduleDocument, SchedulePage, SlotDocument,
+};
 
 /// Slots that one question may ask for.
 pub(super) const MOST_SLOTS: u64 = 1_000;
@@ -56,6 +58,16 @@ pub(crate) async fn next(
     };
     let items = slots.iter().map(|slot| SlotDocument::of(slot, schedule.zone())).collect();
     Ok(json(StatusCode::OK, &NextRuns { items }))
+}
+
+/// `GET /v1/schedules/{name}/explain`
+pub(crate) async fn explain(api: Api, Named(name): Named) -> Result<Response, Problem> {
+    let name = Name::new("name", &name)?;
+    there(&api, &name).await?;
+    let reasons = api.tenure().timers().explain(name.as_str()).await?;
+    let items =
+        reasons.iter().map(|why| ReasonDocument { reason: why.name().to_owned(), detail: why.to_string() });
+    Ok(json(StatusCode::OK, &Reasons { items: items.collect() }))
 }
 
 /// `GET /v1/schedules/{name}/runs`

@@ -18,4 +18,5 @@ mod rights;
 mod schedules;
 mod serving;
 mod submitting;
+mod telling;
 mod workers;
