@@ -107,6 +107,49 @@ fn a_server_that_only_tells_changes_nothing() {
     assert!(refused.0 == 403 && refused.2.contains("read-only"), "{refused:?}");
 }
 
+/// With all that it can log, a server writes no args down; and names of one's own can be hidden.
+#[test]
+fn a_secret_in_args_is_not_in_the_log_of_a_server() {
+    let folder = tempdir().unwrap();
+    let enqueue = made(folder.path(), &["--name", "ci", "--scope", "enqueue"]);
+    let read = made(folder.path(), &["--name", "eve", "--scope", "read"]);
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let args = ["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens", "--hide", "*iban*"];
+    let mut server = command(&args, folder.path())
+        .env("TENURE_LOG", "trace")
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let logged = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let began = std::time::Instant::now();
+    let address = loop {
+        assert!(began.elapsed() < SOON, "{}", logged());
+        let said = logged();
+        let found =
+            said.split("http://").nth(1).and_then(|rest| rest.split_once(',')).map(|(at, _)| at.to_owned());
+        if let Some(address) = found {
+            break address;
+        }
+        std::thread::yield_now();
+    };
+    let (header, reader) =
+        (format!("authorization: Bearer {enqueue}\r\n"), format!("authorization: Bearer {read}\r\n"));
+    let body = r#"{"kind":"k","args":{"IBAN":"canary-5ecre7"}}"#;
+    let job = json_of(&ask(&address, "POST", "/v1/jobs", &header, body));
+    let refused = ask(&address, "POST", "/v1/jobs", &header, r#"{"kind":"","args":"canary-5ecre7"}"#);
+    assert_eq!(refused.0, 422, "{refused:?}");
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(json_of(&ask(&address, "GET", &path, &reader, ""))["args"]["IBAN"], "(hidden)");
+    assert_eq!(json_of(&ask(&address, "GET", &path, &header, ""))["args"]["IBAN"], "canary-5ecre7");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(logged().lines().count() > 5, "it has logged: {}", logged());
+    for secret in ["canary-5ecre7", &enqueue, &read] {
+        assert!(!logged().contains(secret), "{}", logged());
+    }
+}
+
 #[test]
 fn what_is_not_allowed_is_told_by_name() {
     let folder = tempdir().unwrap();

@@ -11,6 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use tenure::{JobId, JobRecord, State, Timestamp};
 
+use crate::hide::{Hiding, View};
 use crate::problem::whole_seconds;
 use crate::tag::Tag;
 use crate::wire::JobDocument;
@@ -40,10 +41,17 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// What is shown of a job at this instant.
-    pub(crate) fn of(job: &JobRecord, now: Timestamp) -> Self {
-        let body = serde_json::to_vec(&JobDocument::of(job, now)).unwrap_or_default();
+    pub(crate) fn of(job: &JobRecord, now: Timestamp, view: View, hiding: &Hiding) -> Self {
+        let text = |document: &JobDocument| serde_json::to_vec(document).unwrap_or_default();
+        let plain = JobDocument::of(job, now);
+        let (body, tag) = match view {
+            View::Plain => (text(&plain), None),
+            View::Hidden => (text(&plain.hidden(hiding)), None),
+            // The tag is that of what he is shown otherwise: it is one job.
+            View::Revealed => (text(&plain), Some(Tag::of(&text(&plain.hidden(hiding))))),
+        };
         Self {
-            tag: Tag::of(&body),
+            tag: tag.unwrap_or_else(|| Tag::of(&body)),
             is_finished: job.state.is_finished(),
             body,
             retry_after: look_next(job, now),

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 use crate::access::known::Known;
 use crate::access::{Access, Reach, Who};
+use crate::answer::Shown;
+use crate::hide::{Hiding, View};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::watchers::Watchers;
@@ -26,6 +28,7 @@ use crate::workers::waiting::Lines;
 pub(crate) struct Api {
     inner: Arc<Inner>,
     who: Who,
+    reveals: bool,
 }
 
 /// What the router has. A route comes to it only as somebody who passed the guard: what it takes is [`Api`].
@@ -38,16 +41,19 @@ impl FromRequestParts<Served> for Api {
     async fn from_request_parts(parts: &mut Parts, served: &Served) -> Result<Self, Problem> {
         let unguarded = || Problem::new(ProblemType::Internal, "nobody stood before this route");
         let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
-        Ok(Self { who, ..served.0.clone() })
+        let reveals = asks_to_reveal(parts.uri.query());
+        Ok(Self { who, reveals, ..served.0.clone() })
     }
 }
 
 /// What holds for whoever asks.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// Which values are hidden from those who only look.
+    pub hiding: Hiding,
 }
 
 struct Inner {
@@ -71,6 +77,7 @@ impl Api {
         let draining = watch::Sender::new(false);
         Self {
             who: Who(None),
+            reveals: false,
             inner: Arc::new(Inner {
                 tenure,
                 watchers,
@@ -95,6 +102,21 @@ impl Api {
     /// Who asks.
     pub(crate) fn who(&self) -> &Who {
         &self.who
+    }
+
+    /// How much of jobs he is shown.
+    pub(crate) fn view(&self) -> View {
+        self.who.view(self.reveals)
+    }
+
+    /// Which values are hidden from those who only look.
+    pub(crate) fn hiding(&self) -> &Hiding {
+        &self.inner.rules.hiding
+    }
+
+    /// A job as whoever asks is shown it.
+    pub(crate) fn shown(&self, job: &JobRecord) -> Shown {
+        Shown::of(job, self.tenure().now(), self.view(), self.hiding())
     }
 
     /// Which jobs he reaches.
@@ -231,6 +253,11 @@ impl Api {
         }
         Problem::new(ProblemType::NotFound, format!("there is no job {id}; it was removed, or never was"))
     }
+}
+
+/// Whether somebody asks to be shown what is hidden.
+pub(crate) fn asks_to_reveal(query: Option<&str>) -> bool {
+    query.unwrap_or_default().split('&').any(|pair| pair == "reveal=true")
 }
 
 /// The shortest time for which a job is kept after its end, unless it says so itself.

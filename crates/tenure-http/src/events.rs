@@ -35,7 +35,7 @@ pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Resp
 /// The events of a job, from the one on that the client has seen last.
 pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<Response, Problem> {
     let watcher = api.watchers().watch(id);
-    let shown = Shown::of(&api.job(id).await?, api.tenure().now());
+    let shown = api.shown(&api.job(id).await?);
     let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok()).map(str::to_owned);
     if shown.is_finished && seen.as_deref() == Some(number(&shown).as_str()) {
         // He has seen the end: this keeps him from coming back.
@@ -104,7 +104,7 @@ impl Following {
                         // He comes back, perhaps to another server, with what he has seen last.
                         Err(_) => return None,
                     };
-                    let shown = Shown::of(&job, self.api.tenure().now());
+                    let shown = self.api.shown(&job);
                     let number = number(&shown);
                     if self.seen.as_deref() == Some(&number) {
                         continue;

@@ -21,7 +21,7 @@ pub(crate) async fn get(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["redirect"])?;
+    let query = Query::read(uri.query(), &["redirect", "reveal"])?;
     let redirects = query.one::<Word>("redirect")?.is_none_or(|Word(word)| word != "false");
     if wants_events(&headers) {
         return events::of_job(api, id, &headers).await;

@@ -15,6 +15,7 @@ mod bulk;
 mod capabilities;
 mod events;
 mod health;
+mod hide;
 mod id;
 mod item;
 mod jobs;
@@ -40,6 +41,7 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens};
 pub use asked::Asked;
+pub use hide::Hiding;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
@@ -74,6 +76,6 @@ fn of<S: Clone + Send + Sync + 'static>(
     endpoints: Vec<routes::Endpoint>,
     access: Access,
 ) -> Router<S> {
-    let api = api::Api::new(tenure, api::Rules { access, read_only: false });
+    let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
     routes::router(endpoints, &api).with_state(api.served())
 }

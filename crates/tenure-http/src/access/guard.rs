@@ -11,7 +11,8 @@ use axum::response::{IntoResponse, Response};
 use super::audit;
 use super::tokens::AccessToken;
 use super::{Access, Needs, Reach, Scope, Within};
-use crate::api::Api;
+use crate::api::{Api, asks_to_reveal};
+use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
 /// Who asks, as far as that is known.
@@ -29,6 +30,23 @@ pub(crate) struct Guard {
 impl Who {
     fn scopes(&self) -> &[Scope] {
         self.0.as_ref().map_or(&[], |found| &found.0.scopes)
+    }
+
+    /// How much of jobs he is shown. Who enqueues is shown what he has sent, and nobody who does more than look needs to ask.
+    pub(crate) fn view(&self, reveals: bool) -> View {
+        let Some(found) = &self.0 else { return View::Plain };
+        let scopes = &found.0.scopes;
+        match (self.may_reveal(), reveals) {
+            (true, true) => View::Revealed,
+            (true, false) => View::Hidden,
+            (false, _) if scopes.contains(&Scope::Enqueue) => View::Plain,
+            (false, _) => View::Hidden,
+        }
+    }
+
+    /// Whether he may ask to be shown what is hidden.
+    fn may_reveal(&self) -> bool {
+        self.scopes().iter().any(|scope| matches!(scope, Scope::Manage | Scope::Admin))
     }
 
     /// Which jobs he reaches.
@@ -61,7 +79,13 @@ pub(crate) async fn guarded(
         let detail = "this server only tells; ask another one to have something changed";
         return Problem::new(ProblemType::ReadOnly, detail).into_response();
     }
-    let noted = (changes && needs.is_audited(who.scopes())).then(|| audit::Act::of(&who, &request));
+    let reveals = who.0.is_some() && asks_to_reveal(request.uri().query());
+    if reveals && !who.may_reveal() {
+        let detail = "to be shown what is hidden needs the right manage";
+        return Problem::new(ProblemType::Forbidden, detail).with("needs", "manage").into_response();
+    }
+    let noted =
+        (reveals || (changes && needs.is_audited(who.scopes()))).then(|| audit::Act::of(&who, &request));
     request.extensions_mut().insert(who);
     let Some(act) = noted else { return next.run(request).await };
     // In a task of its own: whoever hangs up meanwhile has done it all the same.

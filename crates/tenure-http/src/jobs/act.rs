@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tenure::{ChangeOutcome, JobId, seconds};
 
-use crate::answer::{Shown, json, locate};
+use crate::answer::{json, locate};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
@@ -92,7 +92,7 @@ pub(crate) enum Removal {
 /// Removes a job that has ended, and cancels one that has not.
 pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> Result<Removal, Problem> {
     let job = api.job(id).await?;
-    if Shown::of(&job, api.tenure().now()).tag.is_refused(headers) {
+    if api.shown(&job).tag.is_refused(headers) {
         return Err(Problem::new(
             ProblemType::PreconditionFailed,
             format!("job {id} has changed since it was looked at"),
@@ -123,7 +123,7 @@ pub(crate) async fn shown(
     let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
     // It was done, and that is told even if the job cannot be looked at any more.
     let mut response = match api.job(id).await {
-        Ok(job) => Shown::of(&job, api.tenure().now()).answer(status),
+        Ok(job) => api.shown(&job).answer(status),
         Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     if status == StatusCode::ACCEPTED {

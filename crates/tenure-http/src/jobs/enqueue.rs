@@ -10,6 +10,7 @@ use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
 use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json, locate};
 use crate::api::Api;
 use crate::body;
+use crate::hide::{Hiding, View};
 use crate::id::Id;
 use crate::jobs::admit;
 use crate::once::Once;
@@ -121,7 +122,8 @@ pub(crate) async fn enqueue(
         }
     }
     let job = tenure.jobs().get(id).await.map_err(Problem::from);
-    let mut response = shown(tenure, headers, prefer, (id, StatusCode::ACCEPTED), job);
+    let look = |job: &JobRecord| Shown::of(job, tenure.now(), View::Plain, &Hiding::default());
+    let mut response = shown(headers, prefer, (id, StatusCode::ACCEPTED), job, look);
     say_replayed(&mut response, replayed);
     Ok(response)
 }
@@ -135,21 +137,21 @@ pub(crate) async fn answer(
     let prefer = Prefer::of(headers);
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
     let job = until(api, id, wait, |job| job.state.is_finished()).await;
-    Ok(shown(api.tenure(), headers, prefer, (id, status), job))
+    Ok(shown(headers, prefer, (id, status), job, |job| api.shown(job)))
 }
 
 /// Shows a job that was accepted; whoever would rather wait for its end may see that. It was accepted, and that is told
 /// even if it cannot be looked at any more: whoever heard of a failure would enqueue it again.
 fn shown(
-    tenure: &Tenure,
     headers: &HeaderMap,
     prefer: Prefer,
     (id, status): (JobId, StatusCode),
     job: Result<JobRecord, Problem>,
+    look: impl Fn(&JobRecord) -> Shown,
 ) -> Response {
     let mut response = match job {
         Ok(job) if !prefer.minimal => {
-            let shown = Shown::of(&job, tenure.now());
+            let shown = look(&job);
             let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
             shown.answer(if ended { StatusCode::OK } else { status })
         }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::answer::json;
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Id;
 use crate::problem::Problem;
 
@@ -26,5 +27,7 @@ pub(crate) async fn get(api: Api, Id(id): Id) -> Result<Response, Problem> {
     let reason = api.tenure().explain(id).await?;
     let named = serde_json::to_value(&reason).unwrap_or_default();
     let name = named["reason"].as_str().unwrap_or_default().to_owned();
-    Ok(json(StatusCode::OK, &Explanation { reason: name, detail: reason.to_string() }))
+    let detail = reason.to_string();
+    let detail = if api.view() == View::Hidden { api.hiding().text(&detail) } else { detail };
+    Ok(json(StatusCode::OK, &Explanation { reason: name, detail }))
 }

@@ -6,18 +6,23 @@ use tenure::{Condition, Cursor, Filter, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
+use crate::hide::View;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
 
 /// What may stand behind the question mark.
-pub(crate) const KNOWN: [&str; 9] =
-    ["q", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
+pub(crate) const KNOWN: [&str; 10] =
+    ["q", "reveal", "state", "queue", "kind", "tag", "created_from", "created_before", "cursor", "limit"];
 
 /// `GET /v1/jobs`
 pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
     let mut filter = filter(&query, api.tenure().now())?;
+    let is_hidden = api.view() == View::Hidden;
+    if is_hidden {
+        api.hiding().check(&filter)?;
+    }
     api.reach().narrow(&mut filter);
     let ask = PageAsk {
         filter,
@@ -28,7 +33,11 @@ pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Respo
     let page = api.tenure().jobs().page(ask).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
-    let items = page.jobs.iter().map(|job| JobDocument::of(job, now)).collect();
+    let shown = |job| {
+        let document = JobDocument::of(job, now);
+        if is_hidden { document.hidden(api.hiding()) } else { document }
+    };
+    let items = page.jobs.iter().map(shown).collect();
     Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
 }
 

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{END, Endpoint, FOLLOW, NOTHING, Takes, empty, job};
+use super::{END, Endpoint, FOLLOW, NOTHING, REVEAL, Takes, empty, job};
 use crate::access::Within;
 use crate::item;
 use crate::problem::ProblemType;
@@ -18,7 +18,11 @@ pub(crate) fn items() -> Vec<Endpoint> {
             summary: "Where a job stands; once it has made something, the way there",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: Takes { query: &[("redirect", "`false`: never leads elsewhere")], waits: true, ..NOTHING },
+            takes: Takes {
+                query: &[("redirect", "`false`: never leads elsewhere"), REVEAL],
+                waits: true,
+                ..NOTHING
+            },
             answers: vec![
                 job(200, "It has not ended, or has left nothing to go to"),
                 job(303, "It has succeeded; `Location` is what it made"),

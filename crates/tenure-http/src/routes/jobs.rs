@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
+use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, REVEAL, Takes, empty, job};
 use crate::access::Within;
 use crate::events;
 use crate::jobs::{act, batch, enqueue, explain, list, look};
@@ -62,6 +62,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                     ("tag", "With all of these tags"),
                     ("created_from", "Accepted then or later"),
                     ("created_before", "Accepted before that"),
+                    REVEAL,
                     ("cursor", "`next_cursor` of the page before"),
                     ("limit", "How many at most: 1 to 1000, usually 50"),
                 ],
@@ -95,7 +96,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "Shows a job; never leads elsewhere",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: Takes { waits: true, ..NOTHING },
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![job(200, "The job"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
             serve: || routing::get(look::get),
@@ -123,7 +124,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "What a job has returned",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: Takes { waits: true, ..NOTHING },
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![
                 Answer { status: 200, summary: "What it returned", kind: JSON, body: Some(Schemas::any) },
                 empty(202, "It has not ended"),
@@ -144,7 +145,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "The attempts of a job, the first first",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "The attempts",
@@ -163,6 +164,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes {
                 query: &[
+                    REVEAL,
                     ("after", "`next_after` of the page before"),
                     ("limit", "How many at most: 1 to 1000, usually 100"),
                 ],
@@ -184,7 +186,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "The one reason why a job is where it is",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "The reason",
@@ -201,7 +203,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "What happens to a job, as it happens",
             needs: FOLLOW,
             within: Within::Jobs,
-            takes: Takes { waits: true, ..NOTHING },
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![
                 Answer {
                     status: 200,

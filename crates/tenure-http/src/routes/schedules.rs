@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty, job};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, REVEAL, Takes, empty, job};
 use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
@@ -137,7 +137,10 @@ fn looking() -> Vec<Endpoint> {
             summary: "Lists schedules by name, page by page",
             needs: READ,
             within: Within::Whole,
-            takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
+            takes: Takes {
+                query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1], REVEAL],
+                ..NOTHING
+            },
             answers: vec![answer(200, "A page", Schemas::of::<SchedulePage>)],
             refuses: &[ProblemType::Validation],
             serve: || routing::get(look::list),
@@ -149,7 +152,7 @@ fn looking() -> Vec<Endpoint> {
             summary: "Shows a schedule",
             needs: READ,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![schedule(200, "The schedule"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::get(look::get),

@@ -48,7 +48,7 @@ async fn done(api: &Api, name: &Name, outcome: &TimerOutcome) -> Result<Response
     if *outcome == TimerOutcome::NotFound {
         return Err(missing(name));
     }
-    Ok(shown(StatusCode::OK, &there(api, name).await?))
+    Ok(shown(api, StatusCode::OK, &there(api, name).await?))
 }
 
 /// `POST /v1/schedules/{name}/trigger`

@@ -8,6 +8,7 @@ use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
 use super::cursor::{Place, text};
 use crate::answer::{json, not_modified, page, tagged};
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
@@ -21,7 +22,7 @@ pub(super) const MOST_SLOTS: u64 = 1_000;
 
 /// `GET /v1/schedules`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
+    let query = Query::read(uri.query(), &["prefix", "cursor", "limit", "reveal"])?;
     let ask = TimersAsk {
         prefix: query.text("prefix")?.unwrap_or_default(),
         behind: query.text("cursor")?.map(|name| Name::new("cursor", &name)).transpose()?,
@@ -29,7 +30,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
     };
     let found = api.tenure().timers().list(ask).await?;
     let next_cursor = found.next.map(|name| name.to_string());
-    let items = found.timers.iter().map(ScheduleDocument::of).collect();
+    let items = found.timers.iter().map(|timer| document(&api, timer)).collect();
     Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor }))
 }
 
@@ -37,7 +38,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
 pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let timer = there(&api, &Name::new("name", &name)?).await?;
     let tag = tag(&timer);
-    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &timer) })
+    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(&api, StatusCode::OK, &timer) })
 }
 
 /// `GET /v1/schedules/{name}/next`
@@ -131,6 +132,14 @@ pub(super) fn tag(timer: &Timer) -> Tag {
 }
 
 /// The answer that shows it.
-pub(super) fn shown(status: StatusCode, timer: &Timer) -> Response {
-    tagged(status, &tag(timer), &ScheduleDocument::of(timer))
+pub(super) fn shown(api: &Api, status: StatusCode, timer: &Timer) -> Response {
+    tagged(status, &tag(timer), &document(api, timer))
+}
+
+fn document(api: &Api, timer: &Timer) -> ScheduleDocument {
+    let mut document = ScheduleDocument::of(timer);
+    if api.view() == View::Hidden {
+        document.job.args = api.hiding().json(document.job.args);
+    }
+    document
 }

@@ -131,7 +131,7 @@ async fn answered(api: &Api, name: &Name, set: TimerSet) -> Result<Response, Pro
             return Err(Problem::new(ProblemType::StateConflict, detail).with("revision", by));
         }
     };
-    Ok(shown(status, &there(api, name).await?))
+    Ok(shown(api, status, &there(api, name).await?))
 }
 
 /// Refuses to change what has changed since it was looked at, and to make what is to be new and is there.

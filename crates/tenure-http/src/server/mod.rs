@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::Access;
 use crate::api::{Api, Rules};
+use crate::hide::Hiding;
 use crate::routes;
 use hosts::Hosts;
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub access: Access,
     /// Nothing may be changed through it.
     pub read_only: bool,
+    /// Which values are hidden from those who only look.
+    pub hiding: Hiding,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
@@ -51,6 +54,7 @@ impl Default for Options {
             hosts: Vec::new(),
             access: Access::default(),
             read_only: false,
+            hiding: Hiding::default(),
             head_within: Duration::from_secs(10),
             connections: 20_000,
             drain_delay: Duration::ZERO,
@@ -119,7 +123,8 @@ impl Server {
     /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
     /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let rules = Rules { access: self.options.access, read_only: self.options.read_only };
+        let hiding = self.options.hiding.clone();
+        let rules = Rules { access: self.options.access, read_only: self.options.read_only, hiding };
         let api = Api::new(&self.tenure, rules);
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();

@@ -7,6 +7,7 @@ mod bodies;
 mod bulk;
 mod crew;
 mod ends;
+mod hiding;
 mod item;
 mod leases;
 mod listing;
