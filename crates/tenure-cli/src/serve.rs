@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
-use tenure_http::{Access, Network, Options, Server, deliveries};
+use tenure_http::{Access, Hiding, Network, Options, Server, deliveries};
 use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
@@ -32,6 +32,9 @@ pub(crate) struct Serve {
     /// Whether whoever asks has to show an access token (tokens) or nobody has (open); `tenure token create` makes one
     #[arg(long, value_name = "HOW", default_value = "open")]
     auth: Auth,
+    /// Hides what has such a name, such as *password*, from those who only look; in place of the usual names; may be said often
+    #[arg(long = "hide", value_name = "PATTERN")]
+    hide: Vec<String>,
     /// Changes nothing, whoever asks
     #[arg(long)]
     read_only: bool,
@@ -82,6 +85,9 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
     options.allow_callback_to.clone_from(&serve.allow_callback_to);
     (options.pushes, options.public_url) = (!serve.no_worker, serve.public_url.clone());
+    if !serve.hide.is_empty() {
+        options.hiding = Hiding::of(&serve.hide).map_err(|wrong| Failure::Library(wrong.into()))?;
+    }
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tenure::Tenure;
-use tenure_http::{AccessToken, NewAccessToken, Scope, TokenError, Tokens as Store};
+use tenure_http::{AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens as Store};
 
 use crate::client::{Ask, Connect};
 use crate::dev::url_of;
@@ -20,16 +20,16 @@ const PAGE: usize = 500;
 
 const TOKENS: Named = Named {
     path: "/v1/tokens",
-    columns: &["id", "name", "scopes", "created", "expires"],
+    columns: &["id", "name", "scopes", "reach", "created", "expires"],
     cells: |token, _| {
-        let scopes: Vec<&str> =
-            token["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let scopes = named(token, "scopes");
         let expires = token["expires_at"].as_str().unwrap_or("never");
         let created = text(token, "/created_at");
         vec![
             text(token, "/id").into(),
             text(token, "/name").into(),
             scopes.join(",").into(),
+            reach(&named(token, "queues"), &named(token, "kinds")).into(),
             created.into(),
             expires.into(),
         ]
@@ -82,6 +82,12 @@ pub(crate) struct Create {
     /// A right that it gives: enqueue, work, read, manage or admin; may be said often
     #[arg(long = "scope", value_name = "RIGHT", required = true)]
     scopes: Vec<Scope>,
+    /// For jobs of this queue only, or with a star at its end of all that begin so; may be said often
+    #[arg(long = "queue", value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// For jobs of this kind only, likewise; may be said often
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<String>,
     /// For how long it is good, such as 90d; for good if it is not said
     #[arg(long, value_name = "SPAN", value_parser = span)]
     expires: Option<Duration>,
@@ -109,9 +115,11 @@ pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
     }
 }
 
-fn make(Create { db, name, scopes, expires, connect, output }: Create) -> Result<(), Failure> {
+fn make(create: Create) -> Result<(), Failure> {
+    let Create { db, name, scopes, queues, kinds, expires, connect, output } = create;
     if let Some(db) = db {
-        let new = NewAccessToken { name, scopes, keep: expires };
+        let reach = Reach::new(&queues, &kinds).map_err(|wrong| Failure::Library(wrong.into()))?;
+        let new = NewAccessToken { name, scopes, reach, keep: expires };
         return in_store(&db, async |tenure| {
             let (made, text) = Store::of(tenure).create(new).await.map_err(failed)?;
             tell(&made_words(&made.id, &made.name));
@@ -120,6 +128,12 @@ fn make(Create { db, name, scopes, expires, connect, output }: Create) -> Result
         });
     }
     let mut body = json!({ "name": name, "scopes": scopes });
+    if !queues.is_empty() {
+        body["queues"] = json!(queues);
+    }
+    if !kinds.is_empty() {
+        body["kinds"] = json!(kinds);
+    }
     if let Some(expires) = expires {
         body["expires_in_seconds"] = json!(expires.as_secs_f64());
     }
@@ -166,7 +180,24 @@ async fn revoke_in(tenure: &Tenure, id: &str) -> Result<(), Failure> {
 fn line(token: &AccessToken) -> String {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let expires = token.expires.map_or_else(|| "never".to_owned(), |expires| expires.to_string());
-    format!("{}\t{}\t{}\t{}\t{expires}", token.id, safe::line(&token.name), scopes.join(","), token.created)
+    let reach = reach(&token.reach.queues().collect::<Vec<_>>(), &token.reach.kinds().collect::<Vec<_>>());
+    let (id, name, scopes) = (&token.id, safe::line(&token.name), scopes.join(","));
+    format!("{id}\t{name}\t{scopes}\t{reach}\t{}\t{expires}", token.created)
+}
+
+/// The texts under a name.
+fn named(token: &Value, name: &str) -> Vec<String> {
+    token[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe::line).collect()
+}
+
+/// Which jobs it reaches, in the words of a search.
+fn reach(queues: &[String], kinds: &[String]) -> String {
+    let said = [("queue", queues), ("kind", kinds)].map(|(what, names)| match names.is_empty() {
+        true => None,
+        false => Some(format!("{what}:{}", names.join(","))),
+    });
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if said.is_empty() { "all".to_owned() } else { said.join(" ") }
 }
 
 fn made_words(id: &str, name: &str) -> String {

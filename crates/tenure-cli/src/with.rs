@@ -126,6 +126,20 @@ impl Named {
         }
     }
 
+    /// Prints why the one with this name does not go on, a reason a line, the weightiest first.
+    pub(crate) fn explain(&self, with: &mut With, name: &str, nothing: &str) -> Result<(), Failure> {
+        let answer = with.client.ask(&Ask::get(format!("{}/explain", self.of(name))))?;
+        if matches!(with.out.shape(), Shape::Json | Shape::Jsonl) {
+            return with.out.document(&answer.text());
+        }
+        let reasons = answer.json()?;
+        let items = reasons["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if items.is_empty() {
+            return with.out.line(nothing);
+        }
+        items.iter().try_for_each(|item| with.out.line(&safe::line(text(item, "/detail"))))
+    }
+
     /// Prints what was answered of one: its document in a form that was chosen, else a sentence.
     pub(crate) fn told(&self, with: &mut With, document: &str, sentence: &str) -> Result<(), Failure> {
         if with.out.chosen().is_none() {

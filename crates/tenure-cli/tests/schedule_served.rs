@@ -49,6 +49,9 @@ fn a_schedule_is_set_looked_at_triggered_paused_and_removed() {
     assert_eq!((&job["kind"], &job["args"]), (&json!("report"), &json!([7])));
     let paused = read(&good(tenure(&["pause", "nightly", "--reason", "holidays", "-o", "json"])));
     assert_eq!(paused["paused"]["reason"], "holidays");
+    assert!(good(tenure(&["explain", "nightly"])).contains("holidays"));
+    let queue = served::tenure(&address, folder.path(), &["queue", "explain", "default", "-o", "json"]);
+    assert_eq!(read(&good(queue))["items"][0]["reason"], "not_served");
     assert_eq!(read(&good(tenure(&["resume", "nightly", "-o", "json"])))["paused"], Value::Null);
     good(tenure(&["rm", "nightly"]));
     assert_eq!(tenure(&["get", "nightly"]).code, 5);

@@ -6,7 +6,9 @@
 mod program;
 mod served;
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::Stdio;
 
 use program::{Program, command, run};
 use served::{SOON, ask, json_of};
@@ -61,6 +63,26 @@ fn a_server_that_wants_access_tokens_takes_those_that_were_made_beside_it_and_no
 }
 
 #[test]
+fn an_access_token_that_is_bound_to_a_queue_does_nothing_elsewhere() {
+    let folder = tempdir().unwrap();
+    let rights = ["--name", "mailer", "--scope", "enqueue", "--scope", "read"];
+    let bound = made(folder.path(), &[&rights[..], &["--queue", "mail", "--queue", "import-*"]].concat());
+    let listed = run(&["token", "list", "--db", "jobs.db"], folder.path());
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("queue:mail,import-*"), "{listed:?}");
+    let (_server, address) = guarded(folder.path(), &[]);
+    let url = format!("http://{address}");
+    let tenure = |args: &[&str]| {
+        command(args, folder.path()).env("TENURE_URL", &url).env("TENURE_TOKEN", &bound).output().unwrap()
+    };
+    assert_eq!(tenure(&["submit", "k", "{}", "--queue", "import-7"]).status.code(), Some(0));
+    let refused = tenure(&["submit", "k", "{}"]);
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("does not reach"), "{refused:?}");
+    let odd = ["token", "create", "--db", "jobs.db", "--name", "x", "--scope", "admin", "--queue", "mail"];
+    assert_eq!(run(&odd, folder.path()).status.code(), Some(7), "who may do all is bound to nothing");
+}
+
+#[test]
 fn a_server_listens_for_other_machines_only_if_it_asks_who_they_are() {
     let folder = tempdir().unwrap();
     let open = run(&["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0"], folder.path());
@@ -85,6 +107,45 @@ fn a_server_that_only_tells_changes_nothing() {
     assert_eq!(shown.0, 200, "what changes nothing is told: {shown:?}");
     let refused = ask(&address, "POST", "/v1/jobs", &header, r#"{"kind":"k"}"#);
     assert!(refused.0 == 403 && refused.2.contains("read-only"), "{refused:?}");
+}
+
+/// With all that it can log, a server writes no args down; and names of one's own can be hidden.
+#[test]
+fn a_secret_in_args_is_not_in_the_log_of_a_server() {
+    let folder = tempdir().unwrap();
+    let enqueue = made(folder.path(), &["--name", "ci", "--scope", "enqueue"]);
+    let read = made(folder.path(), &["--name", "eve", "--scope", "read"]);
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let args = ["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens", "--hide", "*iban*"];
+    let mut server = command(&args, folder.path())
+        .env("TENURE_LOG", "trace")
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let logged = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.ok().filter(|line| line.contains("http://"))).unwrap();
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let (header, reader) =
+        (format!("authorization: Bearer {enqueue}\r\n"), format!("authorization: Bearer {read}\r\n"));
+    let body = r#"{"kind":"k","args":{"IBAN":"canary-5ecre7"}}"#;
+    let job = json_of(&ask(&address, "POST", "/v1/jobs", &header, body));
+    let refused = ask(&address, "POST", "/v1/jobs", &header, r#"{"kind":"","args":"canary-5ecre7"}"#);
+    assert_eq!(refused.0, 422, "{refused:?}");
+    // Whoever hangs up in the middle is told of in the log.
+    let cut = format!(
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n{header}content-length: 99\r\n\r\ncanary-5ecre7"
+    );
+    std::net::TcpStream::connect(&address).unwrap().write_all(cut.as_bytes()).unwrap();
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(json_of(&ask(&address, "GET", &path, &reader, ""))["args"]["IBAN"], "(hidden)");
+    assert_eq!(json_of(&ask(&address, "GET", &path, &header, ""))["args"]["IBAN"], "canary-5ecre7");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    for secret in ["canary-5ecre7", &enqueue, &read] {
+        assert!(!logged().contains(secret), "{}", logged());
+    }
 }
 
 #[test]

@@ -21,8 +21,12 @@ pub enum Condition {
     State(StateName),
     /// It is in this queue.
     Queue(QueueName),
+    /// Its queue's name begins with this.
+    QueueBegins(String),
     /// It is of this kind.
     Kind(Kind),
+    /// Its kind's name begins with this.
+    KindBegins(String),
     /// Its kind holds this text, upper and lower case being the same.
     KindHolds(String),
     /// It is of a kind of Tenure's own.
@@ -72,7 +76,9 @@ impl Condition {
             Self::OneOf(some) => some.iter().any(|each| each.holds(job, now)),
             Self::State(state) => job.state.name(now) == *state,
             Self::Queue(queue) => job.queue == *queue,
+            Self::QueueBegins(text) => job.queue.as_str().starts_with(text),
             Self::Kind(kind) => job.kind == *kind,
+            Self::KindBegins(text) => job.kind.as_str().starts_with(text),
             Self::KindHolds(text) => holds_text(job.kind.as_str(), text),
             Self::Own => job.kind.is_own(),
             Self::Tag(tag) => job.terms.tags.contains(tag),

@@ -11,6 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use tenure::{JobId, JobRecord, State, Timestamp};
 
+use crate::hide::{Hiding, View};
 use crate::problem::whole_seconds;
 use crate::tag::Tag;
 use crate::wire::JobDocument;
@@ -41,11 +42,21 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// What is shown of a job at this instant.
-    pub(crate) fn of(job: &JobRecord, now: Timestamp) -> Self {
-        let document = JobDocument::of(job, now);
-        let body = serde_json::to_vec(&document).unwrap_or_default();
+    pub(crate) fn of(job: &JobRecord, now: Timestamp, view: View, hiding: &Hiding) -> Self {
+        let text = |document: &JobDocument| serde_json::to_vec(document).unwrap_or_default();
+        let plain = JobDocument::of(job, now);
+        let (document, tag) = match view {
+            View::Plain => (plain, None),
+            View::Hidden => (plain.hidden(hiding), None),
+            // The tag is that of what he is shown otherwise: it is one job.
+            View::Revealed => {
+                let tag = Tag::of(&text(&JobDocument::of(job, now).hidden(hiding)));
+                (plain, Some(tag))
+            }
+        };
+        let body = text(&document);
         Self {
-            tag: Tag::of(&body),
+            tag: tag.unwrap_or_else(|| Tag::of(&body)),
             is_finished: job.state.is_finished(),
             document,
             body,

@@ -4,14 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
-use crate::access::Access;
 use crate::access::known::Known;
+use crate::access::{Access, Reach, Who};
+use crate::answer::Shown;
 use crate::callbacks::address::Allowed;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
+use crate::hide::{Hiding, View};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
@@ -23,10 +27,28 @@ use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
-/// What all routes share. Cloning it is cheap.
+/// What all routes share, in the hands of somebody who asks: what he does not reach is not there for him. Cloning it is
+/// cheap.
 #[derive(Clone)]
 pub(crate) struct Api {
     inner: Arc<Inner>,
+    who: Who,
+    reveals: bool,
+}
+
+/// What the router has. A route comes to it only as somebody who passed the guard: what it takes is [`Api`].
+#[derive(Clone)]
+pub(crate) struct Served(Api);
+
+impl FromRequestParts<Served> for Api {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, served: &Served) -> Result<Self, Problem> {
+        let unguarded = || Problem::new(ProblemType::Internal, "nobody stood before this route");
+        let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
+        let reveals = asks_to_reveal(parts.uri.query());
+        Ok(Self { who, reveals, ..served.0.clone() })
+    }
 }
 
 /// What holds for whoever asks.
@@ -39,6 +61,8 @@ pub(crate) struct Rules {
     pub callbacks: Allowed,
     /// Where others reach this server, without a slash at the end.
     pub public_url: String,
+    /// Which values are hidden from those who only look.
+    pub hiding: Hiding,
 }
 
 struct Inner {
@@ -65,6 +89,8 @@ impl Api {
         let (granted, lines) = (Granted::default(), Lines::default());
         let draining = watch::Sender::new(false);
         Self {
+            who: Who(None),
+            reveals: false,
             inner: Arc::new(Inner {
                 tenure,
                 watchers,
@@ -108,6 +134,36 @@ impl Api {
     /// What may be called beside what is public.
     pub(crate) fn allowed(&self) -> &Allowed {
         &self.inner.rules.callbacks
+    }
+
+    /// For a router.
+    pub(crate) fn served(&self) -> Served {
+        Served(self.clone())
+    }
+
+    /// Who asks.
+    pub(crate) fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// How much of jobs he is shown.
+    pub(crate) fn view(&self) -> View {
+        self.who.view(self.reveals)
+    }
+
+    /// Which values are hidden from those who only look.
+    pub(crate) fn hiding(&self) -> &Hiding {
+        &self.inner.rules.hiding
+    }
+
+    /// A job as whoever asks is shown it.
+    pub(crate) fn shown(&self, job: &JobRecord) -> Shown {
+        Shown::of(job, self.tenure().now(), self.view(), self.hiding())
+    }
+
+    /// Which jobs he reaches.
+    pub(crate) fn reach(&self) -> &Reach {
+        self.who.reach()
     }
 
     /// The access tokens that were met.
@@ -203,10 +259,33 @@ impl Api {
         }
     }
 
-    /// A job, or why there is none.
+    /// A job, or why there is none. One that whoever asks does not reach is not there for him.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
         let found = self.tenure().store().job(id).await?;
-        found.ok_or_else(|| self.missing(id))
+        found.filter(|job| self.reach().covers_job(job)).ok_or_else(|| self.missing(id))
+    }
+
+    /// Refuses whoever does not reach this job. It is not looked at for those who reach all.
+    pub(crate) async fn reached(&self, id: JobId) -> Result<(), Problem> {
+        if self.reach().is_whole() {
+            return Ok(());
+        }
+        self.job(id).await.map(drop)
+    }
+
+    /// Refuses whoever does not reach jobs of this kind in this queue.
+    pub(crate) fn check_reach(&self, queue: &str, kind: &str) -> Result<(), Problem> {
+        if self.reach().covers(queue, kind) {
+            return Ok(());
+        }
+        Err(self.beyond(&format!("jobs of kind {kind:?} in queue {queue:?}")))
+    }
+
+    /// What somebody is told who wants something of what he does not reach.
+    pub(crate) fn beyond(&self, what: &str) -> Problem {
+        let detail =
+            format!("{what}: the access token does not reach this; `GET /v1/whoami` tells what it reaches");
+        Problem::new(ProblemType::Forbidden, detail)
     }
 
     /// What is told of a job that is not there. An id tells when it was made: one that is older than any job is kept for
@@ -221,6 +300,11 @@ impl Api {
         }
         Problem::new(ProblemType::NotFound, format!("there is no job {id}; it was removed, or never was"))
     }
+}
+
+/// Whether somebody asks to be shown what is hidden.
+pub(crate) fn asks_to_reveal(query: Option<&str>) -> bool {
+    query.unwrap_or_default().split('&').any(|pair| pair == "reveal=true")
 }
 
 /// The shortest time for which a job is kept after its end, unless it says so itself.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -108,11 +107,7 @@ pub(crate) struct Preview {
 }
 
 /// `POST /v1/bulk`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, BODY_BYTES).await?;
     let ask: BulkAsk = body::json(&headers, &text)?;
     let act = act(ask.action, ask.params.unwrap_or_default())?;

@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -29,14 +28,14 @@ const RETRY: Duration = Duration::from_secs(1);
 type Events = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>;
 
 /// `GET /v1/jobs/{id}/events`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     of_job(api, id, &headers).await
 }
 
 /// The events of a job, from the one on that the client has seen last.
 pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<Response, Problem> {
     let watcher = api.watchers().watch(id);
-    let shown = Shown::of(&api.job(id).await?, api.tenure().now());
+    let shown = api.shown(&api.job(id).await?);
     let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok()).map(str::to_owned);
     if shown.is_finished && seen.as_deref() == Some(number(&shown).as_str()) {
         // He has seen the end: this keeps him from coming back.
@@ -108,7 +107,7 @@ impl Following {
                         // He comes back, perhaps to another server, with what he has seen last.
                         Err(_) => return None,
                     };
-                    let shown = Shown::of(&job, self.api.tenure().now()).on(&self.base);
+                    let shown = self.api.shown(&job).on(&self.base);
                     let number = number(&shown);
                     if self.seen.as_deref() == Some(&number) {
                         continue;

@@ -1,6 +1,6 @@
 //! The item in the queue: what a client is sent to when its job was accepted, and what leads it on to what the job made.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,12 +16,12 @@ use crate::query::Query;
 
 /// `GET /queue/{id}`
 pub(crate) async fn get(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["redirect"])?;
+    let query = Query::read(uri.query(), &["redirect", "reveal"])?;
     let redirects = query.one::<Word>("redirect")?.is_none_or(|Word(word)| word != "false");
     if wants_events(&headers) {
         return events::of_job(api, id, &headers).await;
@@ -37,11 +37,7 @@ pub(crate) async fn get(
 }
 
 /// `DELETE /queue/{id}`
-pub(crate) async fn delete(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     match end_or_remove(&api, &headers, id).await? {
         // It runs: it is asked to stop, and can be watched while it does.
         Removal::Ended(ChangeOutcome::Asked | ChangeOutcome::Already) => {

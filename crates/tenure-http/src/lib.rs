@@ -13,8 +13,10 @@ mod asked;
 mod body;
 mod bulk;
 mod callbacks;
+mod capabilities;
 mod events;
 mod health;
+mod hide;
 mod id;
 mod item;
 mod jobs;
@@ -41,9 +43,10 @@ mod watchers;
 pub mod wire;
 mod workers;
 
-pub use access::{Access, AccessToken, NewAccessToken, Scope, TokenError, Tokens};
+pub use access::{Access, AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens};
 pub use asked::Asked;
 pub use callbacks::{Deliverer, Network, deliveries};
+pub use hide::Hiding;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
@@ -79,5 +82,5 @@ fn of<S: Clone + Send + Sync + 'static>(
     access: Access,
 ) -> Router<S> {
     let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
-    routes::router(endpoints, &api).with_state(api)
+    routes::router(endpoints, &api).with_state(api.served())
 }

@@ -135,6 +135,7 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
         "responses": responses(endpoint, schemas),
         "security": security(endpoint.needs),
         "x-needs": endpoint.needs.to_string(),
+        "x-within": endpoint.within.to_string(),
     });
     if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
         let content = json!({ "application/json": { "schema": body(schemas) } });

@@ -41,6 +41,8 @@ pub(crate) enum Queues {
     Set(Asked<agree::Set>),
     /// Removes the jobs of one that do not run
     Purge(Asked<agree::Purge>),
+    /// Says why its jobs do not run
+    Explain(Asked<Name>),
     /// Hands out no jobs of one any more; those that run go on
     Pause(Asked<Name>),
     /// Hands out jobs of one again
@@ -81,6 +83,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
         }
         Queues::Purge(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree::purge(&what, with))
+        }
+        Queues::Explain(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| QUEUES.explain(with, &what.name, "nothing keeps its jobs"))
         }
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))

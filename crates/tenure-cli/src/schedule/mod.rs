@@ -21,6 +21,8 @@ pub(crate) enum Schedule {
     Add(Box<Asked<served::Add>>),
     /// Says when it comes next
     Next(Asked<served::Next>),
+    /// Says why it does not fire, or why nothing comes of it
+    Explain(Asked<served::Name>),
     /// Enqueues its job now, beside its slots, and prints the id of that
     Trigger(Asked<served::Trigger>),
     /// Lets it fire no more until it is resumed
@@ -38,6 +40,7 @@ pub(crate) fn run(schedule: Schedule) -> Result<(), Failure> {
         Schedule::Get(asked) => ask(asked, served::get),
         Schedule::Add(asked) => ask(*asked, served::add),
         Schedule::Next(asked) => ask(asked, served::next),
+        Schedule::Explain(asked) => ask(asked, served::explain),
         Schedule::Trigger(asked) => ask(asked, served::trigger),
         Schedule::Pause(asked) => ask(asked, served::pause),
         Schedule::Resume(asked) => ask(asked, served::resume),

@@ -220,6 +220,10 @@ pub(super) fn pause(pause: &Pause, with: &mut With) -> Result<(), Failure> {
     SCHEDULES.told(with, &answer.text(), &format!("schedule {} is paused", safe::line(&pause.name)))
 }
 
+pub(super) fn explain(name: &Name, with: &mut With) -> Result<(), Failure> {
+    SCHEDULES.explain(with, &name.name, "nothing keeps it")
+}
+
 pub(super) fn resume(name: &Name, with: &mut With) -> Result<(), Failure> {
     let answer = with.client.ask(&Ask::post(format!("{}/resume", SCHEDULES.of(&name.name)), &json!({})))?;
     SCHEDULES.told(with, &answer.text(), &format!("schedule {} goes on", safe::line(&name.name)))

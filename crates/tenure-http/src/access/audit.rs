@@ -7,12 +7,12 @@ use tenure::records::{Append, Document, Subject, Writes};
 use tenure::{Error, Name};
 
 use super::guard::Who;
-use crate::api::Api;
+use crate::api::{Api, asks_to_reveal};
 
 /// The journal.
 pub(super) const JOURNAL: &str = "audit";
 /// For how long an entry is kept.
-const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
+pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
 
 /// What somebody did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,7 +26,10 @@ pub(super) struct Act {
 
 impl Act {
     pub(super) fn of(who: &Who, request: &Request) -> Self {
-        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let (method, mut path) = (request.method().to_string(), request.uri().path().to_owned());
+        if asks_to_reveal(request.uri().query()) {
+            path.push_str("?reveal=true");
+        }
         Self { who: who.words(), method, path, status: 0 }
     }
 

@@ -10,17 +10,49 @@ use axum::response::{IntoResponse, Response};
 
 use super::audit;
 use super::tokens::AccessToken;
-use super::{Access, Needs, Scope};
-use crate::api::Api;
+use super::{Access, Needs, Reach, Scope, Within};
+use crate::api::{Api, asks_to_reveal};
+use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
 /// Who asks, as far as that is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
 
+/// What stands before one route.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub api: Api,
+    pub needs: Needs,
+    pub within: Within,
+}
+
 impl Who {
     fn scopes(&self) -> &[Scope] {
         self.0.as_ref().map_or(&[], |found| &found.0.scopes)
+    }
+
+    /// How much of jobs he is shown. Who enqueues is shown what he has sent, and nobody who does more than look needs to ask.
+    pub(crate) fn view(&self, reveals: bool) -> View {
+        let Some(found) = &self.0 else { return View::Plain };
+        let scopes = &found.0.scopes;
+        match (self.may_reveal(), reveals) {
+            (true, true) => View::Revealed,
+            (true, false) => View::Hidden,
+            (false, _) if scopes.contains(&Scope::Enqueue) => View::Plain,
+            (false, _) => View::Hidden,
+        }
+    }
+
+    /// Whether he may ask to be shown what is hidden.
+    fn may_reveal(&self) -> bool {
+        self.scopes().iter().any(|scope| matches!(scope, Scope::Manage | Scope::Admin))
+    }
+
+    /// Which jobs he reaches.
+    pub(crate) fn reach(&self) -> &Reach {
+        static WHOLE: Reach = Reach::whole();
+        self.0.as_ref().map_or(&WHOLE, |found| &found.0.reach)
     }
 
     /// In the words in which it is written down.
@@ -33,13 +65,13 @@ impl Who {
 
 /// Lets a request through to its route if whoever sends it may, and writes down what needs to be.
 pub(crate) async fn guarded(
-    State((api, needs)): State<(Api, Needs)>,
+    State(Guard { api, needs, within }): State<Guard>,
     mut request: Request,
     next: Next,
 ) -> Response {
     // What only needs the right to look changes nothing, however it is asked.
     let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
-    let who = match who(&api, needs, request.headers()).await {
+    let who = match who(&api, (needs, within), request.headers()).await {
         Ok(who) => who,
         Err(problem) => return refused(problem),
     };
@@ -47,7 +79,13 @@ pub(crate) async fn guarded(
         let detail = "this server only tells; ask another one to have something changed";
         return Problem::new(ProblemType::ReadOnly, detail).into_response();
     }
-    let noted = (changes && needs.is_audited(who.scopes())).then(|| audit::Act::of(&who, &request));
+    let reveals = who.0.is_some() && asks_to_reveal(request.uri().query());
+    if reveals && !who.may_reveal() {
+        let detail = "to be shown what is hidden needs the right manage";
+        return Problem::new(ProblemType::Forbidden, detail).with("needs", "manage").into_response();
+    }
+    let noted =
+        (reveals || (changes && needs.is_audited(who.scopes()))).then(|| audit::Act::of(&who, &request));
     request.extensions_mut().insert(who);
     let Some(act) = noted else { return next.run(request).await };
     // In a task of its own: whoever hangs up meanwhile has done it all the same.
@@ -62,7 +100,7 @@ pub(crate) async fn guarded(
     })
 }
 
-async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Problem> {
+async fn who(api: &Api, (needs, within): (Needs, Within), headers: &HeaderMap) -> Result<Who, Problem> {
     if api.access() == Access::Open || needs == Needs::Nothing {
         return Ok(Who(None));
     }
@@ -85,6 +123,13 @@ async fn who(api: &Api, needs: Needs, headers: &HeaderMap) -> Result<Who, Proble
         let detail =
             format!("this needs the right {needs}, which the access token {} does not give", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
+    }
+    if within == Within::Whole && !found.0.reach.is_whole() {
+        let detail = format!(
+            "this concerns the whole store, and the access token {} reaches only some of its jobs",
+            found.0.id
+        );
+        return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));
     }
     Ok(Who(Some(found)))
 }

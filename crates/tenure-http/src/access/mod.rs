@@ -6,6 +6,7 @@
 mod audit;
 mod guard;
 pub(crate) mod known;
+mod reach;
 pub(crate) mod routes;
 mod tokens;
 
@@ -16,7 +17,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
-pub(crate) use guard::guarded;
+pub(crate) use audit::KEEP;
+pub(crate) use guard::{Guard, Who, guarded};
+pub use reach::Reach;
+pub(crate) use reach::Within;
 pub use tokens::{AccessToken, NewAccessToken, TokenError, Tokens};
 
 /// Whether whoever asks has to say who he is.

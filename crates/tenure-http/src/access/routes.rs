@@ -1,8 +1,7 @@
 //! Access tokens and the audit over HTTP.
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, Path};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -12,9 +11,8 @@ use tenure::records::EntriesAsk;
 use tenure::{Error, Name, limits, seconds};
 
 use super::audit::{Act, JOURNAL};
-use super::guard::Who;
 use super::tokens::{AccessToken, NewAccessToken, Tokens};
-use super::{Access, Scope};
+use super::{Access, Reach, Scope};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -23,7 +21,9 @@ use crate::query::Query;
 use crate::wire::shape;
 
 /// The largest body.
-const BODY_BYTES: usize = 16 * 1024;
+const BODY_BYTES: usize = 32 * 1024;
+/// A name, or what names begin with.
+const NAMES: &str = r"^([A-Za-z0-9._:-]{1,128}\*?|\*)$";
 
 /// An access token that somebody wants.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,6 +35,14 @@ pub(crate) struct TokenAsk {
     /// What it allows.
     #[schemars(length(min = 1))]
     scopes: Vec<Scope>,
+    /// For jobs of which queues; of all if none is said. A star at the end of a name stands for anything.
+    #[serde(default)]
+    #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
+    queues: Vec<String>,
+    /// For jobs of which kinds, likewise.
+    #[serde(default)]
+    #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
+    kinds: Vec<String>,
     /// For how long it is good; for good if it is not said.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]
     expires_in_seconds: Option<f64>,
@@ -50,6 +58,10 @@ pub(crate) struct TokenDocument {
     name: String,
     /// What it allows.
     scopes: Vec<Scope>,
+    /// For jobs of which queues; of all if there is none.
+    queues: Vec<String>,
+    /// For jobs of which kinds; of all if there is none.
+    kinds: Vec<String>,
     /// When it was made.
     created_at: String,
     /// From when on it is good no more.
@@ -112,6 +124,8 @@ impl TokenDocument {
             id: token.id.clone(),
             name: token.name.clone(),
             scopes: token.scopes.clone(),
+            queues: token.reach.queues().collect(),
+            kinds: token.reach.kinds().collect(),
             created_at: token.created.to_string(),
             expires_at: token.expires.map(|expires| expires.to_string()),
         }
@@ -119,21 +133,18 @@ impl TokenDocument {
 }
 
 /// `POST /v1/tokens`
-pub(crate) async fn create(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let ask: TokenAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let keep = ask.expires_in_seconds.map(|span| seconds("expires_in_seconds", span)).transpose()?;
-    let new = NewAccessToken { name: ask.name, scopes: ask.scopes, keep };
+    let reach = Reach::new(&ask.queues, &ask.kinds)?;
+    let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep };
     let (made, token) = Tokens::of(api.tenure()).create(new).await.map_err(Error::from)?;
     let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
     Ok(secret(json(StatusCode::CREATED, &document)))
 }
 
 /// `GET /v1/tokens`
-pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["cursor", "limit"])?;
     let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 50)?;
     let behind = query.one::<IdText>("cursor")?.map(|IdText(id)| id);
@@ -145,7 +156,7 @@ pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) 
 }
 
 /// `DELETE /v1/tokens/{token_id}`
-pub(crate) async fn revoke(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn revoke(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let IdText(id) = id.parse()?;
     match Tokens::of(api.tenure()).revoke(&id).await.map_err(Error::from)? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
@@ -154,16 +165,13 @@ pub(crate) async fn revoke(State(api): State<Api>, Path(id): Path<String>) -> Re
 }
 
 /// `GET /v1/whoami`
-pub(crate) async fn whoami(State(api): State<Api>, Extension(who): Extension<Who>) -> Response {
-    let token = who.0.as_ref().map(|found| TokenDocument::of(&found.0));
+pub(crate) async fn whoami(api: Api) -> Response {
+    let token = api.who().0.as_ref().map(|found| TokenDocument::of(&found.0));
     secret(json(StatusCode::OK, &WhoDocument { open: api.access() == Access::Open, token }))
 }
 
 /// `GET /v1/audit`
-pub(crate) async fn audit(
-    State(api): State<Api>,
-    OriginalUri(uri): OriginalUri,
-) -> Result<Response, Problem> {
+pub(crate) async fn audit(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["cursor", "limit"])?;
     let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 50)?;
     let ask = EntriesAsk {

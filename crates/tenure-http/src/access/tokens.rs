@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Error, Fault, Invalid, Name, Tenure, Timestamp, limits};
 
-use super::Scope;
+use super::{Reach, Scope};
 use crate::secret::{drawn, hex};
 
 /// What every access token begins with, so that whoever searches for secrets that got lost finds it.
@@ -30,6 +30,8 @@ pub struct AccessToken {
     pub name: String,
     /// What it allows.
     pub scopes: Vec<Scope>,
+    /// For which jobs it allows that.
+    pub reach: Reach,
     /// When it was made.
     pub created: Timestamp,
     /// From when on it is good no more; for good if `None`.
@@ -43,6 +45,8 @@ pub struct NewAccessToken {
     pub name: String,
     /// What it allows.
     pub scopes: Vec<Scope>,
+    /// For which jobs it allows that.
+    pub reach: Reach,
     /// For how long it is good; for good if `None`.
     pub keep: Option<Duration>,
 }
@@ -74,6 +78,8 @@ struct Kept {
     name: String,
     digest: String,
     scopes: Vec<Scope>,
+    #[serde(default)]
+    reach: Reach,
     created: Timestamp,
 }
 
@@ -94,7 +100,13 @@ impl<'a> Tokens<'a> {
         let id = hex(&drawn::<ID>().map_err(no_secret)?);
         let secret = hex(&drawn::<SECRET>().map_err(no_secret)?);
         let created = self.tenure.now();
-        let kept = Kept { name: new.name.clone(), digest: digest(&secret), scopes: scopes.clone(), created };
+        let kept = Kept {
+            name: new.name.clone(),
+            digest: digest(&secret),
+            scopes: scopes.clone(),
+            reach: new.reach.clone(),
+            created,
+        };
         let text = serde_json::to_vec(&kept).unwrap_or_default();
         let value = NewValue { value: Document::new(text)?, keep: new.keep };
         let key = RecordKey::new(&id)?;
@@ -105,7 +117,7 @@ impl<'a> Tokens<'a> {
         }
         let expires = new.keep.map(|keep| created.after(keep));
         let text = format!("{PREFIX}{id}_{secret}");
-        Ok((AccessToken { id, name: new.name, scopes, created, expires }, text))
+        Ok((AccessToken { id, name: new.name, scopes, reach: new.reach, created, expires }, text))
     }
 
     /// All of them, by id, of which a page has so many at most; behind the id that is given.
@@ -175,13 +187,18 @@ fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
     if scopes.is_empty() {
         return Err(Invalid::new("scopes", "none", Scope::ALL.map(Scope::as_str).join(", ")));
     }
+    if !new.reach.is_whole() && scopes.contains(&Scope::Admin) {
+        let found = "admin, and queues or kinds that it is bound to";
+        return Err(Invalid::new("scopes", found, "no admin: whoever has it reaches the whole store"));
+    }
     Ok(scopes)
 }
 
 fn read(record: &Record) -> Option<(AccessToken, String)> {
-    let Kept { name, digest, scopes, created } = serde_json::from_slice(record.value.as_bytes()).ok()?;
+    let Kept { name, digest, scopes, reach, created } =
+        serde_json::from_slice(record.value.as_bytes()).ok()?;
     let id = record.key.as_str().to_owned();
-    Some((AccessToken { id, name, scopes, created, expires: record.expires }, digest))
+    Some((AccessToken { id, name, scopes, reach, created, expires: record.expires }, digest))
 }
 
 fn shelf() -> Result<Name, Invalid> {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, LINK, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -76,7 +76,7 @@ impl std::str::FromStr for Word {
 
 /// `GET /v1/events`
 pub(crate) async fn get(
-    State(api): State<Api>,
+    api: Api,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

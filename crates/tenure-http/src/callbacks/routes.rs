@@ -1,7 +1,7 @@
 //! Webhooks over HTTP.
 
 use axum::body::Body;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, Path};
 use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -177,11 +177,7 @@ impl WebhookDocument {
 }
 
 /// `POST /v1/webhooks`
-pub(crate) async fn create(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let ask: WebhookAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     check_url(&api, &ask.url)?;
     check_types(&ask.types)?;
@@ -198,19 +194,19 @@ pub(crate) async fn create(
 }
 
 /// `GET /v1/webhooks`
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let all = Webhooks::of(api.tenure()).all().await?;
     Ok(json(StatusCode::OK, &WebhookList { items: all.iter().map(WebhookDocument::of).collect() }))
 }
 
 /// `GET /v1/webhooks/{webhook_id}`
-pub(crate) async fn get(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &WebhookDocument::of(&find(&api, &id).await?)))
 }
 
 /// `PATCH /v1/webhooks/{webhook_id}`
 pub(crate) async fn patch(
-    State(api): State<Api>,
+    api: Api,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -248,7 +244,7 @@ pub(crate) async fn patch(
 }
 
 /// `DELETE /v1/webhooks/{webhook_id}`
-pub(crate) async fn delete(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     check_id(&id)?;
     match Webhooks::of(api.tenure()).remove(&id).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
@@ -258,7 +254,7 @@ pub(crate) async fn delete(State(api): State<Api>, Path(id): Path<String>) -> Re
 
 /// `POST /v1/webhooks/{webhook_id}/rotate-secret`
 pub(crate) async fn rotate(
-    State(api): State<Api>,
+    api: Api,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -273,7 +269,7 @@ pub(crate) async fn rotate(
 
 /// `POST /v1/webhooks/{webhook_id}/test`
 pub(crate) async fn test(
-    State(api): State<Api>,
+    api: Api,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -289,7 +285,7 @@ pub(crate) async fn test(
 
 /// `GET /v1/webhooks/{webhook_id}/deliveries`
 pub(crate) async fn deliveries(
-    State(api): State<Api>,
+    api: Api,
     Path(id): Path<String>,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
@@ -319,7 +315,7 @@ pub(crate) async fn deliveries(
 
 /// `POST /v1/webhooks/{webhook_id}/deliveries/{id}/redeliver`
 pub(crate) async fn redeliver(
-    State(api): State<Api>,
+    api: Api,
     Path((webhook, job)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,

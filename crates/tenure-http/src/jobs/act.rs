@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tenure::{ChangeOutcome, JobId, seconds};
 
-use crate::answer::{Shown, json, locate};
+use crate::answer::{json, locate};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
@@ -41,47 +40,41 @@ pub(crate) struct Nothing {}
 
 /// `POST /v1/jobs/{id}/cancel`
 pub(crate) async fn cancel(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let ask: CancelAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let grace = ask.grace_seconds.map_or(Ok(GRACE), |grace| seconds("grace_seconds", grace))?;
     let outcome = api.tenure().jobs().cancel(id, grace, &ask.reason.unwrap_or_default()).await?;
     shown(&api, &headers, id, outcome, StatusCode::OK).await
 }
 
 /// `POST /v1/jobs/{id}/retry`
-pub(crate) async fn retry(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn retry(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let outcome = api.tenure().jobs().redo(id).await?;
     shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `POST /v1/jobs/{id}/run-now`
 pub(crate) async fn run_now(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    api.reached(id).await?;
     let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
     shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `DELETE /v1/jobs/{id}`
-pub(crate) async fn delete(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     match end_or_remove(&api, &headers, id).await? {
         Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
         Removal::Ended(outcome) => shown(&api, &headers, id, outcome, StatusCode::OK).await,
@@ -99,7 +92,7 @@ pub(crate) enum Removal {
 /// Removes a job that has ended, and cancels one that has not.
 pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> Result<Removal, Problem> {
     let job = api.job(id).await?;
-    if Shown::of(&job, api.tenure().now()).tag.is_refused(headers) {
+    if api.shown(&job).tag.is_refused(headers) {
         return Err(Problem::new(
             ProblemType::PreconditionFailed,
             format!("job {id} has changed since it was looked at"),
@@ -130,7 +123,7 @@ pub(crate) async fn shown(
     let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
     // It was done, and that is told even if the job cannot be looked at any more.
     let mut response = match api.job(id).await {
-        Ok(job) => Shown::of(&job, api.tenure().now()).for_whom(headers).answer(status),
+        Ok(job) => api.shown(&job).for_whom(headers).answer(status),
         Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     if status == StatusCode::ACCEPTED {

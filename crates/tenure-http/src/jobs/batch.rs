@@ -1,26 +1,26 @@
 //! Enqueueing many jobs, all of them or none.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{Accepted, Draft, Invalid};
+use tenure::{Accepted, Draft};
 
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::jobs::admit::admitted_in;
 use crate::jobs::enqueue::say_replayed;
 use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
-const MOST_JOBS: usize = 1_000;
+pub(crate) const MOST_JOBS: usize = 1_000;
 /// Bytes of one request.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Many jobs that somebody wants to be done.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,19 +51,14 @@ pub(crate) struct BatchItem {
 }
 
 /// `POST /v1/jobs/batch`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, MOST_BYTES).await?;
     let jobs = if is_lines(&headers) { lines(&text)? } else { body::json::<Batch>(&headers, &text)?.jobs };
     if jobs.len() > MOST_JOBS {
         let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
     }
-    let drafts: Result<Vec<Draft>, Invalid> =
-        (0..).zip(jobs).map(|(index, job)| job.draft(None).map_err(|wrong| wrong.in_item(index))).collect();
+    let drafts = drafts(&api, jobs).await;
     let (accepted, replayed) = match Once::of(&headers, &[b"POST /v1/jobs/batch", &text])? {
         None => (api.tenure().enqueue_all(drafts?).await?, false),
         Some(once) => {
@@ -79,6 +74,15 @@ pub(crate) async fn post(
     let mut response = json(StatusCode::ACCEPTED, &BatchAnswer { items: items.collect() });
     say_replayed(&mut response, replayed);
     Ok(response)
+}
+
+/// The jobs, if each of them may be enqueued.
+async fn drafts(api: &Api, jobs: Vec<Submit>) -> Result<Vec<Draft>, Problem> {
+    let mut drafts = Vec::with_capacity(jobs.len());
+    for (index, job) in (0_usize..).zip(jobs) {
+        drafts.push(admitted_in(api, job, None, Some(index)).await?);
+    }
+    Ok(drafts)
 }
 
 fn is_lines(headers: &HeaderMap) -> bool {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
@@ -11,7 +10,9 @@ use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
 use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json, locate};
 use crate::api::Api;
 use crate::body;
+use crate::hide::{Hiding, View};
 use crate::id::Id;
+use crate::jobs::admit;
 use crate::once::Once;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
@@ -20,15 +21,12 @@ use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
 
 /// `POST /v1/jobs`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
-    let (accepted, replayed) = accept(api.tenure(), once, draft(submit, None, &headers)?).await?;
+    let (accepted, replayed) = accept(api.tenure(), once, draft(&api, submit, None, &headers).await?).await?;
+    met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
@@ -39,13 +37,31 @@ pub(crate) async fn post(
 }
 
 /// The job that is wanted, with the trace that it belongs to, unless it names one itself.
-fn draft(submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
+async fn draft(api: &Api, submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
     let parent = trace::parent(headers).filter(|_| !submit.meta.contains_key(trace::PARENT));
-    let draft = submit.draft(id)?;
+    let draft = admit::admitted(api, submit, id).await?;
     Ok(match parent {
         Some(parent) => draft.meta(trace::PARENT, parent),
         None => draft,
     })
+}
+
+/// Refuses to tell of a job that is there instead if whoever asks does not reach it.
+async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
+    let (kind, detail) = match accepted {
+        Accepted::New(_) | Accepted::Replaced { .. } => return Ok(()),
+        Accepted::Repeated(_) => {
+            (ProblemType::IdTaken, "this id was given to a job that the access token does not reach")
+        }
+        Accepted::Existing(_) => {
+            (ProblemType::UniqueConflict, "a job that the access token does not reach holds the unique key")
+        }
+    };
+    match api.reached(accepted.id()).await {
+        Err(problem) if problem.problem_type() == ProblemType::NotFound => Err(Problem::new(kind, detail)),
+        // It was accepted, and that is told even if it cannot be looked at any more.
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.
@@ -69,14 +85,10 @@ pub(crate) fn say_replayed(response: &mut Response, replayed: bool) {
 }
 
 /// `PUT /v1/jobs/{id}`
-pub(crate) async fn put(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let accepted = api.tenure().enqueue_draft(draft(submit, Some(id), &headers)?).await?;
+    let accepted = api.tenure().enqueue_draft(draft(&api, submit, Some(id), &headers).await?).await?;
+    met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => StatusCode::CREATED,
         Accepted::Repeated(_) | Accepted::Existing(_) => StatusCode::OK,
@@ -110,7 +122,8 @@ pub(crate) async fn enqueue(
         }
     }
     let job = tenure.jobs().get(id).await.map_err(Problem::from);
-    let mut response = shown(tenure, headers, prefer, (id, StatusCode::ACCEPTED), job);
+    let look = |job: &JobRecord| Shown::of(job, tenure.now(), View::Plain, &Hiding::default());
+    let mut response = shown(headers, prefer, (id, StatusCode::ACCEPTED), job, look);
     say_replayed(&mut response, replayed);
     Ok(response)
 }
@@ -124,21 +137,21 @@ pub(crate) async fn answer(
     let prefer = Prefer::of(headers);
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
     let job = until(api, id, wait, |job| job.state.is_finished()).await;
-    Ok(shown(api.tenure(), headers, prefer, (id, status), job))
+    Ok(shown(headers, prefer, (id, status), job, |job| api.shown(job)))
 }
 
 /// Shows a job that was accepted; whoever would rather wait for its end may see that. It was accepted, and that is told
 /// even if it cannot be looked at any more: whoever heard of a failure would enqueue it again.
 fn shown(
-    tenure: &Tenure,
     headers: &HeaderMap,
     prefer: Prefer,
     (id, status): (JobId, StatusCode),
     job: Result<JobRecord, Problem>,
+    look: impl Fn(&JobRecord) -> Shown,
 ) -> Response {
     let mut response = match job {
         Ok(job) if !prefer.minimal => {
-            let shown = Shown::of(&job, tenure.now()).for_whom(headers);
+            let shown = look(&job).for_whom(headers);
             let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
             shown.answer(if ended { StatusCode::OK } else { status })
         }

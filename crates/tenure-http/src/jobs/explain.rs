@@ -1,6 +1,5 @@
 //! Why a job is where it is.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -8,6 +7,7 @@ use serde::Serialize;
 
 use crate::answer::json;
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Id;
 use crate::problem::Problem;
 
@@ -21,11 +21,13 @@ pub(crate) struct Explanation {
 }
 
 /// `GET /v1/jobs/{id}/explain`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id) -> Result<Response, Problem> {
     // What is not there is told of as everywhere.
     api.job(id).await?;
     let reason = api.tenure().explain(id).await?;
     let named = serde_json::to_value(&reason).unwrap_or_default();
     let name = named["reason"].as_str().unwrap_or_default().to_owned();
-    Ok(json(StatusCode::OK, &Explanation { reason: name, detail: reason.to_string() }))
+    let detail = reason.to_string();
+    let detail = if api.view() == View::Hidden { api.hiding().text(&detail) } else { detail };
+    Ok(json(StatusCode::OK, &Explanation { reason: name, detail }))
 }

@@ -1,12 +1,13 @@
 //! Listing jobs, page by page.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAsk, Timestamp, limits};
 
 use crate::answer;
 use crate::api::Api;
+use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
@@ -17,8 +18,9 @@ const AT_ONCE: usize = 50;
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// What may stand behind the question mark.
-pub(crate) const KNOWN: [&str; 12] = [
+pub(crate) const KNOWN: [&str; 13] = [
     "q",
+    "reveal",
     "state",
     "queue",
     "kind",
@@ -34,13 +36,18 @@ pub(crate) const KNOWN: [&str; 12] = [
 
 /// `GET /v1/jobs`
 pub(crate) async fn get(
-    State(api): State<Api>,
+    api: Api,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &KNOWN)?;
     let (by, order) = sorted(&query)?;
-    let filter = filter(&query, api.tenure().now())?;
+    let mut filter = filter(&query, api.tenure().now())?;
+    let is_hidden = api.view() == View::Hidden;
+    if is_hidden {
+        api.hiding().check(&filter)?;
+    }
+    api.reach().narrow(&mut filter);
     let after = query.one::<Cursor>("cursor")?;
     let ask = PageAsk { filter, by, order, after, at_most: query.limit(limits::PAGE_JOBS)? };
     let page = page(&api, ask).await?;
@@ -48,7 +55,8 @@ pub(crate) async fn get(
     let next_cursor = page.next.map(|next| next.to_string());
     let base = answer::base(&headers);
     let item = |job: &JobRecord| {
-        let mut document = JobDocument::of(job, now);
+        let plain = JobDocument::of(job, now);
+        let mut document = if is_hidden { plain.hidden(api.hiding()) } else { plain };
         document.address(&base);
         document
     };

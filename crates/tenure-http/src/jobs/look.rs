@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -10,6 +10,7 @@ use tenure::{End, Invalid, JobId, State as JobState, limits};
 
 use crate::answer::{Shown, json, look_next};
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Id;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType, whole_seconds};
@@ -18,7 +19,7 @@ use crate::wait::until;
 use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
 
 /// `GET /v1/jobs/{id}`
-pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     let shown = shown(&api, id, &headers).await?;
     Ok(if shown.tag.is_known(&headers) { shown.not_modified() } else { shown.answer(StatusCode::OK) })
 }
@@ -28,26 +29,25 @@ pub(crate) async fn get(State(api): State<Api>, Id(id): Id, headers: HeaderMap) 
 pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<Shown, Problem> {
     let wait = Prefer::of(headers).wait.unwrap_or(Duration::ZERO);
     let knows = headers.contains_key(axum::http::header::IF_NONE_MATCH);
-    let is_new = |job: &tenure::JobRecord| {
-        job.state.is_finished() || (knows && !Shown::of(job, api.tenure().now()).tag.is_known(headers))
-    };
+    let is_new =
+        |job: &tenure::JobRecord| job.state.is_finished() || (knows && !api.shown(job).tag.is_known(headers));
     let job = until(api, id, wait, is_new).await?;
-    Ok(Shown::of(&job, api.tenure().now()).for_whom(headers))
+    Ok(api.shown(&job).for_whom(headers))
 }
 
 /// `GET /v1/jobs/{id}/result`
-pub(crate) async fn result(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn result(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
     let job = until(&api, id, wait, |job| job.state.is_finished()).await?;
     let JobState::Finished { end, .. } = job.state else {
         let span = look_next(&job, api.tenure().now()).unwrap_or_default();
         return Ok((StatusCode::ACCEPTED, [(RETRY_AFTER, whole_seconds(span).to_string())]).into_response());
     };
-    let said = || job.failure.as_ref().map_or_else(String::new, ToString::to_string);
+    let is_hidden = api.view() == View::Hidden;
+    let said = || {
+        let said = job.failure.as_ref().map_or_else(String::new, ToString::to_string);
+        if is_hidden { api.hiding().text(&said) } else { said }
+    };
     match end {
         End::Failed => Err(Problem::new(ProblemType::JobFailed, format!("the job has failed: {}", said()))),
         End::Cancelled => {
@@ -58,6 +58,7 @@ pub(crate) async fn result(
             if value.is_empty() || value == b"null" {
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
+            let value = if is_hidden { hidden(&api, value) } else { value };
             let kind = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
             let caching = (CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
             Ok(([kind, caching], value).into_response())
@@ -65,28 +66,38 @@ pub(crate) async fn result(
     }
 }
 
+/// What a job returned, without what is hidden.
+fn hidden(api: &Api, value: Vec<u8>) -> Vec<u8> {
+    let shown = api.hiding().json(serde_json::from_slice(&value).ok());
+    shown.map_or_else(|| b"null".to_vec(), |shown| shown.get().as_bytes().to_vec())
+}
+
 /// `GET /v1/jobs/{id}/attempts`
-pub(crate) async fn attempts(State(api): State<Api>, Id(id): Id) -> Result<Response, Problem> {
+pub(crate) async fn attempts(api: Api, Id(id): Id) -> Result<Response, Problem> {
     api.job(id).await?;
     let attempts = api.tenure().jobs().attempts(id).await?;
-    let items: Vec<AttemptDocument> = attempts.iter().map(AttemptDocument::of).collect();
+    let mut items: Vec<AttemptDocument> = attempts.iter().map(AttemptDocument::of).collect();
+    if api.view() == View::Hidden {
+        let errors = items.iter_mut().filter_map(|attempt| attempt.error.as_mut());
+        errors.for_each(|error| *error = api.hiding().text(error));
+    }
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
 }
 
 /// `GET /v1/jobs/{id}/logs`
-pub(crate) async fn logs(
-    State(api): State<Api>,
-    Id(id): Id,
-    OriginalUri(uri): OriginalUri,
-) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["after", "limit"])?;
+pub(crate) async fn logs(api: Api, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["after", "limit", "reveal"])?;
     let behind = query.one::<Behind>("after")?.unwrap_or(Behind(0, 0));
     let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 100)?;
     api.job(id).await?;
     let most = usize::try_from(most).unwrap_or(limits::PAGE_JOBS);
     let lines = api.tenure().jobs().logs(id, (behind.0, behind.1), most).await?;
     let next_after = lines.last().map(|line| format!("{}.{}", line.delivery, line.number));
-    Ok(json(StatusCode::OK, &LogPage { items: lines.iter().map(LogLineDocument::of).collect(), next_after }))
+    let mut items: Vec<LogLineDocument> = lines.iter().map(LogLineDocument::of).collect();
+    if api.view() == View::Hidden {
+        items.iter_mut().for_each(|line| line.text = api.hiding().text(&line.text));
+    }
+    Ok(json(StatusCode::OK, &LogPage { items, next_after }))
 }
 
 /// Behind which line.

@@ -1,6 +1,7 @@
 //! Jobs as resources.
 
 pub(crate) mod act;
+pub(crate) mod admit;
 pub(crate) mod batch;
 pub(crate) mod enqueue;
 pub(crate) mod explain;

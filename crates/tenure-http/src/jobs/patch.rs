@@ -1,7 +1,6 @@
 //! Changing what was agreed about a job that waits.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::IF_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -10,7 +9,6 @@ use serde::Deserialize;
 use tenure::{ChangeOutcome, Invalid, Priority, QueueName, Timestamp, seconds};
 
 use super::act::{refusal, shown};
-use crate::answer::Shown;
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
@@ -47,12 +45,7 @@ struct Changes {
 }
 
 /// `PATCH /v1/jobs/{id}`
-pub(crate) async fn patch(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let patch: JobPatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let changes = patch.changes(&api)?;
     if !headers.contains_key(IF_MATCH) {
@@ -60,7 +53,10 @@ pub(crate) async fn patch(
         return Err(Problem::new(ProblemType::PreconditionRequired, detail));
     }
     let job = api.job(id).await?;
-    if Shown::of(&job, api.tenure().now()).tag.is_refused(&headers) {
+    if let Some(queue) = changes.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
+        return Err(api.beyond(&format!("jobs of queue {queue}")));
+    }
+    if api.shown(&job).tag.is_refused(&headers) {
         let detail = format!("job {id} has changed since it was looked at");
         return Err(Problem::new(ProblemType::PreconditionFailed, detail));
     }

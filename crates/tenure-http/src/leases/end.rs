@@ -1,7 +1,6 @@
 //! Taking a lease from whoever has it.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{Error, LeaseName, seconds};
@@ -17,7 +16,7 @@ const BODY_BYTES: usize = 16 * 1024;
 
 /// `POST /v1/leases/{name}/break`
 pub(crate) async fn break_it(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const SOONEST: Duration = Duration::from_millis(50);
 
 /// `GET /v1/leases`
-pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
     let behind = query.text("cursor")?;
     let ask = LeasesAsk {
@@ -40,11 +40,7 @@ pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) 
 }
 
 /// `GET /v1/leases/{name}`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let name = LeaseName::in_field("name", &name)?;
     let info = once_as_wanted(&api, &name, &headers).await?;
     let document = NamedLease::of(&info, api.tenure().now());
@@ -90,7 +86,7 @@ async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Res
 
 /// `GET /v1/leases/{name}/history`
 pub(crate) async fn history(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {

@@ -1,7 +1,6 @@
 //! Taking a lease, holding it for longer, and giving it back.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{Holder, Invalid, LeaseGrant, LeaseName, Ttl};
@@ -23,7 +22,7 @@ const TTL_SECONDS: f64 = 15.0;
 
 /// `POST /v1/leases/{name}/acquire`
 pub(crate) async fn acquire(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -71,7 +70,7 @@ pub(crate) async fn acquire(
 
 /// `POST /v1/leases/{name}/renew`
 pub(crate) async fn renew(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -94,7 +93,7 @@ pub(crate) async fn renew(
 
 /// `POST /v1/leases/{name}/release`
 pub(crate) async fn release(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::extract::State;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use tenure::{Count, Host, QueueInfo, StateName, Tenure, Timestamp};
@@ -42,7 +41,7 @@ impl Metrics {
 }
 
 /// `GET /metrics`
-pub(crate) async fn get(State(api): State<Api>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Problem> {
     let tenure = api.tenure();
     api.metrics().hear(tenure);
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();

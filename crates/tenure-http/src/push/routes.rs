@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -176,11 +175,7 @@ impl EndpointDocument {
 }
 
 /// `POST /v1/endpoints`
-pub(crate) async fn create(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let ask: EndpointAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &ask.name)?;
     check_url(&api, &ask.url)?;
@@ -201,19 +196,19 @@ pub(crate) async fn create(
 }
 
 /// `GET /v1/endpoints`
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let all = Endpoints::of(api.tenure()).all().await?;
     Ok(json(StatusCode::OK, &EndpointList { items: all.iter().map(EndpointDocument::of).collect() }))
 }
 
 /// `GET /v1/endpoints/{name}`
-pub(crate) async fn get(State(api): State<Api>, Named(name): Named) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Named(name): Named) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &EndpointDocument::of(&find(&api, &name).await?)))
 }
 
 /// `PATCH /v1/endpoints/{name}`
 pub(crate) async fn patch(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -250,7 +245,7 @@ pub(crate) async fn patch(
 }
 
 /// `DELETE /v1/endpoints/{name}`
-pub(crate) async fn delete(State(api): State<Api>, Named(name): Named) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Named(name): Named) -> Result<Response, Problem> {
     let name = Name::new("name", &name)?;
     if !Endpoints::of(api.tenure()).remove(name.as_str()).await? {
         return Err(none(name.as_str()));
@@ -261,7 +256,7 @@ pub(crate) async fn delete(State(api): State<Api>, Named(name): Named) -> Result
 
 /// `POST /v1/endpoints/{name}/rotate-secret`
 pub(crate) async fn rotate(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -277,7 +272,7 @@ pub(crate) async fn rotate(
 
 /// `POST /v1/endpoints/{name}/test`
 pub(crate) async fn test(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,

@@ -1,7 +1,6 @@
 //! Agreeing about a queue.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::IF_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -20,13 +19,14 @@ const BODY_BYTES: usize = 16 * 1024;
 
 /// `PUT /v1/queues/{name}`
 pub(crate) async fn put(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let spec: QueueSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let (name, limit) = (QueueName::new(&name)?, spec.limit()?);
+    may_agree(&api, &name)?;
     let before = find(&api, &name).await?;
     check(before.as_ref(), &headers)?;
     api.tenure().queues().limit(name.as_str(), limit).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn put(
 
 /// `PATCH /v1/queues/{name}`
 pub(crate) async fn patch(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -45,6 +45,7 @@ pub(crate) async fn patch(
     let patch: QueuePatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = QueueName::new(&name)?;
     let queue = there(&api, &name).await?;
+    may_agree(&api, &name)?;
     let limit = patch.limit(queue.limit)?;
     check(Some(&queue), &headers)?;
     if let Some(limit) = limit {
@@ -58,7 +59,7 @@ pub(crate) async fn patch(
 
 /// `POST /v1/queues/{name}/pause`
 pub(crate) async fn pause_now(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -68,7 +69,7 @@ pub(crate) async fn pause_now(
 
 /// `POST /v1/queues/{name}/resume`
 pub(crate) async fn resume(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -87,6 +88,7 @@ async fn set(
     let name = QueueName::new(name)?;
     // A queue that nobody has named is not made by a slip of the pen.
     let queue = there(api, &name).await?;
+    may_agree(api, &name)?;
     check(Some(&queue), headers)?;
     pause(api, &name, paused, queue.paused).await?;
     Ok(shown(StatusCode::OK, &there(api, &name).await?))
@@ -103,6 +105,15 @@ async fn pause(api: &Api, name: &QueueName, paused: bool, was: bool) -> Result<(
         callbacks::note_queue(api, name, paused).await;
     }
     Ok(())
+}
+
+/// Refuses whoever does not reach all jobs of the queue: what is agreed holds for all of them.
+fn may_agree(api: &Api, name: &QueueName) -> Result<(), Problem> {
+    let reach = api.reach();
+    if reach.covers_queue(name.as_str()) && reach.has_all_kinds() {
+        return Ok(());
+    }
+    Err(api.beyond(&format!("all jobs of queue {name}")))
 }
 
 /// Refuses a change of what has changed since it was looked at.

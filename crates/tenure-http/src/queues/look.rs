@@ -1,6 +1,5 @@
 //! Looking at queues.
 
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{QueueInfo, QueueName};
@@ -13,26 +12,32 @@ use crate::tag::Tag;
 use crate::wire::{QueueDocument, QueueList};
 
 /// `GET /v1/queues`
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let queues = api.tenure().queues().list().await?;
-    Ok(json(StatusCode::OK, &QueueList { items: queues.iter().map(QueueDocument::of).collect() }))
+    Ok(json(
+        StatusCode::OK,
+        &QueueList {
+            items: queues.iter().filter(|queue| is_reached(&api, queue)).map(QueueDocument::of).collect(),
+        },
+    ))
 }
 
 /// `GET /v1/queues/{name}`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let queue = there(&api, &QueueName::new(&name)?).await?;
     let tag = tag(&queue);
     Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &queue) })
 }
 
-/// The queue of this name, if there is one.
+/// Whether whoever asks reaches jobs of this queue.
+pub(crate) fn is_reached(api: &Api, queue: &QueueInfo) -> bool {
+    api.reach().covers_queue(queue.name.as_str())
+}
+
+/// The queue of this name, if there is one that whoever asks reaches.
 pub(crate) async fn find(api: &Api, name: &QueueName) -> Result<Option<QueueInfo>, Problem> {
     let queues = api.tenure().queues().list().await?;
-    Ok(queues.into_iter().find(|queue| queue.name == *name))
+    Ok(queues.into_iter().find(|queue| queue.name == *name && is_reached(api, queue)))
 }
 
 /// The queue of this name.

@@ -1,7 +1,6 @@
 //! Emptying a queue.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -50,7 +49,7 @@ enum PurgedState {
 
 /// `POST /v1/queues/{name}/purge`
 pub(crate) async fn post(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,

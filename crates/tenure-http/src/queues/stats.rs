@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::StatusCode;
 use axum::response::Response;
-use tenure::{Count, QueueInfo, QueueName, Timestamp};
+use tenure::{Count, QueueInfo, QueueName};
 
-use super::look::there;
+use super::look::{is_reached, there};
 use crate::answer::json;
 use crate::api::Api;
 use crate::id::Named;
@@ -21,31 +21,29 @@ const LONGEST_WINDOW: u64 = 7 * 24 * 3600;
 
 /// `GET /v1/queues/{name}/stats`
 pub(crate) async fn of_one(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
     let window = Window::of(uri.query())?;
     let queue = there(&api, &QueueName::new(&name)?).await?;
-    let counts = api.tenure().counts().await?;
-    let mut told = stats(&queue, &counts, api.tenure().now());
+    let counts = counted(&api).await?;
+    let mut told = stats(&api, &queue, &counts);
     told.series = series(&api, Some(&queue.name), window).await?;
     Ok(json(StatusCode::OK, &told))
 }
 
 /// `GET /v1/stats`
-pub(crate) async fn of_all(
-    State(api): State<Api>,
-    OriginalUri(uri): OriginalUri,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_all(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let window = Window::of(uri.query())?;
-    let (queues, counts) = (api.tenure().queues().list().await?, api.tenure().counts().await?);
+    let (queues, counts) = (api.tenure().queues().list().await?, counted(&api).await?);
     let mut of_queue: BTreeMap<QueueName, Vec<Count>> = BTreeMap::new();
     for count in counts {
         of_queue.entry(count.queue.clone()).or_default().push(count);
     }
-    let (now, none) = (api.tenure().now(), Vec::new());
-    let items = queues.iter().map(|queue| stats(queue, of_queue.get(&queue.name).unwrap_or(&none), now));
+    let none = Vec::new();
+    let queues = queues.iter().filter(|queue| is_reached(&api, queue));
+    let items = queues.map(|queue| stats(&api, queue, of_queue.get(&queue.name).unwrap_or(&none)));
     let told = Stats { items: items.collect(), series: series(&api, None, window).await? };
     Ok(json(StatusCode::OK, &told))
 }
@@ -68,20 +66,25 @@ impl Window {
     }
 }
 
+/// How things went in a queue, or in all: told to those who reach all that is counted together there.
 async fn series(
     api: &Api,
     queue: Option<&QueueName>,
     window: Option<Window>,
 ) -> Result<Option<Vec<StepDocument>>, Problem> {
     let Some(Window { all, step }) = window else { return Ok(None) };
+    let reach = api.reach();
+    if !reach.is_whole() && (queue.is_none() || !reach.has_all_kinds()) {
+        return Err(api.beyond("all that is counted together here"));
+    }
     let steps = api.tenure().stats().series(queue, None, all, step).await?;
     Ok(Some(steps.iter().map(StepDocument::of).collect()))
 }
 
 /// `GET /v1/kinds`
-pub(crate) async fn kinds(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
     let mut kinds: BTreeMap<String, (BTreeSet<String>, BTreeMap<&'static str, u64>)> = BTreeMap::new();
-    for count in api.tenure().counts().await? {
+    for count in counted(&api).await? {
         let (queues, jobs) = kinds.entry(count.kind.to_string()).or_default();
         queues.insert(count.queue.to_string());
         *jobs.entry(count.state.as_str()).or_default() += count.jobs;
@@ -90,7 +93,17 @@ pub(crate) async fn kinds(State(api): State<Api>) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &KindList { items: kinds.into_iter().map(of).collect() }))
 }
 
-fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
+/// How many jobs there are that whoever asks reaches.
+pub(super) async fn counted(api: &Api) -> Result<Vec<Count>, Problem> {
+    let mut counts = api.tenure().counts().await?;
+    counts.retain(|count| api.reach().covers(count.queue.as_str(), count.kind.as_str()));
+    Ok(counts)
+}
+
+fn stats(api: &Api, queue: &QueueInfo, counts: &[Count]) -> QueueStats {
+    let now = api.tenure().now();
+    // It is known of all jobs of the queue together.
+    let oldest = queue.oldest_due.filter(|_| api.reach().has_all_kinds());
     let mut jobs: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut lanes: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
     for count in counts.iter().filter(|count| count.queue == queue.name) {
@@ -103,8 +116,8 @@ fn stats(queue: &QueueInfo, counts: &[Count], now: Timestamp) -> QueueStats {
         paused: queue.paused,
         jobs,
         lanes: lanes.into_iter().map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
-        oldest_due_at: queue.oldest_due.map(|due| due.to_string()),
-        oldest_due_seconds: queue.oldest_due.map(|due| now.since(due).as_secs_f64()),
+        oldest_due_at: oldest.map(|due| due.to_string()),
+        oldest_due_seconds: oldest.map(|due| now.since(due).as_secs_f64()),
         series: None,
     }
 }

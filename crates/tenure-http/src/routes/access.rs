@@ -4,8 +4,8 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{ADMIN, Answer, Endpoint, JSON, NOTHING, PAGED, Takes, empty};
-use crate::access::Needs;
 use crate::access::routes::{self, AuditPage, NewTokenDocument, TokenAsk, TokenPage, WhoDocument};
+use crate::access::{Needs, Within};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 
@@ -18,6 +18,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             name: "who_am_i",
             summary: "Who asks, by the access token that was shown",
             needs: Needs::Anyone,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -34,6 +35,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             name: "create_token",
             summary: "Makes an access token",
             needs: ADMIN,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<TokenAsk>), ..NOTHING },
             answers: vec![Answer {
                 status: 201,
@@ -50,6 +52,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             name: "list_tokens",
             summary: "Lists access tokens, without their secrets",
             needs: ADMIN,
+            within: Within::Whole,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -66,6 +69,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             name: "revoke_token",
             summary: "Takes an access token back: within a few seconds it is good nowhere",
             needs: ADMIN,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![empty(204, "It is no more")],
             refuses: &[ProblemType::NotFound],
@@ -77,6 +81,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             name: "list_audit",
             summary: "What those did who look after others' work, the latest first",
             needs: ADMIN,
+            within: Within::Whole,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,

@@ -3,8 +3,10 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ};
-use crate::access::Needs;
+use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ, Takes};
+use crate::access::{Needs, Within};
+use crate::capabilities::{self, Capabilities};
+use crate::health::Readiness;
 use crate::openapi::{self, Schemas};
 use crate::{health, metrics};
 
@@ -17,6 +19,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "live",
             summary: "Whether the program turns; asks no store",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It does", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -28,10 +31,46 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "ready",
             summary: "Whether requests should be sent here",
             needs: NOTHING_NEEDED,
-            takes: NOTHING,
+            within: Within::Any,
+            takes: Takes { query: &[("verbose", "Tells each check")], ..NOTHING },
             answers: vec![
-                Answer { status: 200, summary: "They should", kind: JSON, body: Some(Schemas::any) },
-                Answer { status: 503, summary: "They should not", kind: JSON, body: Some(Schemas::any) },
+                Answer {
+                    status: 200,
+                    summary: "They should",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+                Answer {
+                    status: 503,
+                    summary: "They should not",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+            ],
+            refuses: &[],
+            serve: || routing::get(health::ready),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/healthz",
+            name: "healthy",
+            summary: "The same as `/readyz`, for simple monitors",
+            needs: NOTHING_NEEDED,
+            within: Within::Any,
+            takes: Takes { query: &[("verbose", "Tells each check")], ..NOTHING },
+            answers: vec![
+                Answer {
+                    status: 200,
+                    summary: "They should",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+                Answer {
+                    status: 503,
+                    summary: "They should not",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
             ],
             refuses: &[],
             serve: || routing::get(health::ready),
@@ -42,6 +81,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "metrics",
             summary: "Counters and gauges for Prometheus",
             needs: READ,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -58,6 +98,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "version",
             summary: "Which version answers",
             needs: Needs::Anyone,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "This one", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -65,10 +106,28 @@ pub(super) fn around() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::GET,
+            path: "/v1/capabilities",
+            name: "capabilities",
+            summary: "What this server can do, and in which bounds",
+            needs: Needs::Anyone,
+            within: Within::Any,
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "It",
+                kind: JSON,
+                body: Some(Schemas::of::<Capabilities>),
+            }],
+            refuses: &[],
+            serve: || routing::get(capabilities::get),
+        },
+        Endpoint {
+            method: Method::GET,
             path: "/openapi.json",
             name: "openapi",
             summary: "This document",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],
@@ -80,6 +139,7 @@ pub(super) fn around() -> Vec<Endpoint> {
             name: "openapi_3_0",
             summary: "This document in the words of OpenAPI 3.0",
             needs: NOTHING_NEEDED,
+            within: Within::Any,
             takes: NOTHING,
             answers: vec![Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::any) }],
             refuses: &[],

@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, Takes, job};
+use crate::access::Within;
 use crate::bulk::{self, BulkAsk, Preview};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -16,6 +17,7 @@ pub(super) fn bulk() -> Vec<Endpoint> {
         name: "operate_on_jobs",
         summary: "Does something with all jobs that a search means, as a job of its own",
         needs: MANAGE,
+        within: Within::Whole,
         takes: Takes { body: Some(Schemas::of::<BulkAsk>), once: true, ..NOTHING },
         answers: vec![
             Answer {

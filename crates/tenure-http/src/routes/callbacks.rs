@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty};
+use crate::access::Within;
 use crate::callbacks::feed::{self, EventPage};
 use crate::callbacks::routes::{
     self, DeliveryAccepted, DeliveryPage, NewWebhookDocument, WebhookAsk, WebhookDocument, WebhookList,
@@ -32,6 +33,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "list_events",
             summary: "What happens: the last events, those behind a cursor, or as a stream as they happen (Accept: text/event-stream)",
             needs: READ,
+            within: Within::Whole,
             takes: Takes { query: &FEED, waits: true, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -48,6 +50,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "create_webhook",
             summary: "Has what happens told to a URL",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<WebhookAsk>), ..NOTHING },
             answers: vec![Answer {
                 status: 201,
@@ -64,6 +67,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "list_webhooks",
             summary: "Lists webhooks, without their secrets",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -80,6 +84,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "get_webhook",
             summary: "Shows a webhook",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![webhook(200, "It")],
             refuses: &[ProblemType::NotFound],
@@ -91,6 +96,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "patch_webhook",
             summary: "Changes a webhook; what is not said stays",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<WebhookPatch>), needs_body: false, ..NOTHING },
             answers: vec![webhook(200, "It is so")],
             refuses: &[ProblemType::NotFound],
@@ -102,6 +108,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "delete_webhook",
             summary: "Removes a webhook; what is not delivered yet is not delivered any more",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![empty(204, "It is no more")],
             refuses: &[ProblemType::NotFound],
@@ -113,6 +120,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "rotate_webhook_secret",
             summary: "Gives a webhook a new secret; for a day the old one signs as well",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -129,6 +137,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "test_webhook",
             summary: "Has an event `webhook.test` delivered",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![accepted()],
             refuses: &[ProblemType::NotFound],
@@ -140,6 +149,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "list_deliveries",
             summary: "What a webhook was told, and how each attempt went; the latest first",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { query: &DELIVERIES, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -156,6 +166,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             name: "redeliver",
             summary: "Delivers once more, under the same `webhook-id`",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![accepted()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],

@@ -3,7 +3,8 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{END, Endpoint, FOLLOW, NOTHING, Takes, empty, job};
+use super::{END, Endpoint, FOLLOW, NOTHING, REVEAL, Takes, empty, job};
+use crate::access::Within;
 use crate::item;
 use crate::problem::ProblemType;
 
@@ -16,7 +17,12 @@ pub(crate) fn items() -> Vec<Endpoint> {
             name: "get_queue_item",
             summary: "Where a job stands; once it has made something, the way there",
             needs: FOLLOW,
-            takes: Takes { query: &[("redirect", "`false`: never leads elsewhere")], waits: true, ..NOTHING },
+            within: Within::Jobs,
+            takes: Takes {
+                query: &[("redirect", "`false`: never leads elsewhere"), REVEAL],
+                waits: true,
+                ..NOTHING
+            },
             answers: vec![
                 job(200, "It has not ended, or has left nothing to go to"),
                 job(303, "It has succeeded; `Location` is what it made"),
@@ -31,6 +37,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
             name: "delete_queue_item",
             summary: "Cancels a job that has not ended, and removes one that has",
             needs: END,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![job(202, "It runs, and was asked to stop"), empty(204, "It is cancelled, or gone")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::PreconditionFailed],

@@ -3,7 +3,8 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
+use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, REVEAL, Takes, empty, job};
+use crate::access::Within;
 use crate::events;
 use crate::jobs::{act, batch, enqueue, explain, list, look, patch};
 use crate::openapi::Schemas;
@@ -19,6 +20,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "enqueue_job",
             summary: "Enqueues a job",
             needs: ENQUEUE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Submit>), once: true, waits: true, ..NOTHING },
             answers: vec![
                 job(200, "It has ended within the wait, or another job holds its unique key"),
@@ -33,6 +35,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "enqueue_jobs",
             summary: "Enqueues up to a thousand jobs, all or none; also a job a line as application/x-ndjson",
             needs: ENQUEUE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
             answers: vec![Answer {
                 status: 202,
@@ -49,6 +52,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "list_jobs",
             summary: "Lists jobs, page by page",
             needs: READ,
+            within: Within::Jobs,
             takes: Takes {
                 query: &[
                     ("q", "A search, such as `state:failed kind:mail args.user.id:42 -tag:test`"),
@@ -58,6 +62,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                     ("tag", "With all of these tags"),
                     ("created_from", "Accepted then or later"),
                     ("created_before", "Accepted before that"),
+                    REVEAL,
                     ("ended_from", "Ended then or later"),
                     ("ended_before", "Ended before that"),
                     (
@@ -84,6 +89,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "put_job",
             summary: "Enqueues a job under an id of the client's; repeating it is harmless",
             needs: ENQUEUE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Submit>), waits: true, ..NOTHING },
             answers: vec![job(200, "It was there already"), job(201, "It was accepted")],
             refuses: &[ProblemType::IdTaken, ProblemType::UniqueConflict, ProblemType::PayloadTooLarge],
@@ -95,7 +101,8 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "get_job",
             summary: "Shows a job; never leads elsewhere",
             needs: FOLLOW,
-            takes: Takes { waits: true, ..NOTHING },
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![job(200, "The job"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
             serve: || routing::get(look::get),
@@ -106,6 +113,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "patch_job",
             summary: "Changes where a job waits, its place in line, and when it is due; by its etag in if-match",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes {
                 body: Some(Schemas::of::<patch::JobPatch>),
                 needs_body: false,
@@ -128,6 +136,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "delete_job",
             summary: "Cancels a job that has not ended, and removes one that has",
             needs: END,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![
                 job(200, "It was cancelled"),
@@ -143,7 +152,8 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "get_job_result",
             summary: "What a job has returned",
             needs: FOLLOW,
-            takes: Takes { waits: true, ..NOTHING },
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![
                 Answer { status: 200, summary: "What it returned", kind: JSON, body: Some(Schemas::any) },
                 empty(202, "It has not ended"),
@@ -163,7 +173,8 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "list_attempts",
             summary: "The attempts of a job, the first first",
             needs: FOLLOW,
-            takes: NOTHING,
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "The attempts",
@@ -179,8 +190,10 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "list_log_lines",
             summary: "What the attempts of a job have logged, page by page",
             needs: FOLLOW,
+            within: Within::Jobs,
             takes: Takes {
                 query: &[
+                    REVEAL,
                     ("after", "`next_after` of the page before"),
                     ("limit", "How many at most: 1 to 1000, usually 100"),
                 ],
@@ -201,7 +214,8 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "explain_job",
             summary: "The one reason why a job is where it is",
             needs: FOLLOW,
-            takes: NOTHING,
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "The reason",
@@ -217,7 +231,8 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "follow_job",
             summary: "What happens to a job, as it happens",
             needs: FOLLOW,
-            takes: Takes { waits: true, ..NOTHING },
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![
                 Answer {
                     status: 200,
@@ -236,6 +251,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "cancel_job",
             summary: "Ends a job: at once if it waits; if it runs, its holder is asked to stop",
             needs: END,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::CancelAsk>), needs_body: false, ..NOTHING },
             answers: vec![job(200, "It is cancelled"), job(202, "It runs, and was asked to stop")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],
@@ -247,6 +263,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "retry_job",
             summary: "Does a job that has ended again, with all its attempts",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "It waits again")],
             refuses: &[
@@ -263,6 +280,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             name: "run_job_now",
             summary: "Lets a job that waits for its time be due at once",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "It is due")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],

@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, WORK, empty};
+use crate::access::Within;
 use crate::leases::{end, look, take};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -21,6 +22,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "list_leases",
             summary: "Lists leases by name, page by page",
             needs: READ,
+            within: Within::Whole,
             takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -37,6 +39,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "get_lease",
             summary: "Shows a lease; held until it is free if the client would rather wait, or until it is another one",
             needs: READ,
+            within: Within::Whole,
             takes: Takes { waits: true, ..NOTHING },
             answers: vec![
                 Answer {
@@ -56,6 +59,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "list_lease_history",
             summary: "What happened to a lease, the latest first, page by page",
             needs: READ,
+            within: Within::Whole,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -72,6 +76,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "acquire_lease",
             summary: "Takes a lease; waits for it in line if the client would rather wait",
             needs: WORK,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<AcquireAsk>), waits: true, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -88,6 +93,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "renew_lease",
             summary: "Holds a lease for longer",
             needs: WORK,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<RenewAsk>), ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -104,6 +110,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "release_lease",
             summary: "Gives a lease back",
             needs: WORK,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<GiveBackAsk>), ..NOTHING },
             answers: vec![empty(204, "It is not held any more")],
             refuses: &[ProblemType::LeaseLost],
@@ -115,6 +122,7 @@ pub(super) fn leases() -> Vec<Endpoint> {
             name: "break_lease",
             summary: "Takes a lease from whoever has it, at once or after a while",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<BreakAsk>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,

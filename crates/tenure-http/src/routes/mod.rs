@@ -19,8 +19,8 @@ use axum::http::Method;
 use axum::middleware;
 use axum::routing::MethodRouter;
 
-use crate::access::{Needs, Scope, guarded};
-use crate::api::Api;
+use crate::access::{Guard, Needs, Scope, Within, guarded};
+use crate::api::{Api, Served};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::troubles::noted;
@@ -36,11 +36,13 @@ pub(crate) struct Endpoint {
     pub summary: &'static str,
     /// Which right whoever asks has to have.
     pub needs: Needs,
+    /// How it keeps to the jobs that whoever asks reaches.
+    pub within: Within,
     pub takes: Takes,
     pub answers: Vec<Answer>,
     /// What it may refuse with, beside what anything may.
     pub refuses: &'static [ProblemType],
-    pub serve: fn() -> MethodRouter<Api>,
+    pub serve: fn() -> MethodRouter<Served>,
 }
 
 /// What is sent with it.
@@ -84,6 +86,9 @@ const NOTHING: Takes =
 /// What may stand behind the question mark of a list.
 const PAGED: [(&str, &str); 2] =
     [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];
+/// What may stand behind the question mark of what shows jobs.
+const REVEAL: (&str, &str) =
+    ("reveal", "`true`: shows what is hidden; needs the right manage, and is written down");
 const JSON: &str = "application/json";
 
 const fn job(status: u16, summary: &'static str) -> Answer {
@@ -115,9 +120,10 @@ pub(crate) fn all() -> Vec<Endpoint> {
 }
 
 /// A router for these, each behind its guard; whatever else is asked for is told so by a problem.
-pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Api> {
+pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Served> {
     endpoints.into_iter().fold(Router::new(), |router, endpoint| {
-        let guard = middleware::from_fn_with_state((api.clone(), endpoint.needs), guarded);
+        let guard = Guard { api: api.clone(), needs: endpoint.needs, within: endpoint.within };
+        let guard = middleware::from_fn_with_state(guard, guarded);
         let noting = middleware::from_fn_with_state(api.clone(), noted);
         router.route(endpoint.path, (endpoint.serve)().route_layer(guard).route_layer(noting))
     })

@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, Takes, empty};
+use crate::access::Within;
 use crate::callbacks::routes::DeliveryAccepted;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
@@ -21,6 +22,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "create_endpoint",
             summary: "Has jobs sent to a URL, which does them",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<EndpointAsk>), ..NOTHING },
             answers: vec![told_once(201, "It, with its secret, which nobody is told again")],
             refuses: &[ProblemType::StateConflict],
@@ -32,6 +34,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "list_endpoints",
             summary: "Lists push endpoints, without their secrets",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -48,6 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "get_endpoint",
             summary: "Shows a push endpoint",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![endpoint(200, "It")],
             refuses: &[ProblemType::NotFound],
@@ -59,6 +63,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "patch_endpoint",
             summary: "Changes a push endpoint; what is not said stays",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<EndpointPatch>), needs_body: false, ..NOTHING },
             answers: vec![endpoint(200, "It is so")],
             refuses: &[ProblemType::NotFound],
@@ -70,6 +75,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "delete_endpoint",
             summary: "Removes a push endpoint; what was sent is waited for",
             needs: MANAGE,
+            within: Within::Whole,
             takes: NOTHING,
             answers: vec![empty(204, "It is no more")],
             refuses: &[ProblemType::NotFound],
@@ -81,6 +87,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "rotate_endpoint_secret",
             summary: "Gives a push endpoint a new secret; for a day the old one signs as well",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![told_once(200, "It, with its new secret, which nobody is told again")],
             refuses: &[ProblemType::NotFound],
@@ -92,6 +99,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             name: "test_endpoint",
             summary: "Enqueues a job that is sent there, once",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 202,

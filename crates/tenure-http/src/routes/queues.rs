@@ -4,11 +4,12 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
+use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
-use crate::queues::{agree, look, purge, stats};
-use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Stats};
+use crate::queues::{agree, explain, look, purge, stats};
+use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Reasons, Stats};
 
 /// For how things went.
 const WINDOW: [(&str, &str); 2] = [
@@ -25,6 +26,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "list_queues",
             summary: "Lists all queues that were ever named",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -41,10 +43,28 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_queue",
             summary: "Shows what was agreed about a queue",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![queue(200, "The queue"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::get(look::get),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/queues/{name}/explain",
+            name: "explain_queue",
+            summary: "Why the jobs of a queue do not run",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "The reasons",
+                kind: JSON,
+                body: Some(Schemas::of::<Reasons>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(explain::get),
         },
         Endpoint {
             method: Method::PUT,
@@ -52,6 +72,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "put_queue",
             summary: "Agrees about a queue; what is not said is as for a new one",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<QueueSpec>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so"), queue(201, "It was not there before")],
             refuses: &[ProblemType::PreconditionFailed],
@@ -63,6 +84,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "patch_queue",
             summary: "Changes what was agreed about a queue; what is not said stays",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<QueuePatch>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is so")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -74,6 +96,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "pause_queue",
             summary: "Hands out no more jobs of a queue; what runs goes on",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is paused, or was")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -85,6 +108,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "resume_queue",
             summary: "Hands out jobs of a queue again",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![queue(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -96,6 +120,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "purge_queue",
             summary: "Removes the jobs of a queue that do not run, by a job of its own",
             needs: MANAGE,
+            within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<purge::Purge>), ..NOTHING },
             answers: vec![job(202, "It is done by this job")],
             refuses: &[ProblemType::NotFound],
@@ -107,6 +132,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_queue_stats",
             summary: "How many jobs are in a queue, by kind and state, and how long the oldest has waited",
             needs: READ,
+            within: Within::Jobs,
             takes: Takes { query: &WINDOW, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -123,6 +149,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "get_stats",
             summary: "The same for all queues",
             needs: READ,
+            within: Within::Jobs,
             takes: Takes { query: &WINDOW, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -139,6 +166,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             name: "list_kinds",
             summary: "Lists the kinds of which jobs are kept, and how many of each",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,

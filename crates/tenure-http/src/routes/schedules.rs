@@ -3,14 +3,15 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty, job};
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, REVEAL, Takes, empty, job};
+use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::schedules::{act, backfill, calendar, look, preview, set};
 use crate::wire::{
     BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, NextRuns, PauseAsk, PreviewAnswer,
-    PreviewAsk, RunPage, ScheduleDocument, SchedulePage, SchedulePatch, ScheduleSpec, TriggerAsk,
+    PreviewAsk, Reasons, RunPage, ScheduleDocument, SchedulePage, SchedulePatch, ScheduleSpec, TriggerAsk,
 };
 
 /// Schedules, and what becomes of their slots.
@@ -26,6 +27,7 @@ fn agreeing() -> Vec<Endpoint> {
             name: "put_schedule",
             summary: "Sets a schedule: a new one, or in place of the one of that name",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<ScheduleSpec>), ..NOTHING },
             answers: vec![schedule(200, "It is so"), schedule(201, "It was not there before")],
             refuses: &[ProblemType::StateConflict, ProblemType::PreconditionFailed],
@@ -37,6 +39,7 @@ fn agreeing() -> Vec<Endpoint> {
             name: "patch_schedule",
             summary: "Changes a schedule; what is not said stays",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<SchedulePatch>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is so")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::PreconditionFailed],
@@ -48,6 +51,7 @@ fn agreeing() -> Vec<Endpoint> {
             name: "delete_schedule",
             summary: "Removes a schedule; its jobs and what became of its slots stay",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![empty(204, "It is gone")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed, ProblemType::Validation],
@@ -59,6 +63,7 @@ fn agreeing() -> Vec<Endpoint> {
             name: "preview_schedule",
             summary: "What a schedule would come to: in words, in slots, and what may not be meant",
             needs: READ,
+            within: Within::Any,
             takes: Takes { body: Some(Schemas::of::<PreviewAsk>), ..NOTHING },
             answers: vec![answer(200, "That", Schemas::of::<PreviewAnswer>)],
             refuses: &[],
@@ -75,6 +80,7 @@ fn asking() -> Vec<Endpoint> {
             name: "pause_schedule",
             summary: "Fires no more until further notice; what waits or runs goes on",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<PauseAsk>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is paused, or was")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -86,6 +92,7 @@ fn asking() -> Vec<Endpoint> {
             name: "resume_schedule",
             summary: "Goes on with the next slot; those of the meantime are skipped",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![schedule(200, "It is not paused")],
             refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
@@ -97,6 +104,7 @@ fn asking() -> Vec<Endpoint> {
             name: "trigger_schedule",
             summary: "Enqueues a job of a schedule now, even while it is paused",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<TriggerAsk>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "The job")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict],
@@ -108,6 +116,7 @@ fn asking() -> Vec<Endpoint> {
             name: "backfill_schedule",
             summary: "Enqueues jobs for slots that have passed, up to ten thousand in a request",
             needs: MANAGE,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<BackfillAsk>), ..NOTHING },
             answers: vec![
                 answer(200, "Which slots there are: nothing was done", Schemas::of::<BackfillPreview>),
@@ -127,7 +136,11 @@ fn looking() -> Vec<Endpoint> {
             name: "list_schedules",
             summary: "Lists schedules by name, page by page",
             needs: READ,
-            takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
+            within: Within::Whole,
+            takes: Takes {
+                query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1], REVEAL],
+                ..NOTHING
+            },
             answers: vec![answer(200, "A page", Schemas::of::<SchedulePage>)],
             refuses: &[ProblemType::Validation],
             serve: || routing::get(look::list),
@@ -138,7 +151,8 @@ fn looking() -> Vec<Endpoint> {
             name: "get_schedule",
             summary: "Shows a schedule",
             needs: READ,
-            takes: NOTHING,
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![schedule(200, "The schedule"), empty(304, "As the client knows it")],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::get(look::get),
@@ -149,6 +163,7 @@ fn looking() -> Vec<Endpoint> {
             name: "list_next_slots",
             summary: "The next slots of a schedule",
             needs: READ,
+            within: Within::Jobs,
             takes: Takes {
                 query: &[
                     ("count", "How many at most: 1 to 1000, usually 10"),
@@ -162,10 +177,23 @@ fn looking() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::GET,
+            path: "/v1/schedules/{name}/explain",
+            name: "explain_schedule",
+            summary: "Why a schedule does not fire, or why nothing comes of it",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![answer(200, "The reasons", Schemas::of::<Reasons>)],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(look::explain),
+        },
+        Endpoint {
+            method: Method::GET,
             path: "/v1/schedules/{name}/runs",
             name: "list_runs",
             summary: "What became of the slots of a schedule, the latest first, page by page",
             needs: READ,
+            within: Within::Jobs,
             takes: Takes { query: &PAGED, ..NOTHING },
             answers: vec![answer(200, "A page", Schemas::of::<RunPage>)],
             refuses: &[ProblemType::NotFound, ProblemType::Validation],
@@ -177,6 +205,7 @@ fn looking() -> Vec<Endpoint> {
             name: "get_calendar",
             summary: "What became of the slots of all schedules between two instants, and which will come",
             needs: READ,
+            within: Within::Whole,
             takes: Takes {
                 query: &[
                     ("from", "From this instant on"),

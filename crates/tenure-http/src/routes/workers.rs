@@ -4,6 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{Answer, Endpoint, JSON, NOTHING, READ, Takes, WORK, empty};
+use crate::access::Within;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::workers::verdict::{Complete, Fail, Release};
@@ -18,6 +19,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "claim_jobs",
             summary: "Grants due jobs to a worker, or none if there are none within the wait",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes {
                 body: Some(Schemas::of::<claim::Claim>),
                 needs_body: false,
@@ -39,6 +41,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "settle_jobs",
             summary: "Tells how up to a thousand jobs went, and claims the next ones",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<settle::Settle>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -55,6 +58,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "list_workers",
             summary: "The programs that run jobs and are alive",
             needs: READ,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
@@ -71,6 +75,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "delete_worker",
             summary: "A worker goes: it is not listed any more. What it holds is not touched",
             needs: WORK,
+            within: Within::Jobs,
             takes: NOTHING,
             answers: vec![empty(204, "It is not listed")],
             refuses: &[ProblemType::NotFound],
@@ -82,6 +87,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "extend_jobs",
             summary: "Holds all jobs of a worker for longer, and tells which of them to stop and which are lost",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<beat::Beat>), needs_body: false, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -98,6 +104,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "log_lines",
             summary: "Keeps lines that a worker logs about its job",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<logs::Lines>), ..NOTHING },
             answers: vec![empty(204, "They are kept, as far as the limits allow")],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -109,6 +116,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "extend_job",
             summary: "Holds a job for longer, tells how far it has come, and learns whether to stop",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<attempt::Heartbeat>), ..NOTHING },
             answers: vec![Answer {
                 status: 200,
@@ -125,6 +133,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "complete_job",
             summary: "The job is done",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Complete>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -136,6 +145,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "fail_job",
             summary: "The attempt has failed",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Fail>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
@@ -147,6 +157,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             name: "release_job",
             summary: "The job is given back, and no attempt is spent",
             needs: WORK,
+            within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Release>), ..NOTHING },
             answers: vec![settled()],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],

@@ -1,7 +1,6 @@
 //! Pausing a schedule, resuming it, and asking for a job of it now.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerOutcome, limits};
@@ -19,7 +18,7 @@ const BODY_BYTES: usize = 16 * 1024;
 
 /// `POST /v1/schedules/{name}/pause`
 pub(crate) async fn pause(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -33,7 +32,7 @@ pub(crate) async fn pause(
 
 /// `POST /v1/schedules/{name}/resume`
 pub(crate) async fn resume(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -49,12 +48,12 @@ async fn done(api: &Api, name: &Name, outcome: &TimerOutcome) -> Result<Response
     if *outcome == TimerOutcome::NotFound {
         return Err(missing(name));
     }
-    Ok(shown(StatusCode::OK, &there(api, name).await?))
+    Ok(shown(api, StatusCode::OK, &there(api, name).await?))
 }
 
 /// `POST /v1/schedules/{name}/trigger`
 pub(crate) async fn trigger(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -64,6 +63,9 @@ pub(crate) async fn trigger(
     let name = Name::new("name", &name)?;
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
+    if !api.reach().is_whole() {
+        there(&api, &name).await?;
+    }
     let mut trigger = api.tenure().timers().trigger(name.as_str());
     if let Some(id) = id {
         trigger = trigger.id(id);

@@ -1,7 +1,6 @@
 //! Jobs for slots that have passed.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{Error, Invalid, Name};
@@ -20,7 +19,7 @@ const STEPS: usize = 10;
 
 /// `POST /v1/schedules/{name}/backfill`
 pub(crate) async fn post(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,

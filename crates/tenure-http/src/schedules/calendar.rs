@@ -1,6 +1,6 @@
 //! The calendar of all schedules.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tenure::{CalendarAsk, Name, Timestamp, limits};
@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::wire::CalendarDocument;
 
 /// `GET /v1/calendar`
-pub(crate) async fn get(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let known = ["from", "to", "prefix", "after_schedule", "after_run", "limit"];
     let query = Query::read(uri.query(), &known)?;
     let (from, to) = (wanted(&query, "from")?, wanted(&query, "to")?);

@@ -1,6 +1,6 @@
 //! Looking at schedules, their next slots and what became of the last ones.
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
@@ -8,18 +8,21 @@ use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
 use super::cursor::{Place, text};
 use crate::answer::{json, not_modified, page, tagged};
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::tag::Tag;
-use crate::wire::{NextRuns, RunDocument, RunPage, ScheduleDocument, SchedulePage, SlotDocument};
+use crate::wire::{
+    NextRuns, ReasonDocument, Reasons, RunDocument, RunPage, ScheduleDocument, SchedulePage, SlotDocument,
+};
 
 /// Slots that one question may ask for.
 pub(super) const MOST_SLOTS: u64 = 1_000;
 
 /// `GET /v1/schedules`
-pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["prefix", "cursor", "limit", "reveal"])?;
     let ask = TimersAsk {
         prefix: query.text("prefix")?.unwrap_or_default(),
         behind: query.text("cursor")?.map(|name| Name::new("cursor", &name)).transpose()?,
@@ -27,24 +30,20 @@ pub(crate) async fn list(State(api): State<Api>, OriginalUri(uri): OriginalUri) 
     };
     let found = api.tenure().timers().list(ask).await?;
     let next_cursor = found.next.map(|name| name.to_string());
-    let items = found.timers.iter().map(ScheduleDocument::of).collect();
+    let items = found.timers.iter().map(|timer| document(&api, timer)).collect();
     Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor }))
 }
 
 /// `GET /v1/schedules/{name}`
-pub(crate) async fn get(
-    State(api): State<Api>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let timer = there(&api, &Name::new("name", &name)?).await?;
     let tag = tag(&timer);
-    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(StatusCode::OK, &timer) })
+    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(&api, StatusCode::OK, &timer) })
 }
 
 /// `GET /v1/schedules/{name}/next`
 pub(crate) async fn next(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
@@ -62,14 +61,27 @@ pub(crate) async fn next(
     Ok(json(StatusCode::OK, &NextRuns { items }))
 }
 
+/// `GET /v1/schedules/{name}/explain`
+pub(crate) async fn explain(api: Api, Named(name): Named) -> Result<Response, Problem> {
+    let name = Name::new("name", &name)?;
+    there(&api, &name).await?;
+    let reasons = api.tenure().timers().explain(name.as_str()).await?;
+    let items =
+        reasons.iter().map(|why| ReasonDocument { reason: why.name().to_owned(), detail: why.to_string() });
+    Ok(json(StatusCode::OK, &Reasons { items: items.collect() }))
+}
+
 /// `GET /v1/schedules/{name}/runs`
 pub(crate) async fn runs(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["cursor", "limit"])?;
     let name = Name::new("name", &name)?;
+    if !api.reach().is_whole() {
+        there(&api, &name).await?;
+    }
     let behind = query.one::<Place>("cursor")?.map(|Place(place)| place);
     let is_first = behind.is_none();
     let at_most = query.limit(limits::PAGE_SLOTS)?;
@@ -84,8 +96,17 @@ pub(crate) async fn runs(
     Ok(page(&uri, next_cursor.clone().as_deref(), &RunPage { items, next_cursor }))
 }
 
-/// The timer of this name, if there is one.
+/// The timer of this name, if there is one whose jobs whoever asks reaches.
 pub(super) async fn find(api: &Api, name: &Name) -> Result<Option<Timer>, Problem> {
+    let is_reached = |timer: &Timer| {
+        let job = &timer.agreed.job;
+        api.reach().covers(job.queue.as_str(), job.kind.as_str())
+    };
+    Ok(any(api, name).await?.filter(is_reached))
+}
+
+/// The timer of this name, whichever jobs it brings.
+pub(super) async fn any(api: &Api, name: &Name) -> Result<Option<Timer>, Problem> {
     match api.tenure().timers().get(name.as_str()).await {
         Ok(timer) => Ok(Some(timer)),
         Err(Error::NoTimer(_)) => Ok(None),
@@ -111,6 +132,14 @@ pub(super) fn tag(timer: &Timer) -> Tag {
 }
 
 /// The answer that shows it.
-pub(super) fn shown(status: StatusCode, timer: &Timer) -> Response {
-    tagged(status, &tag(timer), &ScheduleDocument::of(timer))
+pub(super) fn shown(api: &Api, status: StatusCode, timer: &Timer) -> Response {
+    tagged(status, &tag(timer), &document(api, timer))
+}
+
+fn document(api: &Api, timer: &Timer) -> ScheduleDocument {
+    let mut document = ScheduleDocument::of(timer);
+    if api.view() == View::Hidden {
+        document.job.args = api.hiding().json(document.job.args);
+    }
+    document
 }

@@ -1,7 +1,6 @@
 //! What a schedule would come to, before anybody sets it.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::Invalid;
@@ -17,11 +16,7 @@ use crate::wire::{PreviewAnswer, PreviewAsk, SlotDocument, instant};
 const BODY_BYTES: usize = 256 * 1024;
 
 /// `POST /v1/schedules/preview`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let ask: PreviewAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let count = ask.count.unwrap_or(10);
     if !(1..=MOST_SLOTS).contains(&count) {

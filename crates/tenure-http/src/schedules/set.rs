@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -12,25 +11,31 @@ use tenure::{
     TimerSet,
 };
 
-use super::look::{find, shown, tag, there};
+use super::look::{any, find, shown, tag, there};
 use super::shape::{Shape, patched, policies};
 use crate::api::Api;
 use crate::body;
 use crate::id::Named;
+use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, not_own};
 
 /// `PUT /v1/schedules/{name}`
 pub(crate) async fn put(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
+    admit::check(&api, &spec.job).await.map_err(|problem| problem.with("field", "job"))?;
     let draft = draft(&name, spec)?;
-    check(find(&api, &name).await?.as_ref(), &headers)?;
+    let before = any(&api, &name).await?;
+    if before.is_some() && find(&api, &name).await?.is_none() {
+        return Err(api.beyond(&format!("schedule {name}")));
+    }
+    check(before.as_ref(), &headers)?;
     let set = api.tenure().timers().set(draft).await.map_err(|error| in_words_of_the_wire(&name, error))?;
     answered(&api, &name, set).await
 }
@@ -62,7 +67,7 @@ fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
 
 /// `PATCH /v1/schedules/{name}`
 pub(crate) async fn patch(
-    State(api): State<Api>,
+    api: Api,
     Named(name): Named,
     headers: HeaderMap,
     body: Body,
@@ -77,6 +82,7 @@ pub(crate) async fn patch(
         job: patch.job.map_or(Ok(agreed.job.clone()), |patch| job(agreed.job.clone(), patch))?,
         ..agreed
     };
+    api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
     check(Some(&timer), &headers)?;
     let set = api.tenure().remote().set_timer(changed).await;
     answered(&api, &name, set.map_err(|error| in_words_of_the_wire(&name, error))?).await
@@ -102,11 +108,7 @@ fn job(before: TimerJob, patch: JobPatch) -> Result<TimerJob, Invalid> {
 }
 
 /// `DELETE /v1/schedules/{name}`
-pub(crate) async fn delete(
-    State(api): State<Api>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let name = Name::new("name", &name)?;
     check(Some(&there(&api, &name).await?), &headers)?;
     match api.tenure().timers().remove(name.as_str()).await? {
@@ -129,7 +131,7 @@ async fn answered(api: &Api, name: &Name, set: TimerSet) -> Result<Response, Pro
             return Err(Problem::new(ProblemType::StateConflict, detail).with("revision", by));
         }
     };
-    Ok(shown(status, &there(api, name).await?))
+    Ok(shown(api, status, &there(api, name).await?))
 }
 
 /// Refuses to change what has changed since it was looked at, and to make what is to be new and is there.

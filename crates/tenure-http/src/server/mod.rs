@@ -22,6 +22,7 @@ use crate::access::Access;
 use crate::api::{Api, Rules};
 use crate::callbacks::Network;
 use crate::callbacks::address::Allowed;
+use crate::hide::Hiding;
 use crate::push::pusher::Pusher;
 use crate::routes;
 use hosts::Hosts;
@@ -46,6 +47,8 @@ pub struct Options {
     /// Where others reach this server, such as `https://jobs.example.com`; by the address on which it listens, if nothing is
     /// said.
     pub public_url: Option<String>,
+    /// Which values are hidden from those who only look.
+    pub hiding: Hiding,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// How long a client may read nothing of what is sent to it.
@@ -69,6 +72,7 @@ impl Default for Options {
             allow_callback_to: Vec::new(),
             pushes: true,
             public_url: None,
+            hiding: Hiding::default(),
             head_within: Duration::from_secs(10),
             read_within: Duration::from_secs(30),
             connections: 20_000,
@@ -143,7 +147,8 @@ impl Server {
             self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
         let public_url = public_url.trim_end_matches('/').to_owned();
         let (access, read_only) = (self.options.access, self.options.read_only);
-        let api = Api::new(&self.tenure, Rules { access, read_only, callbacks, public_url });
+        let hiding = self.options.hiding.clone();
+        let api = Api::new(&self.tenure, Rules { access, read_only, hiding, callbacks, public_url });
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
@@ -199,7 +204,7 @@ impl Drop for Telling {
 
 /// All routes.
 fn router(api: &Api) -> Router {
-    routes::router(routes::all(), api).with_state(api.clone())
+    routes::router(routes::all(), api).with_state(api.served())
 }
 
 /// The next connection, once there is room for it.

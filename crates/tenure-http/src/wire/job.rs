@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::hide::Hiding;
 use crate::trace;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -205,6 +206,20 @@ impl JobDocument {
         let Some(path) = path.filter(|_| !server.is_empty()) else { return false };
         path.insert_str(0, server);
         true
+    }
+
+    /// The same without what is hidden.
+    pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
+        self.args = hiding.json(self.args);
+        self.result = hiding.json(self.result);
+        hiding.notes(&mut self.meta);
+        if let Some(error) = &mut self.error {
+            error.detail = hiding.text(&error.detail);
+        }
+        if let Some(progress) = &mut self.progress {
+            progress.message = hiding.text(&progress.message);
+        }
+        self
     }
 }
 

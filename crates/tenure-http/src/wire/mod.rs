@@ -6,6 +6,7 @@ mod job;
 mod lease;
 mod page;
 mod queue;
+mod reason;
 mod schedule;
 pub(crate) mod shape;
 mod submit;
@@ -21,6 +22,7 @@ pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
     RateDocument, Stats, StepDocument,
 };
+pub use reason::{ReasonDocument, Reasons};
 pub(crate) use schedule::origin;
 pub use schedule::{
     BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CatchUpName, ComingDocument, ComingSlot,

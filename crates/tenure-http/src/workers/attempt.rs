@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -76,7 +75,7 @@ pub(crate) struct SettledAnswer {
 
 /// `POST /v1/jobs/{id}/complete`
 pub(crate) async fn complete(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
@@ -87,12 +86,7 @@ pub(crate) async fn complete(
 }
 
 /// `POST /v1/jobs/{id}/fail`
-pub(crate) async fn fail(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn fail(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Fail = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let token = said.token.clone();
     settle(&api, id, &token, said.verdict()?).await
@@ -100,7 +94,7 @@ pub(crate) async fn fail(
 
 /// `POST /v1/jobs/{id}/release`
 pub(crate) async fn release(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,
@@ -144,7 +138,7 @@ pub(crate) async fn told(
 
 /// `POST /v1/jobs/{id}/heartbeat`
 pub(crate) async fn heartbeat(
-    State(api): State<Api>,
+    api: Api,
     Id(id): Id,
     headers: HeaderMap,
     body: Body,

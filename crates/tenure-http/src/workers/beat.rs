@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ pub(crate) struct ToCancel {
 
 /// `POST /v1/workers/{id}/heartbeat`
 pub(crate) async fn post(
-    State(api): State<Api>,
+    api: Api,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,

@@ -1,11 +1,9 @@
 //! Claiming: a worker asks for jobs that it can do, and waits until there are some.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -84,11 +82,7 @@ pub(crate) struct ClaimedJob {
 }
 
 /// `POST /v1/claim`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     // What cannot be told to the worker is not granted.
     let key = api.key().await?.clone();
@@ -116,12 +110,12 @@ impl Claim {
     }
 
     /// What it wishes for: whoever wishes for the same waits in the same line.
-    pub(crate) fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self, api: &Api) -> Wish {
         // The order of queues is the order in which they are served, that of kinds is nothing.
         let mut kinds = self.kinds.clone();
         kinds.sort_unstable();
         kinds.dedup();
-        Wish { queues: self.queues.clone(), kinds }
+        Wish { queues: self.queues.clone(), kinds, reach: api.reach().clone() }
     }
 
     /// How many jobs it can take.
@@ -138,9 +132,11 @@ impl Claim {
         }
         let ttl = self.lease_seconds.map_or(Ok(LEASE), |span| seconds("lease_seconds", span))?;
         check_lease(ttl)?;
-        let kinds: Result<Arc<[Kind]>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
-        let kinds = if self.kinds.is_empty() { Kinds::All } else { Kinds::Only(kinds?) };
-        let queues = self.queues(api).await?;
+        let kinds = self.kinds(api).await?;
+        let mut queues = self.queues(api).await?;
+        if matches!(&kinds, Kinds::Only(none) if none.is_empty()) {
+            queues.clear();
+        }
         let wants =
             queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
         let ask = Reserve { holder, ttl, wants, at_most: most };
@@ -160,9 +156,33 @@ impl Claim {
         }
     }
 
+    async fn kinds(&self, api: &Api) -> Result<Kinds, Problem> {
+        let kinds: Result<Vec<Kind>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
+        let (kinds, reach) = (kinds?, api.reach());
+        if let Some(kind) = kinds.iter().find(|kind| !reach.covers_kind(kind.as_str())) {
+            return Err(api.beyond(&format!("jobs of kind {kind}")).with("field", "kinds"));
+        }
+        if !kinds.is_empty() {
+            return Ok(Kinds::Only(kinds.into()));
+        }
+        if reach.has_all_kinds() {
+            return Ok(Kinds::All);
+        }
+        if let Some(named) = reach.named_kinds() {
+            return Ok(Kinds::Only(named.into()));
+        }
+        // Of those that there are: a kind that is new is seen with the next look.
+        let there = api.tenure().counts().await?.into_iter().map(|count| count.kind);
+        let there: BTreeSet<Kind> = there.filter(|kind| reach.covers_kind(kind.as_str())).collect();
+        Ok(Kinds::Only(there.into_iter().collect()))
+    }
+
     async fn queues(&self, api: &Api) -> Result<Vec<QueueName>, Problem> {
+        let reached = |name: &QueueName| api.reach().covers_queue(name.as_str());
+        let beyond = |name: &QueueName| api.beyond(&format!("queue {name}")).with("field", "queues");
         if self.queues.is_empty() {
-            return Ok(vec![QueueName::default()]);
+            let usual = QueueName::default();
+            return if reached(&usual) { Ok(vec![usual]) } else { Err(beyond(&usual)) };
         }
         if self.queues.len() > limits::QUEUES {
             let allowed = format!("at most {}", limits::QUEUES);
@@ -172,10 +192,14 @@ impl Claim {
         for name in &self.queues {
             if name == "*" {
                 let all = api.tenure().queues().list().await?.into_iter().map(|queue| queue.name);
-                names.extend(all.filter(|name| !name.is_own()));
+                names.extend(all.filter(|name| !name.is_own() && reached(name)));
             } else {
                 not_own("queues", name)?;
-                names.push(QueueName::new(name)?);
+                let name = QueueName::new(name)?;
+                if !reached(&name) {
+                    return Err(beyond(&name));
+                }
+                names.push(name);
             }
         }
         // Each once, where it was said first; of more queues than can be asked at once the first ones.

@@ -62,7 +62,7 @@ pub(crate) async fn grant_of_token(
 ) -> Result<(Arc<JobRecord>, Duration), Problem> {
     let (fence, lease) = api.key().await?.grant(id, token)?;
     if let Some(job) = api.granted().find(fence, id) {
-        return Ok((job, lease));
+        return if api.reach().covers_job(&job) { Ok((job, lease)) } else { Err(api.missing(id)) };
     }
     let job = api.job(id).await?;
     if job.fence == fence { Ok((Arc::new(job), lease)) } else { Err(lost(id)) }

@@ -1,7 +1,6 @@
 //! Lines that a worker logs about a job.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -37,12 +36,7 @@ pub(crate) struct Lines {
 }
 
 /// `POST /v1/jobs/{id}/logs`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    Id(id): Id,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Lines = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     said.check()?;
     let job = of_token(&api, id, &said.token).await?;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{Host, HostId, Kinds, Moment, Reserve, Serves};
 
+use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -51,21 +52,39 @@ impl Roll {
         true
     }
 
-    /// What to tell the store of a worker that lives, if it is time.
-    fn again(&self, id: HostId, now: Moment) -> Option<Heard> {
+    /// What to tell the store of a worker that lives, if it is time and whoever asks reaches all that it takes.
+    fn again(&self, id: HostId, now: Moment, reach: &Reach) -> Option<Heard> {
         let mut all = self.lock();
-        let heard = all.get_mut(&id).filter(|heard| now.since(heard.told) >= APART)?;
+        let heard =
+            all.get_mut(&id).filter(|heard| now.since(heard.told) >= APART && heard.is_within(reach))?;
         heard.told = now;
         Some(heard.clone())
     }
 
-    /// Forgets a worker; answers whether it was known.
-    fn forget(&self, id: HostId) -> bool {
-        self.lock().remove(&id).is_some()
+    /// Forgets a worker; answers whether it was known, and takes only what whoever asks reaches.
+    fn forget(&self, id: HostId, reach: &Reach) -> bool {
+        let mut all = self.lock();
+        if !all.get(&id).is_some_and(|heard| heard.is_within(reach)) {
+            return false;
+        }
+        all.remove(&id).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<HostId, Heard>> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heard {
+    /// Whether all that the worker takes is reached.
+    fn is_within(&self, reach: &Reach) -> bool {
+        self.serves.iter().all(|serves| {
+            let kinds = match &serves.kinds {
+                None => reach.has_all_kinds(),
+                Some(kinds) => kinds.iter().all(|kind| reach.covers_kind(kind.as_str())),
+            };
+            kinds && reach.covers_queue(serves.queue.as_str())
+        })
     }
 }
 
@@ -92,7 +111,7 @@ pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
 
 /// Notes that a worker lives that has claimed before, at this server.
 pub(crate) fn again(api: &Api, id: HostId) {
-    if let Some(heard) = api.roll().again(id, api.tenure().store().clock().moment()) {
+    if let Some(heard) = api.roll().again(id, api.tenure().store().clock().moment(), api.reach()) {
         tell(api, id, heard);
     }
 }
@@ -137,38 +156,52 @@ pub(crate) struct ServesDocument {
 }
 
 impl WorkerDocument {
-    fn of(host: &Host) -> Self {
-        let serves = host.serves.iter().map(|serves| ServesDocument {
+    /// A worker as somebody sees it who reaches some of what it takes; none if he reaches nothing of it.
+    fn of(host: &Host, reach: &Reach) -> Option<Self> {
+        let reached: Vec<&Serves> = host.serves.iter().filter(|serves| is_reached(serves, reach)).collect();
+        if reached.is_empty() && !reach.is_whole() {
+            return None;
+        }
+        let serves = reached.into_iter().map(|serves| ServesDocument {
             queue: serves.queue.as_str().to_owned(),
             kinds: serves
                 .kinds
                 .as_ref()
-                .map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect()),
+                .map(|kinds| kinds.iter().map(|kind| kind.as_str()))
+                .map(|kinds| kinds.filter(|kind| reach.covers_kind(kind)).map(str::to_owned).collect()),
             slots: serves.slots,
         });
-        Self {
+        Some(Self {
             worker_id: host.id.to_string(),
             name: host.name.clone(),
             started_at: host.started.to_string(),
             alive_until: host.until.to_string(),
             slots: host.slots,
             serves: serves.collect(),
-        }
+        })
     }
 }
 
+/// Whether some of what a worker takes from a queue is reached.
+fn is_reached(serves: &Serves, reach: &Reach) -> bool {
+    let some =
+        serves.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| reach.covers_kind(kind.as_str())));
+    some && reach.covers_queue(serves.queue.as_str())
+}
+
 /// `GET /v1/workers`
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let hosts = api.tenure().hosts().await?;
-    let items: Vec<WorkerDocument> = hosts.iter().map(WorkerDocument::of).collect();
+    let items: Vec<WorkerDocument> =
+        hosts.iter().filter_map(|host| WorkerDocument::of(host, api.reach())).collect();
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
 }
 
 /// `DELETE /v1/workers/{id}`
-pub(crate) async fn leave(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
     // Only workers that have claimed here: programs that hold the store themselves say so themselves.
-    if !api.roll().forget(id) {
+    if !api.roll().forget(id, api.reach()) {
         let detail = format!("no worker {id} has claimed at this server");
         return Err(Problem::new(ProblemType::NotFound, detail));
     }

@@ -1,7 +1,6 @@
 //! Telling how many jobs went, and claiming the next ones, in one round trip.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -110,11 +109,7 @@ pub(crate) struct SettleItemAnswer {
 }
 
 /// `POST /v1/settle`
-pub(crate) async fn post(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.items.len() > MOST {
         let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());

@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, watch};
 use super::claim::Claim;
 use super::grant::Grant;
 use super::settle::settle_and_grant;
+use crate::access::Reach;
 use crate::api::Api;
 use crate::problem::Problem;
 
@@ -37,6 +38,8 @@ pub(crate) struct Wish {
     pub queues: Vec<String>,
     /// Kinds.
     pub kinds: Vec<String>,
+    /// Which jobs whoever waits may be given: who reaches others stands in another line.
+    pub reach: Reach,
 }
 
 /// One who waits. Whoever has gone does not receive any more.
@@ -85,7 +88,7 @@ impl Lines {
 
     /// Takes the last place in its line. If there was no line, somebody begins to look for it.
     fn join(&self, api: &Api, waiting: Waiting) {
-        let wish = waiting.claim.wish();
+        let wish = waiting.claim.wish(api);
         let mut lines = self.lock();
         let is_new = !lines.contains_key(&wish);
         lines.entry(wish.clone()).or_default().push_back(waiting);

@@ -4,17 +4,22 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use tenure_http::{NewAccessToken, Scope, Tokens};
+use tenure_http::{NewAccessToken, Reach, Scope, Tokens};
 
 use crate::asking::{Asker, Service};
 
-async fn token(service: &Service, scopes: &[Scope]) -> String {
-    let new = NewAccessToken { name: "somebody".to_owned(), scopes: scopes.to_vec(), keep: None };
+pub async fn token(service: &Service, scopes: &[Scope]) -> String {
+    let new = NewAccessToken {
+        name: "somebody".to_owned(),
+        scopes: scopes.to_vec(),
+        reach: Reach::default(),
+        keep: None,
+    };
     Tokens::of(service.tenure()).create(new).await.unwrap().1
 }
 
 /// Every route of the description: its method, a path that stands for it, and the right that it needs.
-async fn routes(service: &Service) -> Vec<(String, String, String)> {
+pub async fn routes(service: &Service) -> Vec<(String, String, String)> {
     let document = service.get("/openapi.json").await.json();
     let paths = document["paths"].as_object().unwrap();
     let of_path = paths.iter().flat_map(|(path, operations)| {
@@ -25,8 +30,22 @@ async fn routes(service: &Service) -> Vec<(String, String, String)> {
     of_path.collect()
 }
 
+/// How each route keeps to what an access token reaches, in the order of [`routes`].
+pub async fn within(service: &Service) -> Vec<String> {
+    let document = service.get("/openapi.json").await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let each = paths.values().flat_map(|operations| {
+        operations
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|operation| operation["x-within"].as_str().unwrap().to_owned())
+    });
+    each.collect()
+}
+
 /// A path that stands for others. What is named in it is not there.
-fn example(path: &str) -> String {
+pub fn example(path: &str) -> String {
     let id = "01a20591-ffdb-7f3f-9bb1-823fa734668e";
     path.replace("{id}", id)
         .replace("{token_id}", "00000000000a")
@@ -35,7 +54,7 @@ fn example(path: &str) -> String {
         .replace("{number}", "1")
 }
 
-async fn status(asker: &Asker, method: &str, path: &str, token: Option<&str>) -> u16 {
+pub async fn status(asker: &Asker, method: &str, path: &str, token: Option<&str>) -> u16 {
     let header = token.map(|token| format!("authorization: Bearer {token}"));
     let headers: Vec<&str> = header.iter().map(String::as_str).collect();
     asker.ask(method, path, &headers, "").await.status.as_u16()
@@ -226,9 +245,12 @@ async fn the_page_about_rights_tells_of_every_route() {
     let page = include_str!("../../../../docs/guide/rights.md");
     let mut told: Vec<String> =
         page.lines().filter(|line| line.starts_with("| `/")).map(str::to_owned).collect();
-    let routes = routes(&Service::new()).await;
-    let mut expected: Vec<String> =
-        routes.iter().map(|(method, path, needs)| format!("| `{path}` | {method} | {needs} |")).collect();
+    let (routes, within) = (routes(&Service::new()).await, within(&Service::new()).await);
+    let mut expected: Vec<String> = routes
+        .iter()
+        .zip(within)
+        .map(|((method, path, needs), within)| format!("| `{path}` | {method} | {needs} | {within} |"))
+        .collect();
     told.sort_unstable();
     expected.sort_unstable();
     assert_eq!(told, expected, "\n{}", expected.join("\n"));

@@ -61,6 +61,26 @@ fn takes(host: &Host, queue: &QueueName, kind: &Kind) -> bool {
     })
 }
 
+impl TimerWhy {
+    /// The reason by name, such as `paused`. Names may be added.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoWorker => "no_worker",
+            Self::Timer(TimerReason::Paused { .. }) => "paused",
+            Self::Timer(TimerReason::ClockWasAhead { .. }) => "clock_was_ahead",
+            Self::Timer(TimerReason::Spent { .. }) => "spent",
+            Self::Timer(TimerReason::Over) => "over",
+            Self::Timer(TimerReason::Unattended { .. }) => "unattended",
+            Self::Timer(TimerReason::NotYet { .. }) => "not_yet",
+            Self::Timer(TimerReason::AfterRun { .. }) => "after_run",
+            Self::Timer(TimerReason::LastSkipped { .. }) => "last_skipped",
+            Self::Timer(TimerReason::Open { .. }) => "open",
+            Self::Unserved { .. } => "unserved",
+        }
+    }
+}
+
 impl fmt::Display for TimerWhy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,0 +1,114 @@
+//! What a server can do, and in which bounds.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenure::{Keep, Retention, limits};
+
+use crate::access::{Access, KEEP as AUDIT_KEEP};
+use crate::answer;
+use crate::api::Api;
+use crate::jobs::batch;
+use crate::once;
+use crate::prefer;
+
+/// What a server can do, and in which bounds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Capabilities {
+    /// What answers.
+    build: Build,
+    /// What keeps the jobs, in a few words.
+    store: String,
+    /// What can be done here, by name, and whether it is switched on. Names may be added.
+    features: BTreeMap<&'static str, bool>,
+    /// What is not taken beyond this. Names may be added.
+    limits: BTreeMap<&'static str, u64>,
+    /// For how long what has ended is kept, unless a job says otherwise; for good if it is null.
+    retention: RetentionDocument,
+}
+
+/// What answers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Build {
+    version: &'static str,
+    /// The system that it was built for.
+    os: &'static str,
+    /// The machines that it was built for.
+    arch: &'static str,
+}
+
+/// For how long what has ended is kept.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "Retention")]
+pub(crate) struct RetentionDocument {
+    succeeded_seconds: Option<u64>,
+    failed_seconds: Option<u64>,
+    idempotency_key_seconds: u64,
+    audit_seconds: u64,
+}
+
+/// `GET /v1/capabilities`
+pub(crate) async fn get(api: Api) -> Response {
+    let build =
+        Build { version: env!("CARGO_PKG_VERSION"), os: std::env::consts::OS, arch: std::env::consts::ARCH };
+    let document = Capabilities {
+        build,
+        store: api.tenure().store().describe(),
+        features: features(&api),
+        limits: bounds(),
+        retention: retention(),
+    };
+    answer::json(StatusCode::OK, &document)
+}
+
+fn features(api: &Api) -> BTreeMap<&'static str, bool> {
+    let tokens = api.access() == Access::Tokens;
+    let always =
+        ["bulk", "claims", "explain", "idempotency_keys", "leases", "schedules", "search", "waiting"];
+    let always = always.into_iter().map(|name| (name, true));
+    always.chain([("access_tokens", tokens), ("reach", tokens), ("changes", !api.is_read_only())]).collect()
+}
+
+fn bounds() -> BTreeMap<&'static str, u64> {
+    let counts = [
+        ("args_bytes", limits::ARGS_BYTES),
+        ("batch_jobs", batch::MOST_JOBS),
+        ("batch_bytes", batch::MOST_BYTES),
+        ("claim_jobs", limits::RESERVE_JOBS),
+        ("idempotency_key_bytes", once::KEY_BYTES),
+        ("json_depth", limits::JSON_DEPTH),
+        ("line_bytes", limits::LINE_BYTES),
+        ("meta_entries", limits::META_ENTRIES),
+        ("name_bytes", limits::NAME_BYTES),
+        ("output_bytes", limits::OUTPUT_BYTES),
+        ("page_jobs", limits::PAGE_JOBS),
+        ("search_chars", limits::SEARCH_CHARS),
+        ("tags", limits::TAGS),
+    ];
+    let counts = counts.into_iter().map(|(name, most)| (name, u64::try_from(most).unwrap_or(u64::MAX)));
+    let spans = [("lease_seconds", limits::LONGEST_LEASE), ("wait_seconds", prefer::LONGEST_WAIT)];
+    counts
+        .chain(spans.map(|(name, span)| (name, span.as_secs())))
+        .chain([
+            ("log_lines", u64::from(limits::LOG_LINES)),
+            ("max_attempts", u64::from(limits::MAX_ATTEMPTS)),
+        ])
+        .collect()
+}
+
+fn retention() -> RetentionDocument {
+    let usual = Retention::default();
+    let seconds = |keep: Keep| match keep {
+        Keep::For(span) => Some(span.as_secs()),
+        Keep::Forever => None,
+    };
+    RetentionDocument {
+        succeeded_seconds: seconds(usual.succeeded),
+        failed_seconds: seconds(usual.failed),
+        idempotency_key_seconds: once::KEEP.as_secs(),
+        audit_seconds: AUDIT_KEEP.as_secs(),
+    }
+}

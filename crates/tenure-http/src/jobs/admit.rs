@@ -1,0 +1,64 @@
+//! Whether a job that somebody wants may be enqueued at all: by him, and as it is.
+
+use tenure::{Draft, Invalid, JobId};
+
+use crate::api::Api;
+use crate::problem::{Problem, ProblemType};
+use crate::wire::{OnConflict, Submit, UniqueScope};
+
+/// Where a job waits that does not say it.
+const USUAL_QUEUE: &str = "default";
+
+/// The job as the library takes it, if whoever asks may enqueue it.
+pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Result<Draft, Problem> {
+    admitted_in(api, submit, id, None).await
+}
+
+/// The same for one of many, which is told by its place.
+pub(crate) async fn admitted_in(
+    api: &Api,
+    submit: Submit,
+    id: Option<JobId>,
+    index: Option<usize>,
+) -> Result<Draft, Problem> {
+    let placed = |problem: Problem| match index {
+        Some(index) => problem.with("index", index),
+        None => problem,
+    };
+    check(api, &submit).await.map_err(placed)?;
+    Ok(submit.draft(id).map_err(|wrong| match index {
+        Some(index) => wrong.in_item(index),
+        None => wrong,
+    })?)
+}
+
+/// Refuses what whoever asks does not reach: the job itself, jobs that it would replace, and jobs that it waits for.
+pub(crate) async fn check(api: &Api, submit: &Submit) -> Result<(), Problem> {
+    let reach = api.reach();
+    if reach.is_whole() {
+        return Ok(());
+    }
+    api.check_reach(submit.queue.as_deref().unwrap_or(USUAL_QUEUE), &submit.kind)?;
+    if let Some(unique) = submit.unique.as_ref().filter(|unique| unique.on_conflict == OnConflict::Replace) {
+        let is_within = match unique.scope {
+            UniqueScope::Queue => true,
+            UniqueScope::Kind | UniqueScope::Args => reach.has_all_queues(),
+            UniqueScope::Any => false,
+        };
+        if !is_within {
+            return Err(api.beyond("the jobs that this one could replace").with("field", "unique.scope"));
+        }
+    }
+    for id in &submit.after {
+        // What cannot be read is told of with the other fields.
+        let Ok(id) = id.parse::<JobId>() else { continue };
+        match api.job(id).await {
+            Ok(_) => {}
+            Err(problem) if matches!(problem.problem_type(), ProblemType::NotFound | ProblemType::Gone) => {
+                return Err(Invalid::new("after", id, "ids of jobs that are there").into());
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What is hidden from those who only look, and to whom it is shown.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tenure_http::Scope;
+
+use crate::asking::{Asker, Service, Told};
+use crate::rights::token;
+
+/// What must not be shown.
+const SECRET: &str = "canary-5ecre7";
+
+fn bearer(token: &str) -> String {
+    format!("authorization: Bearer {token}")
+}
+
+async fn ask(asker: &Asker, token: &str, method: &str, path: &str, body: &Value) -> Told {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    asker.ask(method, path, &[&bearer(token)], &body).await
+}
+
+async fn get(asker: &Asker, token: &str, path: &str) -> Told {
+    ask(asker, token, "GET", path, &Value::Null).await
+}
+
+/// Jobs with a secret in all places: one that waits, one that has succeeded, one that has failed. Answers their ids.
+async fn jobs(asker: &Asker, enqueue: &str, work: &str) -> [String; 3] {
+    let job = json!({ "kind": "k", "args": { "db": { "Password": SECRET }, "n": 1 }, "meta": { "api_token": SECRET } });
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(ask(asker, enqueue, "POST", "/v1/jobs", &job).await.id());
+    }
+    let claimed = ask(asker, work, "POST", "/v1/claim", &json!({ "limit": 2 })).await;
+    assert!(claimed.text.contains(SECRET), "a worker is given all: {claimed:?}");
+    let claimed = claimed.json();
+    let of = |number: usize| {
+        let job = &claimed["jobs"][number];
+        (format!("/v1/jobs/{}", job["id"].as_str().unwrap()), job["token"].clone())
+    };
+    let ((done, token), (failed, other)) = (of(0), of(1));
+    let lines =
+        json!({ "token": token, "first": 1, "lines": [format!("connecting with password={SECRET}")] });
+    assert!(ask(asker, work, "POST", &format!("{done}/logs"), &lines).await.status.is_success());
+    let result = json!({ "token": token, "result": { "access_token": SECRET, "rows": 7 } });
+    assert!(ask(asker, work, "POST", &format!("{done}/complete"), &result).await.status.is_success());
+    let error = json!({ "type": "Oops", "detail": format!("refused: password={SECRET}") });
+    let fail = json!({ "token": other, "retryable": false, "error": error });
+    assert!(ask(asker, work, "POST", &format!("{failed}/fail"), &fail).await.status.is_success());
+    let waits = ask(asker, enqueue, "POST", "/v1/jobs", &job).await.id();
+    let id = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    [id(&done), id(&failed), waits]
+}
+
+#[tokio::test]
+async fn whoever_only_looks_is_not_shown_secrets_anywhere() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (enqueue, work) = (token(&service, &[Scope::Enqueue]).await, token(&service, &[Scope::Work]).await);
+    let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
+    let [done, failed, waits] = jobs(&guarded, &enqueue, &work).await;
+    let spec =
+        json!({ "spec": { "cron": "0 2 * * *" }, "job": { "kind": "k", "args": { "secret": SECRET } } });
+    let set = ask(&guarded, &manage, "PUT", "/v1/schedules/nightly", &spec).await;
+    assert!(set.status.is_success() && !set.text.contains(SECRET), "{set:?}");
+    let mut shown =
+        vec!["/v1/jobs".to_owned(), "/v1/schedules".to_owned(), "/v1/schedules/nightly".to_owned()];
+    for id in [&done, &failed, &waits] {
+        shown.extend([format!("/v1/jobs/{id}"), format!("/queue/{id}?redirect=false")]);
+        shown.extend(["attempts", "logs", "result", "explain"].map(|part| format!("/v1/jobs/{id}/{part}")));
+    }
+    shown.extend([&done, &failed].map(|id| format!("/v1/jobs/{id}/events")));
+    let (mut hidden, mut revealed) = (0, 0);
+    for path in &shown {
+        for who in [&read, &manage] {
+            let told = get(&guarded, who, path).await;
+            assert!(!told.text.contains(SECRET), "{path}: {told:?}");
+            hidden += usize::from(told.text.contains("(hidden)"));
+        }
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let reveal = format!("{path}{sign}reveal=true");
+        let refused = get(&guarded, &read, &reveal).await;
+        assert_eq!(
+            (refused.status, &refused.json()["needs"]),
+            (StatusCode::FORBIDDEN, &json!("manage")),
+            "{reveal}"
+        );
+        let told = get(&guarded, &manage, &reveal).await;
+        revealed += usize::from(told.text.contains(SECRET));
+        assert!(!told.text.contains("(hidden)"), "{reveal}: {told:?}");
+    }
+    assert_eq!(hidden, revealed * 2, "what is hidden is what can be revealed");
+    assert!(revealed >= 13, "{revealed} of {}", shown.len());
+    // Who has enqueued it is shown it, and so is a server's own user where nobody is asked who he is.
+    assert!(get(&guarded, &enqueue, &format!("/v1/jobs/{done}")).await.text.contains(SECRET));
+    assert!(service.get(&format!("/v1/jobs/{done}")).await.text.contains(SECRET));
+    // What was revealed is written down; a document and the one without its secrets are one job.
+    let admin = token(&service, &[Scope::Admin]).await;
+    let audit = get(&guarded, &admin, "/v1/audit?limit=1000").await;
+    let revealed = audit.text.matches("?reveal=true").count();
+    assert!(
+        revealed == shown.len() && audit.text.contains(&format!("/v1/jobs/{done}?reveal=true")),
+        "{audit:?}"
+    );
+    let path = format!("/v1/jobs/{waits}");
+    let (plain, whole) =
+        (get(&guarded, &manage, &path).await, get(&guarded, &manage, &format!("{path}?reveal=true")).await);
+    assert_eq!(plain.header("etag"), whole.header("etag"));
+}
+
+#[tokio::test]
+async fn what_is_hidden_cannot_be_found_by_guessing_either() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (enqueue, work) = (token(&service, &[Scope::Enqueue]).await, token(&service, &[Scope::Work]).await);
+    let read = token(&service, &[Scope::Read]).await;
+    jobs(&guarded, &enqueue, &work).await;
+    for query in [
+        format!("args.db.Password:{SECRET}"),
+        format!("meta.api_token:{SECRET}"),
+        format!("-args.db.password:{SECRET}"),
+    ] {
+        let told = get(&guarded, &read, &format!("/v1/jobs?q={query}")).await;
+        assert_eq!(
+            (told.status, &told.json()["field"]),
+            (StatusCode::UNPROCESSABLE_ENTITY, &json!("q")),
+            "{query}: {told:?}"
+        );
+    }
+    assert_eq!(get(&guarded, &read, "/v1/jobs?q=args.n:1").await.status, StatusCode::OK);
+    let found = service.get(&format!("/v1/jobs?q=args.db.Password:{SECRET}")).await.json();
+    assert_eq!(found["items"].as_array().unwrap().len(), 3, "who is shown them may search for them");
+}
+
+/// A secret in args is in nothing that a server tells of itself or writes down.
+#[tokio::test]
+async fn a_secret_in_args_is_in_no_metrics_no_problem_no_audit_and_no_trace() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let admin = token(&service, &[Scope::Admin]).await;
+    let work = token(&service, &[Scope::Work]).await;
+    let [done, failed, waits] = jobs(&guarded, &admin, &work).await;
+    let secret = json!({ "kind": "k", "args": { "password": SECRET }, "unique": { "key": "u", "on_conflict": "reject" } });
+    let mut told = vec![
+        ask(&guarded, &admin, "POST", "/v1/jobs", &secret).await,
+        ask(&guarded, &admin, "POST", "/v1/jobs", &secret).await,
+        ask(&guarded, &admin, "PUT", &format!("/v1/jobs/{done}"), &secret).await,
+        ask(&guarded, &admin, "POST", "/v1/jobs", &json!({ "kind": "", "args": { "password": SECRET } }))
+            .await,
+        ask(
+            &guarded,
+            &admin,
+            "POST",
+            "/v1/jobs/batch",
+            &json!({ "jobs": [secret, { "kind": "k", "queue": "?" }] }),
+        )
+        .await,
+        ask(&guarded, &admin, "POST", &format!("/v1/jobs/{waits}/retry"), &json!({})).await,
+        ask(&guarded, &admin, "POST", &format!("/v1/jobs/{done}/cancel"), &json!({})).await,
+        get(&guarded, &admin, &format!("/v1/jobs/{failed}/result")).await,
+    ];
+    let refused = told.iter().filter(|told| told.status.as_u16() >= 400).count();
+    assert!(refused >= 5, "{told:?}");
+    for path in [
+        "/metrics",
+        "/v1/audit?limit=1000",
+        "/v1/stats",
+        "/v1/kinds",
+        "/v1/queues",
+        "/v1/workers",
+        "/v1/capabilities",
+    ] {
+        told.push(get(&guarded, &admin, path).await);
+    }
+    for told in told {
+        assert!(!told.text.contains(SECRET), "{told:?}");
+        assert!(
+            told.headers.values().all(|value| !value.to_str().unwrap_or_default().contains(SECRET)),
+            "{told:?}"
+        );
+    }
+}
