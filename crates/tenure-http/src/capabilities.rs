@@ -42,7 +42,7 @@ pub(crate) struct Build {
 
 /// For how long what has ended is kept.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Retention")]
+#[schemars(rename = "Retention")]
 pub(crate) struct RetentionDocument {
     succeeded_seconds: Option<u64>,
     failed_seconds: Option<u64>,

@@ -48,11 +48,11 @@ struct Changes {
 pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let patch: JobPatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let changes = patch.changes(&api)?;
+    let job = api.job(id).await?;
     if !headers.contains_key(IF_MATCH) {
         let detail = "a job is changed as it was looked at: send its etag in the header if-match";
         return Err(Problem::new(ProblemType::PreconditionRequired, detail));
     }
-    let job = api.job(id).await?;
     if let Some(queue) = changes.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }

@@ -12,7 +12,7 @@ pub struct Reasons {
 
 /// One reason.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "Reason")]
+#[schemars(rename = "Reason")]
 pub struct ReasonDocument {
     /// By name, such as `paused`. Names may be added.
     pub reason: String,
