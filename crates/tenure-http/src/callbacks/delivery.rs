@@ -24,6 +24,8 @@ pub(crate) const KIND: &str = "tenure.deliver";
 pub(crate) const QUEUE: &str = "tenure.webhooks";
 /// Deliveries of one server at once.
 const SLOTS: usize = 64;
+/// Deliveries of one webhook at once, so that whoever answers slowly keeps nobody else waiting.
+const SLOTS_EACH: u32 = 16;
 /// How long whoever is told may take to answer.
 const WITHIN: Duration = Duration::from_secs(20);
 /// As much of an answer is read, so that whoever answers much is not cut off.
@@ -73,7 +75,7 @@ pub(crate) fn again(webhook: &str, event: &[u8]) -> Result<Draft, Error> {
     let args = serde_json::to_vec(&Deliver { webhook: webhook.to_owned(), event })
         .map_err(|source| Error::Json { what: "delivery", source })?;
     let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(Deliver::terms());
-    Ok(draft.tag(&tag(webhook)))
+    Ok(draft.tag(&tag(webhook)).limited(&tag(webhook), SLOTS_EACH))
 }
 
 /// By which word the deliveries of a webhook are found.

@@ -9,6 +9,7 @@ pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod feed;
 pub(crate) mod journal;
+mod known;
 pub(crate) mod recorder;
 pub(crate) mod routes;
 pub(crate) mod signature;

@@ -1,7 +1,7 @@
 //! The recorder: as long as somebody wants to know, it writes down what happens. It hears hints, but what it writes it has
 //! read in the store; and what several servers read they write once.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::event::EventDocument;
+use super::known::Known;
+use super::sources::Ends;
 use super::webhook::EVENT_KEPT;
 use super::{journal, sources};
 
@@ -23,12 +25,12 @@ const APART: Duration = Duration::from_millis(200);
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 /// When nobody wants to know any more, it goes on for so long: he may come back.
 const IDLE: Duration = Duration::from_secs(60);
-/// What ends is seen a little later than it says that it ended: so far back it looks again.
+/// What ends is seen a little later than it says that it ended: so long after that it looks again.
 const OVERLAP: Duration = Duration::from_secs(30);
+/// It looks at slots so long apart.
+const SLOTS_APART: Duration = Duration::from_secs(2);
 /// The position is written so long apart.
 const SAVED_APART: Duration = Duration::from_secs(5);
-/// Events that are remembered to have been appended.
-const REMEMBERED: usize = 10_000;
 /// Jobs of which it was heard that they ended, and that were not yet looked at.
 const HEARD: usize = 10_000;
 
@@ -137,7 +139,7 @@ impl Shared {
     }
 }
 
-/// Up to where everything was written down.
+/// Up to where everything was written down, whenever it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Position {
     /// What had ended before.
@@ -154,40 +156,54 @@ struct Hearing {
     others: broadcast::Receiver<()>,
     began: Timestamp,
     heard: BTreeSet<JobId>,
-    /// Whether everything is to be looked through.
+    /// Whether there may be more than what was heard of.
     scan: bool,
-    remembered: (BTreeSet<String>, VecDeque<String>),
+    at: At,
+    known: Known,
+    slots_looked: Option<Moment>,
     saved: Option<Moment>,
+}
+
+/// How far it has read.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    /// What has just ended.
+    ahead: Ends,
+    /// The same once more, when all of it can be seen. What is written down as the position is how far this has come.
+    again: Ends,
+    ledger: u64,
 }
 
 impl Hearing {
     fn new(tenure: &Tenure, shared: Arc<Shared>) -> Self {
+        let began = tenure.now();
         Self {
             tenure: tenure.clone(),
             shared,
             events: tenure.events(),
             others: tenure.store().others(),
-            began: tenure.now(),
+            began,
             heard: BTreeSet::new(),
             scan: true,
-            remembered: Default::default(),
+            at: At { ahead: Ends::since(began), again: Ends::since(began), ledger: 0 },
+            known: Known::default(),
+            slots_looked: None,
             saved: None,
         }
     }
 
     async fn run(mut self) {
         let clock = self.tenure.store().clock();
-        let mut position = loop {
-            match self.position().await {
-                Ok(position) => break position,
-                Err(error) => self.failed(&error).await,
-            }
-        };
+        while let Err(error) = self.begin().await {
+            self.failed(&error).await;
+        }
         loop {
-            if let Err(error) = self.look(&mut position).await {
+            if let Err(error) = self.look().await {
                 self.failed(&error).await;
                 self.scan = true;
             }
+            // What is too much for one look is looked at in the next.
+            let rest = if self.scan { Duration::ZERO } else { LOOK };
             tokio::select! {
                 biased;
                 event = self.events.recv() => match event {
@@ -202,7 +218,7 @@ impl Hearing {
                     self.scan = true;
                     clock.sleep(APART).await;
                 }
-                () = clock.sleep(LOOK) => self.scan = true,
+                () = clock.sleep(rest) => self.scan = true,
             }
             while let Ok(event) = self.events.try_recv() {
                 self.note(&event);
@@ -236,87 +252,70 @@ impl Hearing {
         self.tenure.store().clock().sleep(AFTER_FAULT).await;
     }
 
-    /// Where it goes on: where this server or another one was, or here and now.
-    async fn position(&self) -> Result<Position, Error> {
+    /// Goes on where this server or another one was, or begins here and now.
+    async fn begin(&mut self) -> Result<(), Error> {
         let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
         let there = self.tenure.store().record(&shelf, &key).await?;
         let kept = there.and_then(|there| serde_json::from_slice::<Position>(there.value.as_bytes()).ok());
-        if let Some(kept) = kept {
-            let since = kept.since.max(self.tenure.now().before(EVENT_KEPT));
-            return Ok(Position { since: since.min(self.began), ..kept });
-        }
-        Ok(Position { since: self.began, ledger: sources::last_of_ledger(&self.tenure).await? })
+        let (since, ledger) = match kept {
+            Some(kept) => (kept.since.max(self.tenure.now().before(EVENT_KEPT)).min(self.began), kept.ledger),
+            None => (self.began, sources::last_of_ledger(&self.tenure).await?),
+        };
+        self.at = At { ahead: Ends::since(since), again: Ends::since(since), ledger };
+        Ok(())
     }
 
     /// Writes down what is new.
-    async fn look(&mut self, position: &mut Position) -> Result<(), Error> {
-        let now = self.tenure.now();
-        let (mut found, heard) = (Vec::new(), std::mem::take(&mut self.heard));
-        let read = self.read(&heard, position, &mut found).await;
-        let (next, until) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                self.heard = heard;
-                return Err(error);
-            }
-        };
-        found.retain(|event| !self.remembered.0.contains(&event.id));
-        match journal::append(&self.tenure, &found).await {
-            Ok(0) => {}
-            Ok(_) => self.shared.appended.send_modify(|count| *count += 1),
-            Err(error) => {
-                self.heard = heard;
-                return Err(error);
-            }
+    async fn look(&mut self) -> Result<(), Error> {
+        let (mut at, heard, mut found) = (self.at, std::mem::take(&mut self.heard), Vec::new());
+        let mut written = self.read(&heard, &mut at, &mut found).await;
+        if written.is_ok() {
+            let mut here = BTreeSet::new();
+            found.retain(|event| !self.known.has(&event.id) && here.insert(event.id.clone()));
+            written = journal::append(&self.tenure, &found).await.map(|appended| {
+                if appended > 0 {
+                    self.shared.appended.send_modify(|count| *count += 1);
+                }
+            });
         }
-        found.into_iter().for_each(|event| self.remember(event.id));
-        position.ledger = next;
-        if self.scan {
-            // What is too much for one look is looked at in the next, and without an overlap until that is all.
-            position.since = until.unwrap_or_else(|| position.since.max(now.before(OVERLAP)));
-            self.scan = until.is_some();
+        if let Err(error) = written {
+            self.heard = heard;
+            return Err(error);
         }
-        self.save(*position).await
+        found.iter().for_each(|event| self.known.remember(&event.id));
+        self.at = at;
+        self.scan = self.scan && (at.ahead.is_cut() || at.again.is_cut());
+        self.save(Position { since: at.again.since, ledger: at.ledger }).await
     }
 
     async fn read(
-        &self,
+        &mut self,
         heard: &BTreeSet<JobId>,
-        position: &Position,
+        at: &mut At,
         found: &mut Vec<EventDocument>,
-    ) -> Result<(u64, Option<Timestamp>), Error> {
-        let mut until = None;
+    ) -> Result<(), Error> {
         for id in heard {
             found.extend(sources::one(&self.tenure, *id).await?);
         }
-        found.retain(|event| !self.remembered.0.contains(&event.id));
         if self.scan {
-            let known: BTreeSet<String> = found.iter().map(|event| event.id.clone()).collect();
-            let (ended, cut) = sources::ended(&self.tenure, position.since).await?;
-            found.extend(ended.into_iter().filter(|event| !known.contains(&event.id)));
-            until = cut;
-            found.extend(sources::slots(&self.tenure, position.since).await?);
-        }
-        let mut behind = position.ledger;
-        loop {
-            let (leases, next) = sources::leases(&self.tenure, behind).await?;
-            found.extend(leases);
-            if next == behind {
-                return Ok((behind, until));
+            found.extend(at.ahead.next(&self.tenure, None).await?);
+            let seen_by_now = self.tenure.now().before(OVERLAP);
+            if at.again.since < seen_by_now {
+                found.extend(at.again.next(&self.tenure, Some(seen_by_now)).await?);
             }
-            behind = next;
+            let now = self.tenure.store().clock().moment();
+            if self.slots_looked.is_none_or(|looked| now.since(looked) >= SLOTS_APART) {
+                found.extend(sources::slots(&self.tenure, at.again.since).await?);
+                self.slots_looked = Some(now);
+            }
         }
-    }
-
-    fn remember(&mut self, id: String) {
-        let (known, order) = &mut self.remembered;
-        if known.insert(id.clone()) {
-            order.push_back(id);
-        }
-        if order.len() > REMEMBERED
-            && let Some(first) = order.pop_front()
-        {
-            known.remove(&first);
+        loop {
+            let (leases, next) = sources::leases(&self.tenure, at.ledger).await?;
+            found.extend(leases);
+            if next == at.ledger {
+                return Ok(());
+            }
+            at.ledger = next;
         }
     }
 
@@ -340,5 +339,72 @@ impl Hearing {
         let put = Put { shelf, key, only: Only::Any, to: position.map(value).transpose()? };
         self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure::{Chance, Draft, ManualClock, MemoryStore};
+
+    use super::*;
+
+    async fn ended(tenure: &Tenure, count: usize) {
+        for _ in 0..count {
+            let id = tenure.enqueue_draft(Draft::raw("bill", &serde_json::Value::Null)).await.unwrap().id();
+            tenure.jobs().cancel(id, Duration::ZERO, "").await.unwrap();
+        }
+    }
+
+    async fn told(tenure: &Tenure) -> usize {
+        let (mut behind, mut count) = (0, 0);
+        loop {
+            let (events, next) = journal::behind(tenure, behind).await.unwrap();
+            count += events.len();
+            let Some(next) = next else { return count };
+            behind = next;
+        }
+    }
+
+    fn hearing(clock: &ManualClock) -> Hearing {
+        let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), Chance::seeded(1));
+        Hearing::new(
+            &tenure,
+            Arc::new(Shared { following: Mutex::default(), appended: watch::Sender::new(0) }),
+        )
+    }
+
+    /// What was committed by somebody slow, behind what had been read by then.
+    #[tokio::test]
+    async fn what_is_seen_only_after_later_ends_were_read_is_told_a_little_later() {
+        let clock = ManualClock::new();
+        let mut hearing = hearing(&clock);
+        hearing.at.ahead = Ends::since(hearing.tenure.now().after(Duration::from_secs(5)));
+        ended(&hearing.tenure, 1).await;
+        hearing.look().await.unwrap();
+        assert_eq!(told(&hearing.tenure).await, 0);
+        clock.advance(OVERLAP + Duration::from_secs(1));
+        hearing.scan = true;
+        hearing.look().await.unwrap();
+        assert_eq!((told(&hearing.tenure).await, hearing.scan), (1, false));
+    }
+
+    #[tokio::test]
+    async fn more_than_one_look_takes_is_told_though_all_of_it_ended_in_one_instant() {
+        let clock = ManualClock::new();
+        let mut hearing = hearing(&clock);
+        ended(&hearing.tenure, 4_500).await;
+        let mut looks = 0;
+        while hearing.scan {
+            hearing.look().await.unwrap();
+            looks += 1;
+        }
+        assert_eq!((told(&hearing.tenure).await, looks), (4_500, 3));
+        // And no event twice when all is looked at again.
+        clock.advance(OVERLAP * 2);
+        hearing.scan = true;
+        while hearing.scan {
+            hearing.look().await.unwrap();
+        }
+        assert_eq!(told(&hearing.tenure).await, 4_500);
     }
 }

@@ -13,29 +13,60 @@ use crate::wire::origin;
 const DETAIL_CHARS: usize = 1_000;
 /// Jobs of a page, or records of slots, that are looked at.
 const PAGE: usize = 200;
-/// Pages of jobs that are looked at: what has ended beyond that is told the next time.
-const PAGES: usize = 50;
+/// Pages that are looked at: what has ended beyond that is told the next time.
+const PAGES: usize = 10;
+/// Pages of slots: as many as fire within a few seconds.
+const SLOT_PAGES: usize = 100;
 /// Entries of the ledger of one page.
 const LEDGER: usize = 500;
 
-/// The events of jobs that have ended since, in that order, and up to when that is all; up to now if it is not said.
-pub(crate) async fn ended(
-    tenure: &Tenure,
-    since: Timestamp,
-) -> Result<(Vec<EventDocument>, Option<Timestamp>), Error> {
-    let filter = Filter { ended_from: Some(since), ..Filter::default() };
-    let (by, order) = (ListedBy::End, Order::OldestFirst);
-    let mut ask = PageAsk { filter, by, order, after: None, at_most: PAGE };
-    let mut found = Vec::new();
-    for _ in 0..PAGES {
-        let page = tenure.jobs().page(ask.clone()).await?;
-        found.extend(page.jobs.iter().filter_map(of_job));
-        ask.after = page.next;
-        if page.next.is_none() {
-            return Ok((found, None));
-        }
+/// How far the jobs that have ended were read, the first ones first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    /// All that had ended before was read.
+    pub(crate) since: Timestamp,
+    /// Where it goes on, if there was more than one look takes.
+    cut: Option<Cursor>,
+}
+
+impl Ends {
+    pub(crate) fn since(since: Timestamp) -> Self {
+        Self { since, cut: None }
     }
-    Ok((found, ask.after.and_then(Cursor::ended)))
+
+    /// Whether there was more than one look takes.
+    pub(crate) fn is_cut(self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// The events of the next ones that ended before this instant.
+    pub(crate) async fn next(
+        &mut self,
+        tenure: &Tenure,
+        before: Option<Timestamp>,
+    ) -> Result<Vec<EventDocument>, Error> {
+        let filter = Filter { ended_from: Some(self.since), ended_before: before, ..Filter::default() };
+        let (by, order) = (ListedBy::End, Order::OldestFirst);
+        let mut ask = PageAsk { filter, by, order, after: self.cut, at_most: PAGE };
+        let (mut found, mut last) = (Vec::new(), self.since);
+        for _ in 0..PAGES {
+            let page = tenure.jobs().page(ask.clone()).await?;
+            found.extend(page.jobs.iter().filter_map(of_job));
+            last = page.jobs.last().and_then(ended_at).unwrap_or(last).max(last);
+            ask.after = page.next;
+            if page.next.is_none() {
+                // What ends in the same instant may still come.
+                *self = Self::since(before.unwrap_or(last));
+                return Ok(found);
+            }
+        }
+        self.cut = ask.after;
+        Ok(found)
+    }
+}
+
+fn ended_at(job: &JobRecord) -> Option<Timestamp> {
+    if let State::Finished { at, .. } = job.state { Some(at) } else { None }
 }
 
 /// The event of one job, if it has ended.
@@ -81,20 +112,23 @@ fn cut(text: &str) -> String {
     text.chars().take(DETAIL_CHARS).map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
 }
 
-/// The events of slots that were decided since, as far as they are among the latest slots.
+/// The events of slots that were decided since, as far as they are among the latest slots: up to the first page on which
+/// there is none.
 pub(crate) async fn slots(tenure: &Tenure, since: Timestamp) -> Result<Vec<EventDocument>, Error> {
-    let ask = SlotsAsk {
-        timer: None,
-        from: None,
-        before: None,
-        order: Order::NewestFirst,
-        behind: None,
-        at_most: PAGE,
-    };
-    let page = tenure.store().slots(ask).await?;
-    let mut decided: Vec<&SlotRecord> = page.slots.iter().filter(|slot| slot.at >= since).collect();
+    let order = Order::NewestFirst;
+    let mut ask = SlotsAsk { timer: None, from: None, before: None, order, behind: None, at_most: PAGE };
+    let mut decided: Vec<SlotRecord> = Vec::new();
+    for _ in 0..SLOT_PAGES {
+        let page = tenure.store().slots(ask.clone()).await?;
+        let before = decided.len();
+        decided.extend(page.slots.into_iter().filter(|slot| slot.at >= since));
+        ask.behind = page.next;
+        if ask.behind.is_none() || decided.len() == before {
+            break;
+        }
+    }
     decided.sort_by_key(|slot| (slot.at, slot.last));
-    Ok(decided.into_iter().map(of_slot).collect())
+    Ok(decided.iter().map(of_slot).collect())
 }
 
 fn of_slot(slot: &SlotRecord) -> EventDocument {
