@@ -39,7 +39,7 @@ fn each_condition_looks_at_its_own_part_of_the_job() {
     assert!(holds(Condition::State(StateName::Failed)) && !holds(Condition::State(StateName::Queued)));
     assert!(holds(Condition::KindHolds("AI".into())) && !holds(Condition::KindHolds("sms".into())));
     assert!(holds(Condition::KindBegins("mai".into())) && !holds(Condition::KindBegins("ail".into())));
-    assert!(holds(Condition::QueueBegins("def".into())) && !holds(Condition::QueueBegins("Def".into())));
+    assert!(holds(Condition::QueueBegins("ou".into())) && !holds(Condition::QueueBegins("Ou".into())));
     assert!(holds(Condition::Meta { key: "tenant".into(), value: "Acme Inc".into() }));
     assert!(!holds(Condition::Meta { key: "tenant".into(), value: "acme inc".into() }));
     assert!(
