@@ -462,6 +462,12 @@ fn a_job_that_waits_is_edited_and_queues_are_bounded_shown_and_emptied() {
         (&job["priority"], &job["queue"], &job["state"]),
         (&json!(-5), &json!("other"), &json!("queued"))
     );
+    good(ask(&["job", "edit", &id, "--tag", "eu", "--meta", "of=us", "--attempts", "2"]));
+    let job: Value = serde_json::from_str(&good(ask(&["job", "get", &id, "-o", "json"]))).unwrap();
+    assert_eq!((&job["tags"], &job["meta"]), (&json!(["eu"]), &json!({ "of": "us" })));
+    good(ask(&["job", "edit", &id, "--no-tags", "--no-meta", "of"]));
+    let job: Value = serde_json::from_str(&good(ask(&["job", "get", &id, "-o", "json"]))).unwrap();
+    assert_eq!((&job["tags"], &job["meta"], &job["max_attempts"]), (&json!([]), &json!({}), &json!(2)));
     good(ask(&["queue", "set", "other", "--max-running", "3", "--rate", "10/1m"]));
     let queue: Value = serde_json::from_str(&good(ask(&["queue", "get", "other", "-o", "json"]))).unwrap();
     assert_eq!((&queue["max_running"], &queue["rate"]["per_seconds"]), (&json!(3), &json!(60.0)));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    AfterJobs, Args, Backoff, Condition, Due, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit, LimitKey,
-    Name, NewJob, NewTimer, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention, RetryPolicy,
-    Serves, StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
+    AfterJobs, Args, Backoff, Condition, Due, Edit, Head, IdSequence, IfFailed, JobId, Keep, Key, Limit,
+    LimitKey, Name, NewJob, NewTimer, OnConflict, OrderingKey, Progress, QueueName, Rate, Retention,
+    RetryPolicy, Serves, StateName, Terms, Timestamp, Unique, UniqueKey, Verdict, Window,
 };
 
 use super::given::{host, kind, output, priority, queue, seconds, trouble, want, want_kinds};
@@ -275,13 +275,29 @@ impl Generator {
 
     fn change(&self) -> Change {
         let anywhen = Timestamp::EPOCH;
-        match self.below(10) {
+        match self.below(11) {
             0..3 => Change::Cancel { grace: self.span(20), reason: "not wanted".to_owned() },
             3 | 4 => Change::Redo,
             5 => Change::Delete,
             6 | 7 => Change::Move(self.queue()),
             8 => Change::Reprioritise(priority(self.of(&[-5, 0, 5]))),
-            _ => Change::Reschedule(self.of(&[Due::Now, Due::In(self.span(30)), Due::At(anywhen)])),
+            9 => Change::Reschedule(self.of(&[Due::Now, Due::In(self.span(30)), Due::At(anywhen)])),
+            _ => Change::Edit(Box::new(self.edit())),
+        }
+    }
+
+    fn edit(&self) -> Edit {
+        let tag = |name: &str| Name::new("tag", name).expect("a name");
+        Edit {
+            seen: None,
+            queue: self.one_in(2).then(|| self.queue()),
+            priority: self.one_in(2).then(|| priority(self.of(&[-5, 0, 5]))),
+            due: self.one_in(3).then(|| self.of(&[Due::Now, Due::In(self.span(30))])),
+            tags: self
+                .one_in(2)
+                .then(|| if self.one_in(3) { vec![] } else { vec![tag(self.of(&["eu", "red"]))] }),
+            meta: self.one_in(3).then(|| [("of".to_owned(), "an edit".to_owned())].into()),
+            attempts: self.one_in(3).then(|| self.of(&[1, 4])),
         }
     }
 

@@ -37,6 +37,7 @@ mod clock_steps;
 mod closing;
 mod copies;
 mod counts;
+mod edits;
 mod enqueue;
 mod explain;
 mod generator;
@@ -119,6 +120,7 @@ fn all() -> Vec<Test> {
         breaks::tests(),
         by_end::tests(),
         change::tests(),
+        edits::tests(),
         closing::tests(),
         copies::tests(),
         counts::tests(),

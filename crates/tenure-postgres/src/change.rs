@@ -1,12 +1,14 @@
 //! What people change about jobs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Block, Cancel, CancelRequest, End, JobId, Priority, QueueName, State, Unique, Why, Window, limits, redo,
+    Block, Cancel, CancelRequest, Edit, End, JobId, Priority, QueueName, State, Terms, Unique, Why, Window,
+    limits, redo,
 };
-use tenure_store::{Change, ChangeOutcome, Changed, Fault, Happening, Order, Selection};
+use tenure_store::{Change, ChangeOutcome, Changed, Fault, Happening, Order, Selection, parts};
 
 use crate::link::Link;
 use crate::listing::{self, Walk};
@@ -22,6 +24,10 @@ const TAKE_KEY: &str = "INSERT INTO unique_key (key, seq, id, until) VALUES ($1,
      ON CONFLICT (key) DO UPDATE SET seq = excluded.seq, id = excluded.id, until = excluded.until
      WHERE unique_key.id = excluded.id OR unique_key.until <= $4";
 const TARGET: &str = "SELECT fair, coalesce(limit_to LIKE '%most%', false) FROM queue WHERE name = $1";
+const AGREE: &str = "UPDATE job SET terms = $2 WHERE id = $1";
+const UNTAG: &str = "DELETE FROM tag WHERE tag = ANY ($1) AND seq = $2";
+const TAG: &str =
+    "INSERT INTO tag (tag, seq, id) SELECT t, $2, $3 FROM unnest($1::text[]) t ON CONFLICT DO NOTHING";
 const REWRITE: &str = "UPDATE job SET lane = $2, priority = $3, due = coalesce($4, due) WHERE id = $1";
 
 /// Changes each selected job by itself.
@@ -93,7 +99,7 @@ async fn try_change(
         return Ok(None);
     }
     let mut target = Target::default();
-    if let Change::Move(queue) = change {
+    if let Some(queue) = goes_to(change) {
         target = Target::of(&mut writing, queue).await?;
         if target.fair && gate != Gate::Keys {
             writing.roll_back().await?;
@@ -127,6 +133,19 @@ async fn try_change(
     }
     writing.commit().await?;
     Ok(Some(outcomes))
+}
+
+/// The queue to which jobs are moved.
+fn goes_to(change: &Change) -> Option<&QueueName> {
+    match change {
+        Change::Move(queue) => Some(queue),
+        Change::Edit(edit) => edit.queue.as_ref(),
+        Change::Cancel { .. }
+        | Change::Redo
+        | Change::Delete
+        | Change::Reprioritise(_)
+        | Change::Reschedule(_) => None,
+    }
 }
 
 /// What is to be known of the queue to which jobs are moved.
@@ -172,19 +191,59 @@ impl Writing<'_> {
             }
             Change::Redo => self.redo(stored).await,
             Change::Delete => self.delete(stored).await,
-            Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) => match stored.job.state {
-                State::Waiting { why, .. } | State::Blocked { why, .. } => match change {
-                    Change::Move(queue) => self.move_to(stored, queue, target).await,
-                    Change::Reprioritise(priority) => self.reprioritise(stored, *priority).await,
-                    Change::Reschedule(due) => self.reschedule(stored, due.at(self.now), why).await,
-                    Change::Cancel { .. } | Change::Redo | Change::Delete => {
-                        Ok((ChangeOutcome::Done, Some(stored)))
-                    }
-                },
-                State::Running { .. } => Ok((ChangeOutcome::RefusedRunning, Some(stored))),
-                State::Finished { .. } => Ok((ChangeOutcome::RefusedFinished, Some(stored))),
-            },
+            Change::Edit(edit) if edit.comes_too_late(&stored.job) => {
+                Ok((ChangeOutcome::RefusedChanged, Some(stored)))
+            }
+            Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) | Change::Edit(_) => {
+                match stored.job.state {
+                    State::Waiting { why, .. } | State::Blocked { why, .. } => match change {
+                        Change::Move(queue) => self.move_to(stored, queue, target).await,
+                        Change::Reprioritise(priority) => self.reprioritise(stored, *priority).await,
+                        Change::Reschedule(due) => self.reschedule(stored, due.at(self.now), why).await,
+                        Change::Edit(edit) => Box::pin(self.edit(stored, edit, target)).await,
+                        Change::Cancel { .. } | Change::Redo | Change::Delete => {
+                            Ok((ChangeOutcome::Done, Some(stored)))
+                        }
+                    },
+                    State::Running { .. } => Ok((ChangeOutcome::RefusedRunning, Some(stored))),
+                    State::Finished { .. } => Ok((ChangeOutcome::RefusedFinished, Some(stored))),
+                }
+            }
         }
+    }
+
+    /// One part after the other: each finds the job as the one before has left it.
+    async fn edit(&mut self, mut stored: Stored, edit: &Edit, target: Target) -> Result<Done, Fault> {
+        let mut outcome = ChangeOutcome::Already;
+        if let Some(terms) = edit.terms(&stored.job.terms) {
+            self.agree(&mut stored, terms)?;
+            outcome = ChangeOutcome::Done;
+        }
+        for part in parts(edit) {
+            let (id, is_keyed) = (stored.job.id, stored.is_keyed());
+            let (done, after) = self.change_one(&part, target, stored).await?;
+            if done == ChangeOutcome::Done {
+                outcome = ChangeOutcome::Done;
+            }
+            // The change of a job with keys may have changed others, and those this one.
+            let after = if is_keyed { self.find(id).await? } else { after };
+            let Some(after) = after else { return Ok((outcome, None)) };
+            stored = after;
+        }
+        Ok((outcome, Some(stored)))
+    }
+
+    fn agree(&mut self, stored: &mut Stored, terms: Arc<Terms>) -> Result<(), Fault> {
+        let words = |terms: &Terms| terms.tags.iter().map(|tag| tag.as_str().to_owned()).collect::<Vec<_>>();
+        let (seq, id) = (value::signed(stored.job.seq), value::of_job(stored.job.id));
+        if stored.job.terms.tags != terms.tags {
+            self.write(Query::new(UNTAG).with(words(&stored.job.terms)).with(seq))?;
+            self.write(Query::new(TAG).with(words(&terms)).with(seq).with(id))?;
+        }
+        let text = if terms.are_default() { None } else { Some(value::to_json(&*terms)?) };
+        self.write(Query::new(AGREE).with(id).with(text))?;
+        stored.job.terms = terms;
+        Ok(())
     }
 
     pub(crate) async fn cancel(&mut self, mut stored: Stored, request: CancelRequest) -> Result<Done, Fault> {

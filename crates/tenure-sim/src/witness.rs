@@ -162,7 +162,9 @@ fn changing(change: &Change) -> Changing {
         Change::Cancel { grace, .. } => Changing::Cancel(*grace),
         Change::Redo => Changing::Redo,
         Change::Delete => Changing::Delete,
-        Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) => Changing::Place,
+        Change::Move(_) | Change::Reprioritise(_) | Change::Reschedule(_) | Change::Edit(_) => {
+            Changing::Place
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What people change about jobs.
 
 use rusqlite::{Result, params};
-use tenure_core::{Cancel, CancelRequest, Priority, QueueName, State, Unique, Window, limits, redo};
-use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection};
+use tenure_core::{Cancel, CancelRequest, Edit, Priority, QueueName, State, Unique, Window, limits, redo};
+use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection, parts};
 
 use crate::listing::{WalkAsk, walk};
 use crate::rows::{Stored, write_standing};
@@ -70,6 +70,8 @@ impl Writing<'_> {
                     this.reschedule(stored, State::Waiting { due, why })
                 })
             }
+            Change::Edit(edit) if edit.comes_too_late(&stored.job) => Ok(ChangeOutcome::RefusedChanged),
+            Change::Edit(edit) => self.change_waiting(stored, |this, stored, _| this.edit(stored, edit)),
         }
     }
 
@@ -163,6 +165,28 @@ impl Writing<'_> {
             self.tell_became(stored.lane, stored.job.id, name, None)?;
         }
         Ok(ChangeOutcome::Done)
+    }
+
+    /// One part after the other: each finds the job as the one before has left it.
+    fn edit(&mut self, mut stored: Stored, edit: &Edit) -> Result<ChangeOutcome> {
+        let (id, mut outcome) = (stored.job.id, ChangeOutcome::Already);
+        if let Some(terms) = edit.terms(&stored.job.terms) {
+            let seq = value::signed(stored.job.seq);
+            self.untag(&stored.job)?;
+            stored.job.terms = terms;
+            self.tag(&stored.job.terms, seq)?;
+            self.conn
+                .prepare_cached("UPDATE job SET terms = ?2 WHERE seq = ?1")?
+                .execute(params![seq, value::of_terms(&stored.job.terms)?])?;
+            outcome = ChangeOutcome::Done;
+        }
+        for part in parts(edit) {
+            let Some(stored) = self.find(id)? else { return Ok(outcome) };
+            if self.change_one(&part, stored)? == ChangeOutcome::Done {
+                outcome = ChangeOutcome::Done;
+            }
+        }
+        Ok(outcome)
     }
 
     /// Changes where a waiting job waits, but not until when.

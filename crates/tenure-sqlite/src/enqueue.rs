@@ -1,7 +1,7 @@
 //! Accepting jobs.
 
 use rusqlite::{CachedStatement, Result, params};
-use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Unique};
+use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Terms, Unique};
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
 use crate::dependencies::Waits;
@@ -129,7 +129,7 @@ impl Writing<'_> {
             None => self.memory.lanes.of(self.conn, &new.queue, &new.kind)?,
         };
         let due = new.due.at(self.now);
-        let terms = if new.terms.are_default() { None } else { Some(value::to_json(&*new.terms)?) };
+        let terms = value::of_terms(&new.terms)?;
         let singly = new.terms.are_gated() || self.memory.lanes.is_fair_queue(&new.queue);
         let before = self.last_seq();
         let seq = self.next_seq()?;
@@ -176,13 +176,18 @@ impl Writing<'_> {
         self.settle_keys()
     }
 
-    /// What makes a job findable by its terms.
-    fn keep_terms(&self, new: &NewJob, seq: i64) -> Result<()> {
-        for tag in &new.terms.tags {
+    pub(crate) fn tag(&self, terms: &Terms, seq: i64) -> Result<()> {
+        for tag in &terms.tags {
             self.conn
                 .prepare_cached("INSERT OR IGNORE INTO tag (tag, seq) VALUES (?1, ?2)")?
                 .execute((tag.as_str(), seq))?;
         }
+        Ok(())
+    }
+
+    /// What makes a job findable by its terms.
+    fn keep_terms(&self, new: &NewJob, seq: i64) -> Result<()> {
+        self.tag(&new.terms, seq)?;
         let Some(unique @ Unique { .. }) = &new.terms.unique else { return Ok(()) };
         self.take_key(unique, seq, new.id)
     }

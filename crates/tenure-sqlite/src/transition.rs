@@ -1,7 +1,7 @@
 //! Writing a transition: the one way by which a job leaves a state, but for ordinary grants and ends.
 
 use rusqlite::Result;
-use tenure_core::{State, StateName, Transition};
+use tenure_core::{Job, State, StateName, Transition};
 
 use crate::rows::{Stored, write_standing};
 use crate::writing::Writing;
@@ -78,11 +78,16 @@ impl Writing<'_> {
         ] {
             self.conn.prepare_cached(sql)?.execute([seq])?;
         }
-        for tag in &stored.job.terms.tags {
+        self.untag(&stored.job)?;
+        self.retire_seq(seq)
+    }
+
+    pub(crate) fn untag(&self, job: &Job) -> Result<()> {
+        for tag in &job.terms.tags {
             self.conn
                 .prepare_cached("DELETE FROM tag WHERE tag = ?1 AND seq = ?2")?
-                .execute((tag.as_str(), seq))?;
+                .execute((tag.as_str(), value::signed(job.seq)))?;
         }
-        self.retire_seq(seq)
+        Ok(())
     }
 }

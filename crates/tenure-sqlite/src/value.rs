@@ -64,6 +64,11 @@ pub(crate) fn host_id(row: &Row<'_>, column: usize) -> Result<Option<HostId>> {
 }
 
 /// Terms that are not the default ones; `None` if they are.
+/// Terms as a column keeps them: nothing if they are the default ones.
+pub(crate) fn of_terms(terms: &Terms) -> Result<Option<String>> {
+    if terms.are_default() { Ok(None) } else { to_json(terms).map(Some) }
+}
+
 pub(crate) fn terms(row: &Row<'_>, column: usize) -> Result<Option<Arc<Terms>>> {
     Ok(maybe_json(row, column)?.map(Arc::new))
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    CancelRequest, Due, Fence, HostId, JobId, Kind, LogLine, NewJob, Priority, Progress, QueueName, Reserved,
-    Settlement, StateName, Timestamp,
+    CancelRequest, Due, Edit, Fence, HostId, JobId, Kind, LogLine, NewJob, Priority, Progress, QueueName,
+    Reserved, Settlement, StateName, Timestamp,
 };
 
 use crate::{Answer, Cursor, Filter};
@@ -256,6 +256,16 @@ pub enum Change {
     Reprioritise(Priority),
     /// Change when a waiting job is due.
     Reschedule(Due),
+    /// Change several things about a waiting job at once.
+    Edit(Box<Edit>),
+}
+
+/// What else an [edit](Change::Edit) comes to beside its terms, one after the other. Its time comes last: what is due may be
+/// claimed.
+pub fn parts(edit: &Edit) -> impl Iterator<Item = Change> + use<> {
+    let queue = edit.queue.clone().map(Change::Move);
+    let parts = [queue, edit.priority.map(Change::Reprioritise), edit.due.map(Change::Reschedule)];
+    parts.into_iter().flatten()
 }
 
 /// Which jobs a change is for.
@@ -299,6 +309,8 @@ pub enum ChangeOutcome {
     RefusedUnfinished,
     /// Another job holds its unique key.
     RefusedKeyHeld(JobId),
+    /// It is not as it was seen any more.
+    RefusedChanged,
     /// There is no such job.
     NotFound,
 }

@@ -43,7 +43,7 @@ pub use filter::{Cursor, Filter, ListedBy, Order};
 pub use hosts::{Host, Hosts};
 pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want,
+    Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want, parts,
 };
 pub use joint::{Call, Joint};
 pub use leases::{

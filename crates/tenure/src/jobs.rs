@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{
-    Attempt, CancelRequest, Due, Invalid, Job, JobId, LogLine, Priority, QueueName, Timestamp,
+    Attempt, CancelRequest, Due, Edit, Invalid, Job, JobId, LogLine, Priority, QueueName, Timestamp,
 };
 use tenure_store::{Change, ChangeOutcome, Changed, Cursor, Filter, Page, PageAsk, Selection};
 
@@ -119,6 +119,15 @@ impl<'a> Jobs<'a> {
         self.one(id, Change::Reschedule(Due::At(due))).await
     }
 
+    /// Changes several things about a waiting job at once, if it is still as whoever wants that has seen it.
+    ///
+    /// # Errors
+    /// An edit beyond the limits, or a fault.
+    pub async fn edit(&self, id: JobId, edit: Edit) -> Result<ChangeOutcome, Error> {
+        edit.check()?;
+        self.one(id, Change::Edit(Box::new(edit))).await
+    }
+
     /// Ends all jobs that the filter means.
     ///
     /// # Errors
@@ -216,6 +225,7 @@ impl Tally {
             | ChangeOutcome::RefusedFinished
             | ChangeOutcome::RefusedUnfinished
             | ChangeOutcome::RefusedKeyHeld(_)
+            | ChangeOutcome::RefusedChanged
             | ChangeOutcome::NotFound => self.refused += 1,
         }
     }

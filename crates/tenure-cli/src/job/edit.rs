@@ -1,4 +1,4 @@
-//! `tenure job edit`: changing where a job waits, its place in line, and when it is due.
+//! `tenure job edit`: changing what was agreed about a job that waits.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::With;
 use super::document::{self, Document};
+use super::submit::note;
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
 use crate::output::safe;
@@ -29,6 +30,21 @@ pub(super) struct Edit {
     /// In how long it is due, such as 10m
     #[arg(long = "in", id = "delay", value_name = "SPAN", value_parser = span)]
     delay: Option<Duration>,
+    /// How many attempts it has in all
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+    /// A word to find it by, in place of those that it has; more than one may be said
+    #[arg(long = "tag", value_name = "WORD", conflicts_with = "no_tags")]
+    tags: Vec<String>,
+    /// No words to find it by
+    #[arg(long)]
+    no_tags: bool,
+    /// A note in place of the one of its name; more than one may be said
+    #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = note)]
+    meta: Vec<(String, String)>,
+    /// A note that is removed; more than one may be said
+    #[arg(long = "no-meta", value_name = "NAME")]
+    no_meta: Vec<String>,
 }
 
 pub(super) fn run(edit: &Edit, with: &mut With) -> Result<(), Failure> {
@@ -38,10 +54,15 @@ pub(super) fn run(edit: &Edit, with: &mut With) -> Result<(), Failure> {
     say("priority", edit.priority.map(|priority| json!(priority)));
     say("run_at", edit.at.as_ref().map(|at| json!(at)));
     say("delay_seconds", edit.delay.map(|delay| json!(delay.as_secs_f64())));
+    say("max_attempts", edit.attempts.map(|attempts| json!(attempts)));
+    say("tags", (edit.no_tags || !edit.tags.is_empty()).then(|| json!(edit.tags)));
+    let mut notes: Map<String, Value> =
+        edit.meta.iter().map(|(name, text)| (name.clone(), json!(text))).collect();
+    notes.extend(edit.no_meta.iter().map(|name| (name.clone(), Value::Null)));
+    say("meta", (!notes.is_empty()).then(|| notes.into()));
     if body.is_empty() {
-        return Err(Failure::Usage(
-            "nothing is to be changed; say --queue, --priority, --at or --in".to_owned(),
-        ));
+        let all = "--queue, --priority, --at, --in, --attempts, --tag, --no-tags, --meta or --no-meta";
+        return Err(Failure::Usage(format!("nothing is to be changed; say {all}")));
     }
     let path = format!("/v1/jobs/{}", escaped(&edit.id));
     let looked_at = with.client.ask(&Ask::get(path.clone()))?;

@@ -132,6 +132,11 @@ pub(crate) async fn shown(
     Ok(response)
 }
 
+/// That a job is not as whoever asks has seen it.
+pub(super) fn changed(id: JobId) -> Problem {
+    Problem::new(ProblemType::PreconditionFailed, format!("job {id} has changed since it was looked at"))
+}
+
 /// What is told of a wish that was not granted.
 pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
     let why = match outcome {
@@ -140,6 +145,7 @@ pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Pr
         ChangeOutcome::RefusedRunning => "it runs",
         ChangeOutcome::RefusedFinished => "it has ended",
         ChangeOutcome::RefusedUnfinished => "it has not ended",
+        ChangeOutcome::RefusedChanged => return Some(changed(id)),
         ChangeOutcome::RefusedKeyHeld(other) => {
             let detail = format!("job {other} holds the unique key of job {id}");
             return Some(Problem::new(ProblemType::UniqueConflict, detail).with("job_id", other.to_string()));

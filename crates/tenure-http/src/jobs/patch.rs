@@ -1,14 +1,16 @@
 //! Changing what was agreed about a job that waits.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::http::header::IF_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tenure::{ChangeOutcome, Invalid, Priority, QueueName, Timestamp, seconds};
+use tenure::{Due, Edit, Invalid, Name, Priority, QueueName, limits, seconds};
 
-use super::act::{refusal, shown};
+use super::act::{changed, shown};
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
@@ -35,61 +37,93 @@ pub(crate) struct JobPatch {
     /// In how many seconds it is due.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     delay_seconds: Option<f64>,
-}
-
-/// What is done, one after the other.
-struct Changes {
-    queue: Option<QueueName>,
-    priority: Option<Priority>,
-    due: Option<Timestamp>,
+    /// How many attempts it has in all, those that it has had included.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::MAX_ATTEMPTS))]
+    max_attempts: Option<u32>,
+    /// By which words it is found, in place of those that it has.
+    #[schemars(length(max = limits::TAGS), inner(regex(pattern = shape::NAME)))]
+    tags: Option<Vec<String>>,
+    /// Notes: each takes the place of the one of its name, and `null` removes that.
+    meta: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// `PATCH /v1/jobs/{id}`
 pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let patch: JobPatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let changes = patch.changes(&api)?;
+    let edit = patch.edit()?;
     let job = api.job(id).await?;
     if !headers.contains_key(IF_MATCH) {
         let detail = "a job is changed as it was looked at: send its etag in the header if-match";
         return Err(Problem::new(ProblemType::PreconditionRequired, detail));
     }
-    if let Some(queue) = changes.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
+    if let Some(queue) = edit.edit.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }
     if api.shown(&job).tag.is_refused(&headers) {
-        let detail = format!("job {id} has changed since it was looked at");
-        return Err(Problem::new(ProblemType::PreconditionFailed, detail));
+        return Err(changed(id));
     }
-    let (jobs, mut outcome) = (api.tenure().jobs(), ChangeOutcome::Already);
-    // Its time comes last: a job that is due now may begin as soon as that is said.
-    if let Some(queue) = &changes.queue {
-        outcome = granted(&api, id, jobs.move_to(id, queue.as_str()).await?)?;
+    let Edited { mut edit, notes } = edit;
+    edit.meta = notes.map(|notes| merged(&job.terms.meta, notes));
+    // Somebody may change it at this moment: the store looks once more. Whoever takes it as it is need not be told.
+    let as_it_is = headers.get(IF_MATCH).is_some_and(|tags| tags.as_bytes().trim_ascii() == b"*");
+    if !as_it_is || edit.meta.is_some() {
+        edit.seen = Some(Box::new(job));
     }
-    if let Some(priority) = changes.priority {
-        outcome = granted(&api, id, jobs.reprioritise(id, priority.number()).await?)?;
-    }
-    if let Some(due) = changes.due {
-        outcome = granted(&api, id, jobs.reschedule(id, due).await?)?;
-    }
+    let outcome = api.tenure().jobs().edit(id, edit).await?;
     shown(&api, &headers, id, outcome, StatusCode::OK).await
 }
 
-fn granted(api: &Api, id: tenure::JobId, outcome: ChangeOutcome) -> Result<ChangeOutcome, Problem> {
-    refusal(api, id, outcome).map_or(Ok(outcome), Err)
+/// Notes, and what shall be otherwise with them.
+fn merged(
+    notes: &BTreeMap<String, String>,
+    patch: BTreeMap<String, Option<String>>,
+) -> BTreeMap<String, String> {
+    let mut merged = notes.clone();
+    for (name, value) in patch {
+        match value {
+            Some(value) => merged.insert(name, value),
+            None => merged.remove(&name),
+        };
+    }
+    merged
+}
+
+/// Under the name that a field has here.
+fn named(wrong: Invalid) -> Invalid {
+    let field = if wrong.field == "attempts" { "max_attempts".to_owned() } else { wrong.field };
+    Invalid { field, ..wrong }
+}
+
+/// What is asked for; what becomes of the notes depends on those that are there.
+struct Edited {
+    edit: Edit,
+    notes: Option<BTreeMap<String, Option<String>>>,
 }
 
 impl JobPatch {
-    fn changes(self, api: &Api) -> Result<Changes, Invalid> {
+    fn edit(self) -> Result<Edited, Invalid> {
         let due = match (self.run_at, self.delay_seconds) {
             (None, None) => None,
-            (Some(at), None) => Some(instant("run_at", &at)?),
-            (None, Some(delay)) => Some(api.tenure().now().after(seconds("delay_seconds", delay)?)),
+            (Some(at), None) => Some(Due::At(instant("run_at", &at)?)),
+            (None, Some(delay)) => Some(Due::In(seconds("delay_seconds", delay)?)),
             (Some(_), Some(_)) => {
                 return Err(Invalid::new("delay_seconds", "both it and run_at", "one of the two"));
             }
         };
         self.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue))?;
-        let queue = self.queue.map(|queue| QueueName::new(&queue)).transpose()?;
-        Ok(Changes { queue, priority: self.priority.map(Priority::new).transpose()?, due })
+        let tags =
+            self.tags.map(|tags| tags.iter().map(|tag| Name::new("tags", tag)).collect()).transpose()?;
+        let edit = Edit {
+            seen: None,
+            queue: self.queue.map(|queue| QueueName::new(&queue)).transpose()?,
+            priority: self.priority.map(Priority::new).transpose()?,
+            due,
+            tags,
+            meta: None,
+            attempts: self.max_attempts,
+        };
+        edit.check().map_err(named)?;
+        Ok(Edited { edit, notes: self.meta })
     }
 }

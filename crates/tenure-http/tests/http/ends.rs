@@ -137,9 +137,18 @@ async fn a_job_that_waits_is_changed_as_it_was_looked_at() {
         "{job}"
     );
     assert_eq!(patch(&[&by], r#"{"priority":7}"#).await.status, 412, "it has changed since");
+    let body = r#"{"tags":["a","b"],"meta":{"x":"1","y":"2"},"max_attempts":2}"#;
+    let job = patch(&["If-Match: *"], body).await.json();
+    assert_eq!((&job["tags"][1], &job["max_attempts"]), (&"b".into(), &2.into()), "{job}");
+    let job = patch(&["If-Match: *"], r#"{"meta":{"x":null,"z":"3"},"tags":[]}"#).await.json();
+    assert_eq!(job["meta"], serde_json::json!({ "y": "2", "z": "3" }), "{job}");
+    assert_eq!((&job["tags"], &job["max_attempts"]), (&serde_json::json!([]), &2.into()));
     for (body, status, field) in [
         (r#"{"priority":101}"#, 422, "priority"),
         (r#"{"queue":"tenure.bulk"}"#, 422, "queue"),
+        (r#"{"tags":["a b"]}"#, 422, "tags"),
+        (r#"{"max_attempts":0}"#, 422, "max_attempts"),
+        (r#"{"meta":{"a":"\u0000"}}"#, 422, "meta"),
         (r#"{"run_at":"2026-01-01T00:00:00Z","delay_seconds":1}"#, 422, "delay_seconds"),
     ] {
         let told = patch(&["If-Match: *"], body).await;

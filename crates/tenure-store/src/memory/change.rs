@@ -1,12 +1,12 @@
 //! Changing jobs from outside.
 
 use tenure_core::{
-    Cancel, CancelRequest, End, Job, JobId, Priority, QueueName, State, Timestamp, Window, limits, redo,
+    Cancel, CancelRequest, Edit, End, Job, JobId, Priority, QueueName, State, Timestamp, Window, limits, redo,
 };
 
 use super::rows::Rows;
 use super::step::Step;
-use crate::{Change, ChangeOutcome, Changed, Order, Selection};
+use crate::{Change, ChangeOutcome, Changed, Order, Selection, parts};
 
 /// What a change comes to: the answer, and the step if there is one.
 type Decision = (ChangeOutcome, Option<Step>);
@@ -27,6 +27,10 @@ impl Rows {
 
     fn change_one(&mut self, id: JobId, change: &Change, now: Timestamp) -> ChangeOutcome {
         let Some(row) = self.find(id) else { return ChangeOutcome::NotFound };
+        if let Change::Edit(edit) = change {
+            let job = row.job.clone();
+            return self.edit(&job, edit, now);
+        }
         let seq = row.job.seq;
         let (outcome, step) = self.decide(&row.job, change, now);
         if let Some(step) = step {
@@ -45,7 +49,30 @@ impl Rows {
             Change::Reschedule(due) => {
                 while_waiting(job, || (ChangeOutcome::Done, Some(Step::Rescheduled(due.at(now)))))
             }
+            // It is several changes.
+            Change::Edit(_) => (ChangeOutcome::Already, None),
         }
+    }
+
+    /// One part after the other: each finds the job as the one before has left it.
+    fn edit(&mut self, row: &Job, edit: &Edit, now: Timestamp) -> ChangeOutcome {
+        if edit.comes_too_late(row) {
+            return ChangeOutcome::RefusedChanged;
+        }
+        let (mut outcome, _) = while_waiting(row, || (ChangeOutcome::Already, None));
+        if outcome != ChangeOutcome::Already {
+            return outcome;
+        }
+        if let Some(terms) = edit.terms(&row.terms) {
+            self.write(row.seq, Step::Agreed(terms), now);
+            outcome = ChangeOutcome::Done;
+        }
+        for part in parts(edit) {
+            if self.change_one(row.id, &part, now) == ChangeOutcome::Done {
+                outcome = ChangeOutcome::Done;
+            }
+        }
+        outcome
     }
 
     fn redo(&self, job: &Job, now: Timestamp) -> Decision {

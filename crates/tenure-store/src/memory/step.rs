@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tenure_core::{
-    Attempt, CancelRequest, HostId, Job, NewJob, Priority, Progress, QueueName, State, StateName, Timestamp,
-    Transition, Window, limits,
+    Attempt, CancelRequest, HostId, Job, NewJob, Priority, Progress, QueueName, State, StateName, Terms,
+    Timestamp, Transition, Window, limits,
 };
 
 use super::keys::Hold;
@@ -38,6 +38,8 @@ pub(super) enum Step {
     Moved(QueueName),
     /// It waits in another place in line.
     Reprioritised(Priority),
+    /// Something else was agreed about it.
+    Agreed(Arc<Terms>),
     /// It waits for another instant.
     Rescheduled(Timestamp),
     /// Somebody removed it.
@@ -50,7 +52,7 @@ impl Step {
     /// Whether it may let others go on, taken by a job that has ended or not.
     fn lets_go_on(&self, has_ended: bool) -> bool {
         match self {
-            Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) => false,
+            Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) | Self::Agreed(_) => false,
             Self::Granted(..) if cfg!(feature = "mutant-room-not-taken") => false,
             Self::Deleted if cfg!(feature = "mutant-turn-lost-on-delete") => false,
             Self::Deleted | Self::Pruned => !has_ended,
@@ -139,6 +141,7 @@ impl Rows {
                 row.job.priority = priority;
                 self.stand_anew(&mut row, now);
             }
+            Step::Agreed(terms) => row.job.terms = terms,
             Step::Rescheduled(due) => {
                 row.put_off_to(due);
                 self.stand(&mut row, now);
