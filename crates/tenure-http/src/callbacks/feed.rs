@@ -16,7 +16,7 @@ use tenure::Invalid;
 
 use super::event::{EventDocument, Wanted, check_pattern};
 use super::journal::{self, Place, Told};
-use super::recorder::Follow;
+use super::recorder::{self, Follow};
 use super::webhook::last_number;
 use crate::answer::json;
 use crate::api::Api;
@@ -112,7 +112,7 @@ async fn page(
     let tenure = api.tenure();
     let here = Place::new(last_number(tenure).await?, tenure.now());
     let mut at = match since {
-        Some(since) if since.is_expired(tenure.now()) => return Err(expired()),
+        Some(since) if misses_some(api, since, follow.as_ref()).await? => return Err(expired()),
         Some(since) => since,
         None => {
             let found = journal::last(tenure, most, |event| ask.wants(event)).await?;
@@ -167,8 +167,22 @@ async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<(Vec<T
     }
 }
 
+/// Whether something may have happened behind this place that is not told: it is not kept any more, or was not written down
+/// because nobody wanted to know. A server that writes nothing knows nothing of that.
+async fn misses_some(api: &Api, since: Place, follow: Option<&Follow>) -> Result<bool, Problem> {
+    let tenure = api.tenure();
+    if since.is_expired(tenure.now()) {
+        return Ok(true);
+    }
+    let began = match follow {
+        Some(follow) => Some(follow.began().await),
+        None => recorder::began(tenure).await?,
+    };
+    Ok(began.is_some_and(|began| since.is_before(began)))
+}
+
 fn expired() -> Problem {
-    let detail = "what happened right behind this cursor is not kept any more; begin without one, and look at the jobs themselves";
+    let detail = "what happened right behind this cursor is not kept any more, or nobody wanted to know it then; begin without one, and look at the jobs themselves";
     Problem::new(ProblemType::CursorExpired, detail).with("field", "since")
 }
 
@@ -218,7 +232,10 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let tenure = api.tenure();
     let here = Place::new(last_number(tenure).await?, tenure.now());
-    let reset = since.is_some_and(|since| since.is_expired(tenure.now()));
+    let reset = match since {
+        Some(since) => misses_some(&api, since, follow.as_ref()).await?,
+        None => false,
+    };
     let at = since.filter(|_| !reset).unwrap_or(here);
     let over: Over = match Prefer::of(headers).wait {
         Some(wait) => tenure.store().clock().sleep(wait),

@@ -75,10 +75,14 @@ impl Place {
         Self { number, seconds: at.as_micros().div_euclid(1_000_000) }
     }
 
+    /// Whether it is of a time before this instant.
+    pub(crate) fn is_before(self, at: Timestamp) -> bool {
+        self.seconds < at.as_micros().div_euclid(1_000_000)
+    }
+
     /// Whether entries behind it may have expired.
     pub(crate) fn is_expired(self, now: Timestamp) -> bool {
-        let first = now.before(EVENT_KEPT).as_micros().div_euclid(1_000_000);
-        self.seconds < first
+        self.is_before(now.before(EVENT_KEPT))
     }
 }
 

@@ -24,7 +24,7 @@ const APART: Duration = Duration::from_millis(200);
 /// After a fault it waits so long.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 /// When nobody wants to know any more, it goes on for so long: he may come back.
-const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
 /// What ends is seen a little later than it says that it ended: so long after that it looks again.
 const OVERLAP: Duration = Duration::from_secs(30);
 /// It looks at slots so long apart.
@@ -47,6 +47,8 @@ struct Shared {
     following: Mutex<Following>,
     /// Changes when something was appended here.
     appended: watch::Sender<u64>,
+    /// Since when nothing was left out, once that is known.
+    began: watch::Sender<Option<Timestamp>>,
 }
 
 #[derive(Default)]
@@ -66,8 +68,7 @@ pub(crate) struct Follow {
 
 impl Default for Recorder {
     fn default() -> Self {
-        let following = Mutex::default();
-        Self { shared: Arc::new(Shared { following, appended: watch::Sender::new(0) }) }
+        Self { shared: Arc::new(Shared::new()) }
     }
 }
 
@@ -79,6 +80,7 @@ impl Recorder {
         following.none_since = None;
         if !following.runs {
             following.runs = true;
+            self.shared.began.send_replace(None);
             // It listens before this returns, and so before anything is looked at.
             let hearing = Hearing::new(tenure, Arc::clone(&self.shared));
             tokio::spawn(hearing.run());
@@ -102,6 +104,14 @@ impl Recorder {
 }
 
 impl Follow {
+    /// Since when all that happens is written down.
+    pub(crate) async fn began(&self) -> Timestamp {
+        let mut began = self.shared.began.subscribe();
+        let known = began.wait_for(Option::is_some).await.ok().and_then(|known| *known);
+        // Whoever says it is there for as long as this is.
+        known.unwrap_or(Timestamp::EPOCH)
+    }
+
     /// Ends when there may be more in the journal; now and then it ends although there is not.
     pub(crate) async fn more(&mut self) {
         let clock = self.tenure.store().clock();
@@ -124,6 +134,11 @@ impl Drop for Follow {
 }
 
 impl Shared {
+    fn new() -> Self {
+        let (appended, began) = (watch::Sender::new(0), watch::Sender::new(None));
+        Self { following: Mutex::default(), appended, began }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Following> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,6 +161,19 @@ struct Position {
     since: Timestamp,
     /// What stands in the ledger up to this number.
     ledger: u64,
+    /// Nothing was left out since.
+    began: Timestamp,
+}
+
+/// Since when all that happens is written down, by whichever server; `None` if it is not.
+pub(super) async fn began(tenure: &Tenure) -> Result<Option<Timestamp>, Error> {
+    Ok(kept(tenure).await?.map(|position| position.began))
+}
+
+async fn kept(tenure: &Tenure) -> Result<Option<Position>, Error> {
+    let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
+    let there = tenure.store().record(&shelf, &key).await?;
+    Ok(there.and_then(|there| serde_json::from_slice::<Position>(there.value.as_bytes()).ok()))
 }
 
 /// The recorder at work.
@@ -254,14 +282,16 @@ impl Hearing {
 
     /// Goes on where this server or another one was, or begins here and now.
     async fn begin(&mut self) -> Result<(), Error> {
-        let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
-        let there = self.tenure.store().record(&shelf, &key).await?;
-        let kept = there.and_then(|there| serde_json::from_slice::<Position>(there.value.as_bytes()).ok());
-        let (since, ledger) = match kept {
-            Some(kept) => (kept.since.max(self.tenure.now().before(EVENT_KEPT)).min(self.began), kept.ledger),
+        let (since, ledger) = match kept(&self.tenure).await? {
+            Some(kept) => {
+                let since = kept.since.max(self.tenure.now().before(EVENT_KEPT)).min(self.began);
+                self.began = kept.began;
+                (since, kept.ledger)
+            }
             None => (self.began, sources::last_of_ledger(&self.tenure).await?),
         };
         self.at = At { ahead: Ends::since(since), again: Ends::since(since), ledger };
+        self.shared.began.send_replace(Some(self.began));
         Ok(())
     }
 
@@ -285,7 +315,7 @@ impl Hearing {
         found.iter().for_each(|event| self.known.remember(&event.id));
         self.at = at;
         self.scan = self.scan && (at.ahead.is_cut() || at.again.is_cut());
-        self.save(Position { since: at.again.since, ledger: at.ledger }).await
+        self.save(Position { since: at.again.since, ledger: at.ledger, began: self.began }).await
     }
 
     async fn read(
@@ -367,10 +397,7 @@ mod tests {
 
     fn hearing(clock: &ManualClock) -> Hearing {
         let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), Chance::seeded(1));
-        Hearing::new(
-            &tenure,
-            Arc::new(Shared { following: Mutex::default(), appended: watch::Sender::new(0) }),
-        )
+        Hearing::new(&tenure, Arc::new(Shared::new()))
     }
 
     /// What was committed by somebody slow, behind what had been read by then.

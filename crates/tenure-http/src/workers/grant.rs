@@ -2,8 +2,21 @@
 
 use std::time::Duration;
 
-use tenure::{Claimed, Tenure};
+use tenure::{Claimed, Reserve, Tenure};
 use tokio::runtime::Handle;
+
+/// As many bytes of args are granted at once; of what is larger, one job. What is more is granted to whoever asks next.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// Jobs that are granted with one look, so that no more is read than four times what can be told.
+const PORTION: usize = 128;
+
+/// The first portion of what is asked for.
+pub(super) fn portion(ask: &Reserve, left: usize) -> Reserve {
+    let most = left.min(PORTION);
+    let mut portion = Reserve { at_most: most, ..ask.clone() };
+    portion.wants.iter_mut().for_each(|want| want.at_most = want.at_most.min(most));
+    portion
+}
 
 /// A grant on its way to a worker. If it does not arrive, because the worker has hung up, it is given back at once, and no
 /// attempt is spent.
@@ -15,6 +28,36 @@ pub(crate) struct Grant {
 impl Grant {
     pub(crate) fn new(tenure: &Tenure, claimed: Claimed) -> Self {
         Self { tenure: tenure.clone(), claimed }
+    }
+
+    /// The same with what else there is of what was asked for, as much as can be told in one answer.
+    pub(super) async fn completed(mut self, ask: &Reserve) -> Self {
+        let mut last = self.len();
+        while last == PORTION && self.len() < ask.at_most && self.bytes() < MOST_BYTES {
+            let more = portion(ask, ask.at_most - self.len());
+            // What there is already is told, whatever comes of looking for more.
+            let Ok((_, more)) = self.tenure.remote().settle(Vec::new(), Some(more)).await else { break };
+            last = more.jobs.len();
+            self.claimed.due_in = more.due_in;
+            self.claimed.jobs.extend(more.jobs);
+        }
+        let mut bytes = 0;
+        let fits = self.claimed.jobs.iter().take_while(|job| {
+            bytes += job.args.as_bytes().len();
+            bytes <= MOST_BYTES
+        });
+        let fits = fits.count().max(1);
+        if fits < self.len() {
+            // Dropped, it is given back; it is there at once for the next one who asks.
+            let jobs = self.claimed.jobs.split_off(fits);
+            drop(Self::new(&self.tenure, Claimed { jobs, due_in: None }));
+            self.claimed.due_in = Some(Duration::ZERO);
+        }
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        self.claimed.jobs.iter().map(|job| job.args.as_bytes().len()).sum()
     }
 
     /// A grant of nothing.

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Ending, JobId, Reserve, Settled, Verdict, limits};
+use tenure::{Ending, JobId, Reserve, Settled, Tenure, Verdict, limits};
 use tokio::sync::oneshot;
 
 use super::attempt::told;
 use super::claim::{Claim, ClaimedJob, answer};
-use super::grant::Grant;
+use super::grant::{Grant, portion};
 use super::granted::of_token;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -162,11 +162,24 @@ pub(crate) async fn settle_and_grant(
     let (to, settled) = oneshot::channel();
     let tenure = api.tenure().clone();
     tokio::spawn(async move {
-        let settled = tenure.remote().settle(endings, then).await;
         // If nobody receives it any more, the grant gives itself back.
-        let _ = to.send(settled.map(|(settled, claimed)| (settled, Grant::new(&tenure, claimed))));
+        let _ = to.send(settle_then_grant(&tenure, endings, then).await);
     });
     Ok(settled.await.map_err(|_| unfinished())??)
+}
+
+async fn settle_then_grant(
+    tenure: &Tenure,
+    endings: Vec<Ending>,
+    then: Option<Reserve>,
+) -> Result<(Vec<Settled>, Grant), tenure::Error> {
+    let first = then.as_ref().map(|ask| portion(ask, ask.at_most));
+    let (settled, claimed) = tenure.remote().settle(endings, first).await?;
+    let grant = Grant::new(tenure, claimed);
+    Ok(match then {
+        Some(ask) => (settled, grant.completed(&ask).await),
+        None => (settled, grant),
+    })
 }
 
 /// What is told if a task of the server's own has not come to its end.

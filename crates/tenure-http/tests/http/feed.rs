@@ -114,6 +114,32 @@ async fn whoever_comes_back_to_the_stream_misses_nothing() {
     assert!(text.contains(&second) && !text.contains(&first), "{text}");
 }
 
+/// Nothing is written down for nobody, and whoever comes back after that is told so, not left to believe that all was quiet.
+#[tokio::test]
+async fn whoever_comes_back_too_late_is_told_that_something_may_be_missing() {
+    let place = Place::new();
+    let since = {
+        let asker = Asker::on(&place.tenure);
+        let since = asker.get("/v1/events").await.json()["next_cursor"].as_str().unwrap().to_owned();
+        place.pass(Duration::from_secs(2)).await;
+        let told = asker.get(&format!("/v1/events?since={since}")).await;
+        assert_eq!(told.status, 200, "he was here a moment ago");
+        // Another server goes on where this one has been: it was not ended, it died.
+        assert_eq!(Asker::on(&place.tenure).get(&format!("/v1/events?since={since}")).await.status, 200);
+        since
+    };
+    for _ in 0..10 {
+        place.pass(Duration::from_secs(100)).await;
+    }
+    place.ended("bill").await;
+    let asker = Asker::on(&place.tenure);
+    let told = asker.get(&format!("/v1/events?since={since}")).await;
+    assert_eq!((told.status.as_u16(), &told.json()["field"]), (410, &json!("since")));
+    let headers = ["accept: text/event-stream", "prefer: wait=0", &format!("last-event-id: {since}")];
+    let told = asker.ask("GET", "/v1/events", &headers, "").await;
+    assert!(told.text.contains("event: reset"), "{}", told.text);
+}
+
 #[tokio::test]
 async fn a_cursor_that_is_too_old_is_told_so() {
     let place = Place::new();
@@ -165,13 +191,13 @@ async fn schedules_are_told_of() {
     assert_eq!(subjects(&told)[0], "nightly");
 }
 
-/// For a minute after the last one has gone things are written down, and no longer.
+/// For a quarter of an hour after the last one has gone things are written down, and no longer.
 #[tokio::test]
 async fn nothing_is_written_down_for_nobody() {
     let place = Place::new();
     let asker = Asker::on(&place.tenure);
     asker.get("/v1/events").await;
-    place.pass(Duration::from_secs(120)).await;
+    place.pass(Duration::from_secs(16 * 60)).await;
     place.ended("bill").await;
     place.pass(Duration::from_secs(5)).await;
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Workers in other languages.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -412,4 +413,33 @@ async fn whoever_waits_behind_one_that_was_served_is_served_when_something_becom
     let_others_go_on().await;
     service.advance(Duration::from_secs(1));
     assert_eq!(waiting.remove(0).await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+}
+
+/// However many are wanted, and however large they are: each comes once, and none spends an attempt for having waited.
+#[tokio::test]
+async fn a_claim_of_large_jobs_is_answered_in_parts() {
+    let service = Service::new();
+    let large = json!({ "kind": "large", "args": "x".repeat(250_000) }).to_string();
+    let mut wanted = BTreeSet::new();
+    for _ in 0..80 {
+        wanted.insert(enqueued(&service, &large).await);
+    }
+    for _ in 0..300 {
+        wanted.insert(enqueued(&service, r#"{"kind":"small"}"#).await);
+    }
+    let (mut got, mut sizes) = (BTreeSet::new(), Vec::new());
+    while got.len() < wanted.len() {
+        let told = service.ask("POST", "/v1/claim", &["Prefer: wait=5"], r#"{"limit":1000}"#).await;
+        assert!(told.text.len() < 9_000_000, "{} bytes at once", told.text.len());
+        let told = told.json();
+        let jobs = told["jobs"].as_array().unwrap();
+        assert!(!jobs.is_empty(), "{sizes:?}");
+        sizes.push(jobs.len());
+        for job in jobs {
+            assert_eq!(job["attempt"], 1);
+            assert!(got.insert(job["id"].as_str().unwrap().to_owned()), "granted twice");
+        }
+    }
+    assert_eq!(got, wanted);
+    assert_eq!(sizes[..2], [33, 33], "as many as can be told at once: {sizes:?}");
 }
