@@ -43,7 +43,7 @@ pub(crate) struct Descriptions<'a>(pub &'a Tenure);
 impl Descriptions<'_> {
     pub(crate) async fn find(&self, kind: &Kind) -> Result<Option<Described>, Error> {
         let key = RecordKey::new(kind.as_str())?;
-        Ok(self.0.store().record(&shelf()?, &key).await?.as_ref().map(read).transpose()?)
+        self.0.store().record(&shelf()?, &key).await?.as_ref().map(read).transpose()
     }
 
     /// All of it, by kind.

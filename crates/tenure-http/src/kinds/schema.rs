@@ -54,7 +54,7 @@ impl Schema {
         let built = options.with_pattern_options(patterns).build(&Value::Object(schema.clone()));
         built.map(Self).map_err(|wrong| {
             let found: String = wrong.to_string().chars().take(DETAIL_CHARS).collect();
-            Invalid::new(&format!("schema{}", wrong.instance_path()), found, "a JSON Schema")
+            Invalid::new(format!("schema{}", wrong.instance_path()), found, "a JSON Schema")
         })
     }
 
@@ -104,16 +104,16 @@ impl<'a> Reader<'a> {
                 let said = value.as_str().unwrap_or_default().trim_end_matches('#');
                 if !DIALECTS.contains(&said) {
                     let allowed = format!("{} or {}", DIALECTS[0], DIALECTS[1]);
-                    return Err(Invalid::new(&field(), "another dialect", allowed));
+                    return Err(Invalid::new(field(), "another dialect", allowed));
                 }
             }
             "$id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveAnchor" | "$recursiveRef"
             | "$vocabulary" => {
-                return Err(Invalid::new(&field(), "a name for others", "$ref to $defs of the same schema"));
+                return Err(Invalid::new(field(), "a name for others", "$ref to $defs of the same schema"));
             }
             // What is left over can be known only by looking at all the rest again, within each part anew.
             "unevaluatedProperties" | "unevaluatedItems" => {
-                return Err(Invalid::new(&field(), "it", "additionalProperties, or items"));
+                return Err(Invalid::new(field(), "it", "additionalProperties, or items"));
             }
             // Any values: nothing in them is a rule.
             "const" | "enum" | "default" | "examples" => {}
