@@ -16,6 +16,7 @@ use crate::callbacks::address::Allowed;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::hide::{Hiding, View};
+use crate::kinds::known::KnownKinds;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
@@ -75,6 +76,7 @@ struct Inner {
     roll: Roll,
     key: OnceLock<Key>,
     known: Known,
+    kinds: KnownKinds,
     recorder: Recorder,
     teller: Teller,
     pushing: Pushing,
@@ -101,6 +103,7 @@ impl Api {
                 roll: Roll::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
+                kinds: KnownKinds::default(),
                 recorder: Recorder::default(),
                 teller: Teller::default(),
                 pushing: Pushing::default(),
@@ -169,6 +172,11 @@ impl Api {
     /// The access tokens that were met.
     pub(crate) fn known(&self) -> &Known {
         &self.inner.known
+    }
+
+    /// What is said about kinds.
+    pub(crate) fn kinds(&self) -> &KnownKinds {
+        &self.inner.kinds
     }
 
     /// Whether whoever asks has to say who he is.

@@ -20,6 +20,7 @@ mod hide;
 mod id;
 mod item;
 mod jobs;
+mod kinds;
 mod leases;
 mod metrics;
 mod once;

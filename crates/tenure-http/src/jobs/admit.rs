@@ -1,6 +1,7 @@
 //! Whether a job that somebody wants may be enqueued at all: by him, and as it is.
 
-use tenure::{Draft, Invalid, JobId};
+use serde_json::value::RawValue;
+use tenure::{Draft, Invalid, JobId, Kind};
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -17,7 +18,7 @@ pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Re
 /// The same for one of many, which is told by its place.
 pub(crate) async fn admitted_in(
     api: &Api,
-    submit: Submit,
+    mut submit: Submit,
     id: Option<JobId>,
     index: Option<usize>,
 ) -> Result<Draft, Problem> {
@@ -25,15 +26,41 @@ pub(crate) async fn admitted_in(
         Some(index) => problem.with("index", index),
         None => problem,
     };
-    check(api, &submit).await.map_err(placed)?;
+    check(api, &mut submit).await.map_err(placed)?;
     Ok(submit.draft(id).map_err(|wrong| match index {
         Some(index) => wrong.in_item(index),
         None => wrong,
     })?)
 }
 
+/// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the
+/// schema.
+pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem> {
+    // What is no kind is told of with the other fields.
+    let rules = match Kind::new(&submit.kind) {
+        Ok(kind) => api.kinds().rules(api.tenure(), &kind).await?,
+        Err(_) => None,
+    };
+    if let (None, Some(rules)) = (&submit.queue, &rules) {
+        submit.queue.clone_from(&rules.default_queue);
+    }
+    reached(api, submit).await?;
+    match rules {
+        Some(rules) => rules.check(&submit.kind, submit.args.as_deref()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses args that break the schema of a kind, where only args are said.
+pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Result<(), Problem> {
+    match api.kinds().rules(api.tenure(), kind).await? {
+        Some(rules) => rules.check(kind.as_str(), Some(args)),
+        None => Ok(()),
+    }
+}
+
 /// Refuses what whoever asks does not reach: the job itself, jobs that it would replace, and jobs that it waits for.
-pub(crate) async fn check(api: &Api, submit: &Submit) -> Result<(), Problem> {
+async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
     let reach = api.reach();
     if reach.is_whole() {
         return Ok(());

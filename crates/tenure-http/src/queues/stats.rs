@@ -12,6 +12,7 @@ use super::look::{is_reached, there};
 use crate::answer::json;
 use crate::api::Api;
 use crate::id::Named;
+use crate::kinds::kept::{Descriptions, Kept};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats, StepDocument};
@@ -89,7 +90,18 @@ pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
         queues.insert(count.queue.to_string());
         *jobs.entry(count.state.as_str()).or_default() += count.jobs;
     }
-    let of = |(kind, (queues, jobs))| KindStats { kind, queues: BTreeSet::into_iter(queues).collect(), jobs };
+    let described = Descriptions(api.tenure()).all().await?;
+    let described = described.into_iter().filter(|said| api.reach().covers_kind(&said.kind));
+    let mut described: BTreeMap<String, Kept> = described.map(|said| (said.kind, said.kept)).collect();
+    for kind in described.keys() {
+        kinds.entry(kind.clone()).or_default();
+    }
+    let of = |(kind, (queues, jobs)): (String, (BTreeSet<String>, BTreeMap<&'static str, u64>))| {
+        let said = described.remove(&kind);
+        let has_schema = said.as_ref().is_some_and(|said| said.schema.is_some());
+        let (description, owner) = said.map(|said| (said.description, said.owner)).unwrap_or_default();
+        KindStats { kind, queues: queues.into_iter().collect(), jobs, description, owner, has_schema }
+    };
     Ok(json(StatusCode::OK, &KindList { items: kinds.into_iter().map(of).collect() }))
 }
 

@@ -6,6 +6,7 @@ mod bulk;
 mod callbacks;
 mod items;
 mod jobs;
+mod kinds;
 mod leases;
 mod push;
 mod queues;
@@ -108,6 +109,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         workers::workers(),
         leases::leases(),
         queues::queues(),
+        kinds::kinds(),
         schedules::schedules(),
         callbacks::callbacks(),
         push::endpoints(),

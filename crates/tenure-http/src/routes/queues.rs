@@ -164,7 +164,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/kinds",
             name: "list_kinds",
-            summary: "Lists the kinds of which jobs are kept, and how many of each",
+            summary: "Lists the kinds of which jobs are kept, and how many of each, and those about which something is said",
             needs: READ,
             within: Within::Jobs,
             takes: NOTHING,

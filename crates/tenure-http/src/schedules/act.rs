@@ -11,6 +11,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Named;
 use crate::jobs::act::{self, Nothing};
+use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{PauseAsk, TriggerAsk};
 
@@ -63,8 +64,11 @@ pub(crate) async fn trigger(
     let name = Name::new("name", &name)?;
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
-    if !api.reach().is_whole() {
-        there(&api, &name).await?;
+    if !api.reach().is_whole() || ask.args.is_some() {
+        let timer = there(&api, &name).await?;
+        if let Some(args) = ask.args.as_deref() {
+            admit::check_args(&api, &timer.agreed.job.kind, args).await?;
+        }
     }
     let mut trigger = api.tenure().timers().trigger(name.as_str());
     if let Some(id) = id {

@@ -27,9 +27,9 @@ pub(crate) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
-    admit::check(&api, &spec.job).await.map_err(|problem| problem.with("field", "job"))?;
+    admit::check(&api, &mut spec.job).await.map_err(|problem| problem.with("field", "job"))?;
     let draft = draft(&name, spec)?;
     let before = any(&api, &name).await?;
     if before.is_some() && find(&api, &name).await?.is_none() {
@@ -76,6 +76,10 @@ pub(crate) async fn patch(
     let name = Name::new("name", &name)?;
     let timer = there(&api, &name).await?;
     let agreed = NewTimer::clone(&timer.agreed);
+    if let Some(args) = patch.job.as_ref().and_then(|job| job.args.as_deref()) {
+        let within = |problem: Problem| problem.with("field", "job.args");
+        admit::check_args(&api, &agreed.job.kind, args).await.map_err(within)?;
+    }
     let changed = NewTimer {
         schedule: Shape::of_patch(&timer, &patch)?.schedule()?,
         policies: patched(agreed.policies, &patch)?,

@@ -159,7 +159,7 @@ pub struct Stats {
     pub series: Option<Vec<StepDocument>>,
 }
 
-/// All kinds of which jobs are kept.
+/// All kinds of which jobs are kept, or about which something is said.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KindList {
     /// The kinds, by name.
@@ -175,6 +175,12 @@ pub struct KindStats {
     pub queues: Vec<String>,
     /// How many are in each state.
     pub jobs: BTreeMap<&'static str, u64>,
+    /// What it is for, if that is said.
+    pub description: Option<String>,
+    /// Who answers for it, if that is said.
+    pub owner: Option<String>,
+    /// Whether its args are checked against a schema.
+    pub has_schema: bool,
 }
 
 /// What is there, even if it is `null`; what is not there is left at its default.

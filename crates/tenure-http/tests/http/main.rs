@@ -10,6 +10,7 @@ mod ends;
 mod feed;
 mod hiding;
 mod item;
+mod kinds;
 mod leases;
 mod listing;
 mod metrics;

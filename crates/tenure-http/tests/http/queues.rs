@@ -144,7 +144,8 @@ async fn how_many_jobs_there_are_is_told_by_queue_kind_and_state() {
     assert_eq!(all["items"][1]["jobs"], json!({ "running": 1 }));
     assert!(all["items"][1]["oldest_due_at"].is_null());
     let kinds = service.get("/v1/kinds").await.json();
-    let send = json!({ "kind": "send", "queues": ["mail", "photos"], "jobs": { "queued": 2, "running": 1 } });
+    let send = json!({ "kind": "send", "queues": ["mail", "photos"], "jobs": { "queued": 2, "running": 1 },
+        "description": null, "owner": null, "has_schema": false });
     assert_eq!((&kinds["items"][0], kinds["items"].as_array().unwrap().len()), (&send, 2));
 }
 

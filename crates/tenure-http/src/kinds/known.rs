@@ -1,0 +1,92 @@
+//! What a server knows of kinds, so that it need not ask the store, nor compile a schema, at each job.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tenure::{Kind, Moment, Tenure};
+
+use super::kept::{Described, Descriptions};
+use super::schema::Schema;
+use crate::problem::{Problem, ProblemType};
+
+/// For so long what the store said of one is believed: so long another server may still go by what was said before.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// Kinds that are remembered at most.
+const MOST: usize = 1_000;
+
+/// What jobs of a kind keep to.
+pub(crate) struct Rules {
+    version: u64,
+    /// Where a job waits that does not say it.
+    pub default_queue: Option<String>,
+    schema: Option<Schema>,
+}
+
+type Found = Option<Arc<Rules>>;
+
+/// What a server knows of kinds.
+#[derive(Default)]
+pub(crate) struct KnownKinds {
+    met: Mutex<BTreeMap<String, (Moment, Found)>>,
+}
+
+impl KnownKinds {
+    /// What jobs of this kind keep to, if anything is said about it.
+    pub(crate) async fn rules(&self, tenure: &Tenure, kind: &Kind) -> Result<Found, Problem> {
+        let now = tenure.store().clock().moment();
+        let met = self.lock().get(kind.as_str()).cloned();
+        if let Some((_, found)) = met.as_ref().filter(|(at, _)| now.since(*at) < BELIEVED) {
+            return Ok(found.clone());
+        }
+        let before = met.and_then(|(_, found)| found);
+        let described = Descriptions(tenure).find(kind).await?;
+        let found = match (described, before) {
+            // Each version is compiled once.
+            (Some(described), Some(before)) if before.version == described.version => Some(before),
+            (Some(described), _) => Some(Arc::new(Rules::of(&described)?)),
+            (None, _) => None,
+        };
+        let mut met = self.lock();
+        if met.len() >= MOST {
+            met.clear();
+        }
+        met.insert(kind.as_str().to_owned(), (now, found.clone()));
+        Ok(found)
+    }
+
+    /// Asks the store again: it was changed through this server.
+    pub(crate) fn forget(&self, kind: &Kind) {
+        self.lock().remove(kind.as_str());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Moment, Found)>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rules {
+    fn of(described: &Described) -> Result<Self, Problem> {
+        let schema = described.kept.schema.as_ref().map(Schema::new).transpose();
+        let schema = schema.map_err(|wrong| {
+            tracing::error!(kind = %described.kind, %wrong, "the schema of a kind cannot be compiled");
+            Problem::new(ProblemType::Internal, "what is said about the kind cannot be read by this server")
+        })?;
+        Ok(Self { version: described.version, default_queue: described.kept.default_queue.clone(), schema })
+    }
+
+    /// Refuses args that break the schema of their kind. None are `null`.
+    pub(crate) fn check(&self, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
+        let Some(schema) = &self.schema else { return Ok(()) };
+        let text = args.map_or("null", RawValue::get);
+        let args: Value = serde_json::from_str(text)
+            .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
+        let broken = schema.broken(&args);
+        let Some(first) = broken.first() else { return Ok(()) };
+        let place = if first.pointer.is_empty() { "all of them" } else { first.pointer.as_str() };
+        let detail = format!("args of kind {kind}: {place}: {}", first.detail);
+        Err(Problem::new(ProblemType::Validation, detail).with("field", "args").with("errors", json!(broken)))
+    }
+}

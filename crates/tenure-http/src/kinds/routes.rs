@@ -1,0 +1,149 @@
+//! Saying what a kind is for, and what its args have to be like.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tenure::{Invalid, Kind, QueueName};
+
+use super::kept::{Described, Descriptions, Kept};
+use super::schema::Schema;
+use crate::answer::json;
+use crate::api::Api;
+use crate::body;
+use crate::id::Named;
+use crate::problem::{Problem, ProblemType};
+use crate::wire::{not_own, shape};
+
+/// The largest body.
+const BODY_BYTES: usize = 64 * 1024;
+/// Bytes of a schema.
+const SCHEMA_BYTES: usize = 32 * 1024;
+/// Characters of a description, and of the other words.
+const DESCRIPTION_CHARS: usize = 4_000;
+const WORD_CHARS: usize = 500;
+
+/// What shall be said about a kind. What is left out is not said any more.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KindAsk {
+    /// What it is for.
+    #[schemars(length(max = DESCRIPTION_CHARS))]
+    description: Option<String>,
+    /// Who answers for it.
+    #[schemars(length(max = WORD_CHARS))]
+    owner: Option<String>,
+    /// Where more is told.
+    #[schemars(length(max = WORD_CHARS), regex(pattern = "^https?://"))]
+    docs_url: Option<String>,
+    /// Where its jobs wait that do not say it.
+    #[schemars(regex(pattern = shape::NAME))]
+    default_queue: Option<String>,
+    /// What args have to be like: a JSON Schema (2020-12 or draft 7) that refers to nothing but its own `$defs`.
+    schema: Option<Map<String, Value>>,
+}
+
+/// What is said about a kind.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Kind")]
+pub(crate) struct KindDocument {
+    /// The kind.
+    kind: String,
+    /// What it is for.
+    description: Option<String>,
+    /// Who answers for it.
+    owner: Option<String>,
+    /// Where more is told.
+    docs_url: Option<String>,
+    /// Where its jobs wait that do not say it.
+    default_queue: Option<String>,
+    /// What args have to be like.
+    schema: Option<Map<String, Value>>,
+    /// When it was said.
+    changed_at: String,
+}
+
+impl KindDocument {
+    fn of(Described { kind, kept, .. }: Described) -> Self {
+        let Kept { description, owner, docs_url, default_queue, schema, changed } = kept;
+        Self { kind, description, owner, docs_url, default_queue, schema, changed_at: changed.to_string() }
+    }
+}
+
+/// `PUT /v1/kinds/{name}`
+pub(crate) async fn put(
+    api: Api,
+    Named(name): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: KindAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let kind = Kind::new(&name)?;
+    not_own("kind", &name)?;
+    let KindAsk { description, owner, docs_url, default_queue, schema } = ask;
+    check_words("description", description.as_deref(), DESCRIPTION_CHARS)?;
+    check_words("owner", owner.as_deref(), WORD_CHARS)?;
+    check_words("docs_url", docs_url.as_deref(), WORD_CHARS)?;
+    // It is shown as a link: one that runs a script is none.
+    let is_link = |url: &str| url.starts_with("https://") || url.starts_with("http://");
+    if docs_url.as_deref().is_some_and(|url| !is_link(url)) {
+        return Err(Invalid::new("docs_url", "another text", "http:// or https://").into());
+    }
+    if let Some(queue) = &default_queue {
+        let within = |wrong: Invalid| Invalid { field: "default_queue".to_owned(), ..wrong };
+        QueueName::new(queue).map_err(within)?;
+        not_own("default_queue", queue)?;
+    }
+    if let Some(schema) = &schema {
+        check_schema(schema)?;
+    }
+    let changed = api.tenure().now();
+    let kept = Kept { description, owner, docs_url, default_queue, schema, changed };
+    let set = Descriptions(api.tenure()).set(&kind, kept).await;
+    api.kinds().forget(&kind);
+    let (described, is_new) = set?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json(status, &KindDocument::of(described)))
+}
+
+/// `GET /v1/kinds/{name}`
+pub(crate) async fn get(api: Api, Named(name): Named) -> Result<Response, Problem> {
+    let kind = Kind::new(&name)?;
+    let found = match api.reach().covers_kind(kind.as_str()) {
+        true => Descriptions(api.tenure()).find(&kind).await?,
+        false => None,
+    };
+    Ok(json(StatusCode::OK, &KindDocument::of(found.ok_or_else(|| none(&kind))?)))
+}
+
+/// `DELETE /v1/kinds/{name}`
+pub(crate) async fn delete(api: Api, Named(name): Named) -> Result<Response, Problem> {
+    let kind = Kind::new(&name)?;
+    let removed = Descriptions(api.tenure()).remove(&kind).await;
+    api.kinds().forget(&kind);
+    if removed? { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(none(&kind)) }
+}
+
+fn none(kind: &Kind) -> Problem {
+    Problem::new(ProblemType::NotFound, format!("nothing is said about kind {kind}"))
+}
+
+fn check_words(field: &str, said: Option<&str>, most: usize) -> Result<(), Invalid> {
+    let count = said.map_or(0, |said| said.chars().count());
+    if count > most {
+        let found = format!("{count} characters");
+        return Err(Invalid::new(field, found, format_args!("at most {most}")));
+    }
+    Ok(())
+}
+
+fn check_schema(schema: &Map<String, Value>) -> Result<(), Invalid> {
+    let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
+    if bytes > SCHEMA_BYTES {
+        let found = format!("{bytes} bytes");
+        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES}")));
+    }
+    Schema::new(schema).map(drop)
+}

@@ -1,0 +1,244 @@
+//! What args have to be like: a JSON Schema whose check has an end that can be told beforehand.
+//!
+//! A schema comes from whoever may manage, and is checked against whatever anybody sends. So it is read before it is
+//! compiled, with all that it refers to written out: it has no more than so many parts, and is no deeper than so. What
+//! refers to itself is never done with that, and is refused by it. Nothing is fetched from anywhere, and patterns are of
+//! the sort that takes a time in proportion to the text.
+
+use jsonschema::{PatternOptions, Validator};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tenure::{Invalid, limits};
+
+/// Parts of a schema at most, with what it refers to written out.
+const PARTS: usize = 2_000;
+/// Patterns among them.
+const PATTERNS: usize = 50;
+/// Bytes of a compiled pattern.
+const PATTERN_BYTES: usize = 256 * 1024;
+/// Broken rules that are told at once.
+const TOLD: usize = 20;
+/// Characters of what is told of one.
+const DETAIL_CHARS: usize = 300;
+/// The dialects that are understood.
+const DIALECTS: [&str; 2] =
+    ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema"];
+/// What a part may refer to.
+const REFERENCES: [&str; 2] = ["#/$defs/", "#/definitions/"];
+
+/// A rule of a schema that args break.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "BrokenRule")]
+pub(crate) struct Broken {
+    /// Where within the args: a JSON pointer, empty for all of them.
+    pub pointer: String,
+    /// Which rule, such as `required`.
+    pub rule: String,
+    /// What it wants. It does not repeat the value, which may be a secret.
+    pub detail: String,
+}
+
+/// A schema, compiled.
+pub(crate) struct Schema(Validator);
+
+impl Schema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// What is no schema, what refers elsewhere or to itself, and what could take too long.
+    pub(crate) fn new(schema: &Map<String, Value>) -> Result<Self, Invalid> {
+        Reader { root: schema, parts: 0, patterns: 0 }.part(schema, 0)?;
+        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        let options = jsonschema::options().offline().should_validate_formats(false);
+        let built = options.with_pattern_options(patterns).build(&Value::Object(schema.clone()));
+        built.map(Self).map_err(|wrong| {
+            let found: String = wrong.to_string().chars().take(DETAIL_CHARS).collect();
+            Invalid::new(format!("schema{}", wrong.instance_path()), found, "a JSON Schema")
+        })
+    }
+
+    /// The rules that these args break; the first ones, if they are many.
+    pub(crate) fn broken(&self, args: &Value) -> Vec<Broken> {
+        if self.0.is_valid(args) {
+            return Vec::new();
+        }
+        let told = self.0.iter_errors(args).take(TOLD).map(|error| Broken {
+            pointer: error.instance_path().to_string(),
+            rule: error.kind().keyword().to_owned(),
+            detail: error.masked().to_string().chars().take(DETAIL_CHARS).collect(),
+        });
+        told.collect()
+    }
+}
+
+/// Reads a schema with all that it refers to.
+struct Reader<'a> {
+    root: &'a Map<String, Value>,
+    parts: usize,
+    patterns: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn part(&mut self, part: &'a Map<String, Value>, depth: usize) -> Result<(), Invalid> {
+        self.parts += 1;
+        if self.parts > PARTS {
+            let allowed = format!("at most {PARTS} parts, with what it refers to written out");
+            return Err(Invalid::new("schema", "more parts", allowed));
+        }
+        if depth > limits::JSON_DEPTH {
+            let allowed = format!("at most {} deep; it cannot refer to itself", limits::JSON_DEPTH);
+            return Err(Invalid::new("schema", "a deeper one", allowed));
+        }
+        for (word, value) in part {
+            self.word(word, value, depth)?;
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str, value: &'a Value, depth: usize) -> Result<(), Invalid> {
+        let field = || format!("schema.{word}");
+        match word {
+            "$ref" => return self.refer(value, depth),
+            "$schema" => {
+                let said = value.as_str().unwrap_or_default().trim_end_matches('#');
+                if !DIALECTS.contains(&said) {
+                    let allowed = format!("{} or {}", DIALECTS[0], DIALECTS[1]);
+                    return Err(Invalid::new(field(), "another dialect", allowed));
+                }
+            }
+            "$id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveAnchor" | "$recursiveRef"
+            | "$vocabulary" => {
+                return Err(Invalid::new(field(), "a name for others", "$ref to $defs of the same schema"));
+            }
+            // What is left over can be known only by looking at all the rest again, within each part anew.
+            "unevaluatedProperties" | "unevaluatedItems" => {
+                return Err(Invalid::new(field(), "it", "additionalProperties, or items"));
+            }
+            // Any values: nothing in them is a rule.
+            "const" | "enum" | "default" | "examples" => {}
+            // Under names of their own.
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+            | "dependencies" => {
+                if let Value::Object(named) = value {
+                    if word == "patternProperties" {
+                        self.pattern(named.len())?;
+                    }
+                    named.values().try_for_each(|value| self.below(value, depth))?;
+                }
+            }
+            "pattern" => self.pattern(1)?,
+            _ => self.below(value, depth)?,
+        }
+        Ok(())
+    }
+
+    fn below(&mut self, value: &'a Value, depth: usize) -> Result<(), Invalid> {
+        match value {
+            Value::Object(part) => self.part(part, depth + 1),
+            Value::Array(parts) => parts.iter().try_for_each(|part| match part {
+                Value::Object(part) => self.part(part, depth + 1),
+                Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                    Ok(())
+                }
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn pattern(&mut self, more: usize) -> Result<(), Invalid> {
+        self.patterns += more;
+        if self.patterns > PATTERNS {
+            return Err(Invalid::new("schema.pattern", "more of them", format_args!("at most {PATTERNS}")));
+        }
+        Ok(())
+    }
+
+    fn refer(&mut self, to: &Value, depth: usize) -> Result<(), Invalid> {
+        let wrong = |found: &str| {
+            Invalid::new("schema.$ref", found, "#/$defs/ and the name of a part that is there, of letters")
+        };
+        let to = to.as_str().ok_or_else(|| wrong("no text"))?;
+        let shown: String = to.chars().take(64).collect();
+        let below = REFERENCES.iter().find_map(|place| Some((*place, to.strip_prefix(place)?)));
+        let (place, name) = below.ok_or_else(|| wrong(&shown))?;
+        if name.contains(['/', '~', '%']) {
+            return Err(wrong(&shown));
+        }
+        let parts = self.root.get(place.trim_matches(['#', '/']));
+        match parts.and_then(|parts| parts.get(name)) {
+            Some(part @ (Value::Object(_) | Value::Bool(_))) => self.below(part, depth),
+            Some(_) | None => Err(wrong(&shown)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn compiled(schema: &Value) -> Result<Schema, Invalid> {
+        Schema::new(schema.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_broken_rule_is_told_with_its_place_and_without_the_value() {
+        let schema = json!({ "type": "object", "required": ["month"], "additionalProperties": false,
+            "properties": { "month": { "$ref": "#/$defs/month" }, "id": { "pattern": "^x+$" } },
+            "$defs": { "month": { "type": "integer", "maximum": 12 } } });
+        let schema = compiled(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(schema.broken(&json!({ "month": 12, "id": "xx" })), []);
+        let broken = schema.broken(&json!({ "month": 4711 }));
+        assert_eq!((broken[0].pointer.as_str(), broken[0].rule.as_str()), ("/month", "maximum"));
+        assert!(!broken[0].detail.contains("4711"), "{broken:?}");
+        let broken = schema.broken(&json!({ "month": "secret", "id": "xy" }));
+        let mut rules: Vec<_> =
+            broken.iter().map(|rule| (rule.pointer.as_str(), rule.rule.as_str())).collect();
+        rules.sort_unstable();
+        assert_eq!(rules, [("/id", "pattern"), ("/month", "type")]);
+        assert_eq!(schema.broken(&Value::Null)[0].pointer, "");
+    }
+
+    #[test]
+    fn a_schema_whose_check_might_not_end_is_refused() {
+        // Each refers twice to the next one: a million parts when it is written out.
+        let doubling: Map<String, Value> = (0..20)
+            .map(|n| {
+                let next = json!({ "$ref": format!("#/$defs/a{}", n + 1) });
+                (format!("a{n}"), json!({ "allOf": [next, next] }))
+            })
+            .chain([("a20".to_owned(), json!({}))])
+            .collect();
+        let many: Vec<Value> = (0..51).map(|_| json!({ "pattern": "x" })).collect();
+        for (schema, said) in [
+            (json!({ "$ref": "#" }), "$ref"),
+            (json!({ "$ref": "https://example.com/x" }), "$ref"),
+            (json!({ "$ref": "file:///etc/passwd" }), "$ref"),
+            (json!({ "$ref": "#/$defs/x" }), "$ref"),
+            (json!({ "$ref": "#/$defs/x", "$defs": { "x": { "$ref": "#/$defs/x" } } }), "itself"),
+            (json!({ "$defs": doubling }), "parts"),
+            (json!({ "anyOf": many }), "pattern"),
+            (json!({ "pattern": "(?=x)" }), "schema"),
+            (json!({ "pattern": "(\\w{100}){100}" }), "schema"),
+            (json!({ "properties": { "x": { "$id": "https://example.com/y" } } }), "$id"),
+            (json!({ "$dynamicRef": "#x" }), "$dynamicRef"),
+            (json!({ "unevaluatedProperties": false }), "unevaluated"),
+            (json!({ "$schema": "https://example.com/dialect" }), "$schema"),
+            (json!({ "type": "star" }), "schema"),
+        ] {
+            let wrong = compiled(&schema).map(drop).unwrap_err();
+            assert!(wrong.to_string().contains(said), "{schema}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_fields_are_no_rules() {
+        let schema = json!({ "properties": { "$id": {}, "$ref": { "type": "string" }, "pattern": {} },
+            "enum": [{ "$ref": "elsewhere" }, { "$ref": 7 }] });
+        let schema = compiled(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(schema.broken(&json!({ "$ref": "elsewhere" })), []);
+        assert_eq!(schema.broken(&json!({ "$ref": 7 }))[0].pointer, "/$ref");
+    }
+}

@@ -1,0 +1,56 @@
+//! What is said about kinds.
+
+use axum::http::Method;
+use axum::routing;
+
+use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty};
+use crate::access::Within;
+use crate::kinds::routes::{self, KindAsk, KindDocument};
+use crate::openapi::Schemas;
+use crate::problem::ProblemType;
+
+/// What is said about kinds.
+pub(super) fn kinds() -> Vec<Endpoint> {
+    vec![
+        Endpoint {
+            method: Method::PUT,
+            path: "/v1/kinds/{name}",
+            name: "put_kind",
+            summary: "Says what a kind is for and what its args have to be like; what is left out is not said any more",
+            needs: MANAGE,
+            within: Within::Whole,
+            takes: Takes { body: Some(Schemas::of::<KindAsk>), needs_body: false, ..NOTHING },
+            answers: vec![kind(201, "It is said"), kind(200, "It is said instead of what was before")],
+            refuses: &[],
+            serve: || routing::put(routes::put),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/kinds/{name}",
+            name: "get_kind",
+            summary: "Shows what is said about a kind",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![kind(200, "It")],
+            refuses: &[ProblemType::NotFound],
+            serve: || routing::get(routes::get),
+        },
+        Endpoint {
+            method: Method::DELETE,
+            path: "/v1/kinds/{name}",
+            name: "delete_kind",
+            summary: "Takes back what is said about a kind; its jobs stay",
+            needs: MANAGE,
+            within: Within::Whole,
+            takes: NOTHING,
+            answers: vec![empty(204, "Nothing is said about it any more")],
+            refuses: &[ProblemType::NotFound],
+            serve: || routing::delete(routes::delete),
+        },
+    ]
+}
+
+const fn kind(status: u16, summary: &'static str) -> Answer {
+    Answer { status, summary, kind: JSON, body: Some(Schemas::of::<KindDocument>) }
+}
