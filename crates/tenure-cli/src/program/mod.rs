@@ -3,6 +3,7 @@
 mod attend;
 mod board;
 mod exec;
+mod roll;
 mod worker;
 
 pub(crate) use exec::{Exec, run as exec};

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::attend::{Manners, attend, settle};
 use super::board::{Board, Post, Why};
+use super::roll::{self, Workers};
 use super::{Granted, LEASE};
 use crate::client::{Ask, Connect};
 use crate::exit::Failure;
@@ -31,15 +32,22 @@ const MOST: usize = 500;
 
 /// What can be said to `tenure worker`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
+  tenure worker list
   tenure worker --queue mail=10,other=2 --exec ./handler
   tenure worker --queue mail --kind welcome --permanent 64,65 --exec python3 mail.py
 
 The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
 JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API and TRACEPARENT in its environment.
-0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed.")]
+0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed."
+)]
 pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    others: Option<Workers>,
     #[command(flatten)]
     connect: Connect,
     /// From which queues, and how many programs at once for each, such as mail=10,other=2
@@ -96,6 +104,9 @@ struct Shared {
 }
 
 pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
+    if let Some(others) = args.others {
+        return roll::run(others);
+    }
     let client = args.connect.client()?;
     let program = args.command.first().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
