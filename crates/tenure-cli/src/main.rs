@@ -204,3 +204,19 @@ fn listen_to_the_library() {
         .log_internal_errors(false)
         .init();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_makes_sense_and_stands_in_the_guide() {
+        let guide = include_str!("../../../docs/guide/command-line.md");
+        let program = Program::command();
+        program.clone().debug_assert();
+        let seen = program.get_subcommands().filter(|command| !command.is_hide_set());
+        for name in seen.map(clap::Command::get_name) {
+            assert!(guide.contains(&format!("tenure {name}")), "{name}");
+        }
+    }
+}
