@@ -6,10 +6,11 @@
 mod program;
 mod served;
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use program::{command, run};
+use program::{Program, command, run};
 use serde_json::{Value, json};
 use served::{Said, claim, said, say, served, tenure};
 use tempfile::tempdir;
@@ -133,4 +134,51 @@ fn contexts_that_are_added_at_the_same_time_are_all_kept() {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(good(own(&["context", "list", "-o", "id"], folder.path())).lines().count(), 8);
+}
+
+/// A service that does jobs of the kind `mail` well, puts off none, and refuses all others for good.
+fn service() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/jobs", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut line) = (Vec::new(), String::new());
+            while reader.read_line(&mut line).unwrap() > 2 {
+                head.push(std::mem::take(&mut line).to_ascii_lowercase());
+            }
+            let said = |name: &str| {
+                let line =
+                    head.iter().find_map(|line| line.strip_prefix(&format!("{name}: "))).unwrap_or("0");
+                line.trim().to_owned()
+            };
+            let mut body = vec![0; said("content-length").parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            let answer = format!("{{\"got\":{}}}", String::from_utf8(body).unwrap());
+            let status = if said("job-kind") == "mail" { "200 OK" } else { "422 No" };
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
+                answer.len()
+            )
+            .unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_worker_sends_jobs_to_a_service_and_its_answer_is_their_end() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let (url, api) = (service(), format!("http://{address}"));
+    let _worker = Program::start(&["worker", "--http", &url, "--url", &api], folder.path());
+    let tenure = |args: &[&str]| tenure(&address, folder.path(), args);
+    let well = tenure(&["submit", "mail", "[7]", "--wait=20s", "--jq", ".result.got[0]"]);
+    assert_eq!((well.code, well.out.as_str()), (0, "7\n"), "{}", well.err);
+    let refused = tenure(&["submit", "other", "--wait=20s", "--jq", ".state, .attempt"]);
+    assert_eq!((refused.code, refused.out.as_str()), (1, "failed\n1\n"), "{}", refused.err);
+    assert_eq!(tenure(&["worker", "--http", &url, "--exec", "true"]).code, 2);
+    assert_eq!(tenure(&["worker", "--http", "nonsense"]).code, 2);
 }

@@ -3,6 +3,7 @@
 mod attend;
 mod board;
 mod exec;
+mod forward;
 mod roll;
 mod worker;
 
