@@ -194,10 +194,19 @@ fn settle(it: &mut Try, with: &With) -> Result<String, Wrong> {
     Ok("succeeded".to_owned())
 }
 
-/// Whoever has settled a job cannot settle it otherwise.
+/// Whoever has settled a job cannot settle it otherwise: he is refused, or told how it has ended.
 fn settle_once(it: &mut Try, with: &With) -> Result<String, Wrong> {
     let body = json!({ "token": it.job_token, "error": { "type": "selftest", "detail": "too late" } });
-    refused(with.client.ask(&Ask::post(it.job("/fail"), &body)).map(drop), "the job was settled twice")
+    match with.client.ask(&Ask::post(it.job("/fail"), &body)) {
+        Ok(_) => {}
+        Err(Trouble::Refused(refused)) if refused.is("lease-lost") => {}
+        Err(trouble) => return Err(trouble.into()),
+    }
+    let job = with.client.ask(&Ask::get(it.job("")))?.json()?;
+    if job["state"] != "succeeded" || job["result"]["n"] != 2 {
+        return otherwise(format!("the job is {} by now, and should stay succeeded", job["state"]));
+    }
+    Ok("it stays succeeded".to_owned())
 }
 
 fn lose_a_lease(it: &mut Try, with: &With) -> Result<String, Wrong> {

@@ -47,7 +47,7 @@ fn jobs_are_printed_in_each_form_that_somebody_asks_for() {
     assert_eq!(good(tenure(&["job", "list", "-o", "jsonl", "--jq", ".state"])), "queued\n");
     let yaml = good(tenure(&["job", "get", id, "-o", "yaml"]));
     assert!(yaml.contains("\nkind: mail\n") && yaml.contains("\ntags:\n  - vip\n"), "{yaml}");
-    assert!(yaml.contains("n: 12345678901234567890123\n"), "{yaml}");
+    assert!(yaml.contains("args:\n  \"n\": 12345678901234567890123\n"), "{yaml}");
     assert_eq!(good(tenure(&["ps", "--jq", ".items | length"])), "0\n");
 }
 
@@ -70,6 +70,7 @@ fn things_with_names_are_printed_in_the_same_forms() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());
     let tenure = |args: &[&str]| tenure(&address, folder.path(), args);
+    good(tenure(&["submit", "mail", "--queue", "mail"]));
     good(tenure(&["queue", "pause", "mail"]));
     assert_eq!(good(tenure(&["queue", "list", "-o", "name"])), "queue/mail\n");
     assert_eq!(
@@ -113,8 +114,7 @@ fn the_last_lines_those_of_one_attempt_and_those_since_then_are_shown() {
     let path = format!("/v1/jobs/{id}/logs");
     let first = claim(&address);
     let log = |job: &Value, lines: &[&str]| {
-        let lines: Vec<Value> = lines.iter().map(|line| json!({ "text": line })).collect();
-        let body = json!({ "token": job["token"], "lines": lines }).to_string();
+        let body = json!({ "token": job["token"], "first": 1, "lines": lines }).to_string();
         let answer = served::ask(&address, "POST", &path, "", &body);
         assert_eq!(answer.0, 204, "{answer:?}");
     };
