@@ -211,7 +211,7 @@ fn settle_once(it: &mut Try, with: &With) -> Result<String, Wrong> {
 
 fn lose_a_lease(it: &mut Try, with: &With) -> Result<String, Wrong> {
     acquire(it, with)?;
-    with.client.ask(&Ask::post(it.lease("/break"), &json!({ "reason": "selftest" })))?;
+    with.client.ask(&Ask::post(it.lease("/break"), &json!({ "reason": "selftest", "after_seconds": 0 })))?;
     let renewed = with.client.ask(&Ask::post(it.lease("/renew"), &json!({ "token": it.lease_token })));
     refused(renewed.map(drop), "a holder who has lost the lease could renew it")
 }
