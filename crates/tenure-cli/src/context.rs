@@ -59,6 +59,9 @@ struct Add {
 
 pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
     let env = Env::real();
+    // Whoever looks need not wait for whoever changes it: it is replaced whole.
+    let is_change = !matches!(contexts.what, What::List);
+    let _alone = if is_change { Some(File::alone(&env)?) } else { None };
     let mut file = File::load(&env)?;
     let mut out = contexts.output.open();
     let done = match contexts.what {
@@ -132,7 +135,7 @@ fn list(file: &File, out: &mut Out) -> Result<(), Failure> {
     match out.shape() {
         Shape::Json => out.document(&json!({ "items": documents }).to_string())?,
         Shape::Jsonl => documents.iter().try_for_each(|one| out.document(&one.to_string()))?,
-        Shape::Id => file.contexts.keys().try_for_each(|name| out.line(name))?,
+        Shape::Id => file.contexts.keys().try_for_each(|name| out.id("context", name))?,
         Shape::Table | Shape::Wide => {
             let mut table = Table::new(&["current", "name", "url", "access", "token"]);
             for one in &documents {

@@ -11,7 +11,9 @@ Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understo
             124 a wait was over · 130 interrupted
 
 Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
-             TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour";
+             TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour
+
+More:        tenure help environment, formatting, exit-codes, query";
 
 /// Why the program could not do what was asked, in a sentence for a person.
 #[derive(Debug, thiserror::Error)]

@@ -13,15 +13,18 @@ mod exit;
 mod files;
 mod job;
 mod lease;
+mod open;
 mod output;
 mod program;
 mod queue;
 mod schedule;
 mod screen;
+mod selftest;
 mod serve;
 mod settings;
 mod span;
 mod token;
+mod topics;
 mod webhook;
 mod with;
 
@@ -65,7 +68,7 @@ enum Command {
     Lease(Box<lease::Leases>),
     /// Runs a program as a job: recorded, under a lock if wished, its output kept, its exit code passed on
     Exec(Box<program::Exec>),
-    /// Runs a program for each job of some queues
+    /// Runs a program for each job of some queues, and shows who else does
     Worker(Box<program::WorkerArgs>),
     /// Explains schedules, and sets, triggers and pauses those of a server
     #[command(subcommand)]
@@ -89,6 +92,10 @@ enum Command {
     Config(context::Config),
     /// Finds out whether the server can be used from here, and says what to do if not
     Doctor(Box<doctor::Doctor>),
+    /// Takes a job and a lease through their lives on the server, and says of each step whether it works
+    Selftest(Box<with::Asked<selftest::Selftest>>),
+    /// Says where the server, or a job, is looked at; on a terminal it is opened there
+    Open(Box<with::Asked<open::Open>>),
     /// Prints the description of the HTTP interface (OpenAPI 3.1); needs no server
     Openapi(describe::OpenApi),
     /// Prints what completes this program's commands in a shell
@@ -115,6 +122,11 @@ fn main() -> ExitCode {
     // Before anything else: a program's supervisor is this program, started anew.
     if let Some(code) = tenure_program::entered() {
         return code;
+    }
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if let Some(topic) = topics::asked(&args) {
+        screen::print(topic);
+        return ExitCode::SUCCESS;
     }
     let program = match Program::try_parse() {
         Ok(program) => program,
@@ -156,6 +168,14 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Context(contexts) => context::run(contexts),
         Command::Config(config) => context::config(config),
         Command::Doctor(doctor) => doctor::run(*doctor),
+        Command::Selftest(asked) => {
+            let with::Asked { connect, output, what } = *asked;
+            with::done(&connect, output, move |with| selftest::run(&what, with))
+        }
+        Command::Open(asked) => {
+            let with::Asked { connect, output, what } = *asked;
+            with::done(&connect, output, move |with| open::run(&what, with))
+        }
         Command::Openapi(openapi) => describe::openapi(&openapi),
         Command::Completions(completions) => describe::completions(&completions, Program::command()),
         Command::Man(man) => describe::man(&man, Program::command()),
@@ -183,4 +203,20 @@ fn listen_to_the_library() {
         // A closed standard error must not end the program.
         .log_internal_errors(false)
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_makes_sense_and_stands_in_the_guide() {
+        let guide = include_str!("../../../docs/guide/command-line.md");
+        let program = Program::command();
+        program.clone().debug_assert();
+        let seen = program.get_subcommands().filter(|command| !command.is_hide_set());
+        for name in seen.map(clap::Command::get_name) {
+            assert!(guide.contains(&format!("tenure {name}")), "{name}");
+        }
+    }
 }

@@ -62,6 +62,12 @@ fn strange(error: &serde_json::Error) -> Failure {
 }
 
 impl Named {
+    /// What one of them is, such as `lease`.
+    fn what(&self) -> &'static str {
+        let last = self.path.rsplit('/').next().unwrap_or_default();
+        last.strip_suffix('s').unwrap_or(last)
+    }
+
     /// Where the one with this name is.
     pub(crate) fn of(&self, name: &str) -> String {
         format!("{}/{}", self.path, escaped(name))
@@ -114,9 +120,12 @@ impl Named {
             match with.out.shape() {
                 Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
                 Shape::Json | Shape::Jsonl => with.out.document(item.get())?,
-                Shape::Id => with
-                    .out
-                    .line(&safe::line(read["name"].as_str().or(read["id"].as_str()).unwrap_or_default()))?,
+                Shape::Id => {
+                    let ids = ["name", "id", "worker_id"].map(|field| read[field].as_str());
+                    // Names of workers are for people.
+                    let id = if ids[2].is_some() { ids[2] } else { ids[0].or(ids[1]) };
+                    with.out.id(self.what(), id.unwrap_or_default())?;
+                }
             }
         }
         if matches!(with.out.shape(), Shape::Table | Shape::Wide) {

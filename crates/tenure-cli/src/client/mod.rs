@@ -4,6 +4,7 @@ mod connect;
 mod events;
 mod follow;
 mod interrupt;
+mod near;
 mod problem;
 mod tail;
 
@@ -200,7 +201,13 @@ impl Client {
         let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
         let status = head.status.as_u16();
         if status >= 400 {
-            return Err(Trouble::Refused(Refused::of(status, &body)));
+            let mut refused = Refused::of(status, &body);
+            if status == 404
+                && let Some(near) = self.nearest(&ask.path)
+            {
+                refused.suggest(&near);
+            }
+            return Err(Trouble::Refused(refused));
         }
         Ok(Answer { status, tag, body })
     }

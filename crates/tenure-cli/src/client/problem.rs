@@ -66,6 +66,16 @@ impl Trouble {
         Self::Strange(format!("what was answered is not understood ({what}); is it a Tenure server?"))
     }
 
+    /// What is told of it.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Refused(refused) => refused.sentence.clone(),
+            Self::Lost(lost) => lost.sentence.clone(),
+            Self::ReadOnly(context) => format!("context {context} is read-only"),
+            Self::Strange(sentence) => sentence.clone(),
+        }
+    }
+
     /// Whether to ask again may help.
     pub(crate) fn passes(&self) -> bool {
         match self {
@@ -98,6 +108,11 @@ impl Refused {
             said("field").and_then(|field| field.strip_prefix("jobs[")?.split(']').next()?.parse().ok());
         let index = number("index").or(in_field);
         Self { status, name, sentence: safe::line(&sentence), line: number("line"), index }
+    }
+
+    /// Says what may have been meant.
+    pub(super) fn suggest(&mut self, name: &str) {
+        self.sentence = format!("{}; did you mean {}?", self.sentence, safe::line(name));
     }
 
     /// Whether it is a problem of this kind.

@@ -107,13 +107,13 @@ pub(super) fn rows(out: &mut Out, documents: &[Document], first: bool) -> Result
             out.table(&table, first)
         }
         Shape::Json | Shape::Jsonl => documents.iter().try_for_each(|one| out.document(&one.text)),
-        Shape::Id => documents.iter().try_for_each(|one| out.line(&one.id())),
+        Shape::Id => documents.iter().try_for_each(|one| out.id("job", &one.id())),
     }
 }
 
 /// Prints one document with all that is said in it.
 pub(super) fn card(out: &mut Out, document: &Document) -> Result<(), Failure> {
-    if !matches!(out.shape(), Shape::Table | Shape::Wide) {
+    if out.has_columns() || !matches!(out.shape(), Shape::Table | Shape::Wide) {
         return rows(out, std::slice::from_ref(document), true);
     }
     let mut table = Table::new(&["", ""]);

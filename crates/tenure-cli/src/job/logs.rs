@@ -1,9 +1,11 @@
 //! `tenure job logs`: what the attempts of a job have logged.
 
+use std::collections::VecDeque;
+
 use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tenure::{Clock, Moment, SystemClock};
+use tenure::{Clock, Moment, SystemClock, Timestamp};
 
 use super::With;
 use super::document::Document;
@@ -24,6 +26,15 @@ pub(crate) struct Logs {
     /// Goes on until the job has ended
     #[arg(short, long)]
     follow: bool,
+    /// Only what this delivery of the job has logged; the first one is 1
+    #[arg(long, value_name = "N")]
+    attempt: Option<u64>,
+    /// Of what there is, only so many lines, the last ones
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+    /// Only what was logged since then: an instant, or a span such as 10m ago
+    #[arg(long, value_name = "SPAN|INSTANT", value_parser = since)]
+    since: Option<Timestamp>,
     /// Shows with each line when it was logged, and by which delivery of the job
     #[arg(long)]
     timestamps: bool,
@@ -34,6 +45,19 @@ struct Reader<'a> {
     id: &'a str,
     behind: Option<String>,
     timestamps: bool,
+    attempt: Option<u64>,
+    since: Option<Timestamp>,
+    /// While only the last lines are wanted: those, and how many at most.
+    last: Option<(usize, VecDeque<Document>)>,
+}
+
+/// An instant, or how long ago it was.
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(instant) = text.parse() {
+        return Ok(instant);
+    }
+    let ago = crate::span::span(text).map_err(|allowed| format!("{allowed}; or an instant"))?;
+    Ok(SystemClock.now().before(ago))
 }
 
 #[derive(Deserialize)]
@@ -43,10 +67,17 @@ struct Page {
 }
 
 pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
-    let mut reader = Reader { id: &logs.id, behind: None, timestamps: logs.timestamps };
+    let mut reader = Reader {
+        id: &logs.id,
+        behind: None,
+        timestamps: logs.timestamps,
+        attempt: logs.attempt,
+        since: logs.since,
+        last: logs.tail.map(|most| (most, VecDeque::new())),
+    };
     if !logs.follow {
         while reader.page(with)? == PAGE {}
-        return Ok(());
+        return reader.let_go(with);
     }
     with.goes.on(format!("job {} goes on", safe::line(&logs.id)));
     reader.follow(with, None, Patience::new()).map(drop)
@@ -57,7 +88,7 @@ pub(super) fn follow_to_the_end(with: &mut With, id: &str, wait: Wait) -> Result
     with.goes.on(format!(
         "job {id} goes on; `tenure job logs -f {id}` shows it, `tenure job cancel {id}` ends it"
     ));
-    let mut reader = Reader { id, behind: None, timestamps: false };
+    let mut reader = Reader { id, behind: None, timestamps: false, attempt: None, since: None, last: None };
     let followed = reader.follow(with, wait.until(), Patience::of_one_who_was_answered())?;
     fate::end(with, id, followed)
 }
@@ -116,7 +147,7 @@ impl Reader<'_> {
         loop {
             let page = self.ask(with).map_err(Stopped::By)?;
             if self.print(with, &page).map_err(Stopped::For)? < PAGE {
-                return Ok(());
+                return self.let_go(with).map_err(Stopped::For);
             }
         }
     }
@@ -130,16 +161,17 @@ impl Reader<'_> {
 
     fn print(&mut self, with: &mut With, page: &Page) -> Result<usize, Failure> {
         for line in Document::all(&page.items)? {
-            match with.out.shape() {
-                Shape::Json | Shape::Jsonl => with.out.document(&line.text)?,
-                Shape::Table | Shape::Wide | Shape::Id => {
-                    let text = safe::line(line.text_of("text").unwrap_or_default());
-                    let before = match self.timestamps {
-                        true => format!("{}  {}  ", with.out.when(line.text_of("at")), line.read["delivery"]),
-                        false => String::new(),
-                    };
-                    with.out.line(&format!("{before}{text}"))?;
+            if !self.is_wanted(&line) {
+                continue;
+            }
+            match &mut self.last {
+                Some((most, kept)) => {
+                    kept.push_back(line);
+                    if kept.len() > *most {
+                        kept.pop_front();
+                    }
                 }
+                None => self.show(with, &line)?,
             }
         }
         if page.next_after.is_some() {
@@ -147,6 +179,33 @@ impl Reader<'_> {
         }
         with.out.flush()?;
         Ok(page.items.len())
+    }
+
+    fn is_wanted(&self, line: &Document) -> bool {
+        let at = line.text_of("at").and_then(|at| at.parse::<Timestamp>().ok());
+        self.attempt.is_none_or(|attempt| line.read["delivery"] == attempt)
+            && self.since.is_none_or(|since| at.is_none_or(|at| at >= since))
+    }
+
+    /// Prints the last lines of what there was; from now on all is printed that comes.
+    fn let_go(&mut self, with: &mut With) -> Result<(), Failure> {
+        let Some((_, kept)) = self.last.take() else { return Ok(()) };
+        kept.iter().try_for_each(|line| self.show(with, line))?;
+        with.out.flush()
+    }
+
+    fn show(&self, with: &mut With, line: &Document) -> Result<(), Failure> {
+        match with.out.shape() {
+            Shape::Json | Shape::Jsonl => with.out.document(&line.text),
+            Shape::Table | Shape::Wide | Shape::Id => {
+                let text = safe::line(line.text_of("text").unwrap_or_default());
+                let before = match self.timestamps {
+                    true => format!("{}  {}  ", with.out.when(line.text_of("at")), line.read["delivery"]),
+                    false => String::new(),
+                };
+                with.out.line(&format!("{before}{text}"))
+            }
+        }
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) struct Break {
     /// Why, for whoever has it and for the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// After so long, in which its holder can come to an end [default: at once]
+    /// After so long, in which its holder can come to an end; 0s for at once [default: what is left of its time]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     after: Option<Duration>,
 }

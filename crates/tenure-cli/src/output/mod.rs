@@ -1,8 +1,11 @@
 //! What is printed: tables for people, documents for programs.
 
+mod fields;
+mod jq;
 pub(crate) mod safe;
 mod table;
 mod when;
+mod yaml;
 
 use std::io::{BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 
@@ -17,9 +20,18 @@ use crate::screen::{self, Tone};
 /// In which form something is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Output {
-    /// In which form: table and wide for people, json and jsonl exactly as the server says it, id for scripts
+    /// In which form: table and wide for people, json and jsonl exactly as the server says it, id and name for scripts
     #[arg(short, long, value_name = "FORM", global = true, help_heading = "Output")]
-    output: Option<Shape>,
+    output: Option<Form>,
+    /// Only these fields of each document, as JSON
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', global = true, help_heading = "Output")]
+    json: Vec<String>,
+    /// What this expression of jq makes of the JSON; texts are printed without quotes
+    #[arg(long, value_name = "EXPR", value_parser = jq::expression, global = true, help_heading = "Output")]
+    jq: Option<String>,
+    /// Only these columns of a table, in this order
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["json", "jq"], global = true, help_heading = "Output")]
+    columns: Vec<String>,
     /// Leaves out the line with the names of the columns
     #[arg(long, global = true, help_heading = "Output")]
     no_headers: bool,
@@ -34,9 +46,9 @@ pub(crate) struct Output {
     quiet: bool,
 }
 
-/// A form of what is printed.
+/// A form as somebody asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shape {
+enum Form {
     /// Columns on a terminal, values with tabs between them elsewhere
     Table,
     /// The same with more columns
@@ -45,8 +57,39 @@ pub(crate) enum Shape {
     Json,
     /// One document a line
     Jsonl,
+    /// The document of the server, as YAML
+    Yaml,
     /// Ids only, one a line
     Id,
+    /// What it is and its id, such as queue/mail, one a line
+    Name,
+}
+
+/// What a command has to make of what it prints; the place that prints it does the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A table.
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// The document of the server.
+    Json,
+    /// One document a line.
+    Jsonl,
+    /// Ids only, one a line.
+    Id,
+}
+
+impl Form {
+    fn shape(self) -> Shape {
+        match self {
+            Self::Table => Shape::Table,
+            Self::Wide => Shape::Wide,
+            Self::Json | Self::Yaml => Shape::Json,
+            Self::Jsonl => Shape::Jsonl,
+            Self::Id | Self::Name => Shape::Id,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,6 +117,13 @@ enum Colour {
 pub(crate) struct Out {
     to: BufWriter<Stdout>,
     shape: Option<Shape>,
+    /// Documents are shown as YAML, and whether one was shown before.
+    yaml: Option<bool>,
+    /// An id is shown with what it is the id of.
+    named: bool,
+    fields: Vec<String>,
+    jq: Option<jq::Jq>,
+    columns: Vec<String>,
     headers: bool,
     pub(crate) quiet: bool,
     on_terminal: bool,
@@ -92,9 +142,26 @@ impl Output {
             Colour::Never => false,
         };
         let usual = if on_terminal { TimeForm::Relative } else { TimeForm::Iso };
+        let is_json = !self.json.is_empty() || self.jq.is_some();
+        let unsaid = match (is_json, self.columns.is_empty()) {
+            (true, _) => Some(Shape::Json),
+            // Any column of the widest table can be chosen.
+            (false, false) => Some(Shape::Wide),
+            (false, true) => None,
+        };
+        let shape = self.output.map(Form::shape);
+        // Rows and ids have no fields to choose from.
+        let shape =
+            if is_json { shape.filter(|it| *it == Shape::Jsonl).or(unsaid) } else { shape.or(unsaid) };
         Out {
             to: BufWriter::new(stdout),
-            shape: self.output,
+            shape,
+            yaml: (self.output == Some(Form::Yaml)).then_some(false),
+            named: self.output == Some(Form::Name),
+            fields: self.json.clone(),
+            // It was understood when it was read.
+            jq: self.jq.as_deref().and_then(|text| jq::Jq::of(text).ok()),
+            columns: self.columns.clone(),
             headers: !self.no_headers,
             quiet: self.quiet,
             on_terminal,
@@ -121,15 +188,55 @@ impl Out {
         heard(written)
     }
 
-    /// A document of the server, as it is.
+    /// A document of the server, as it is, or what was asked for of it.
     pub(crate) fn document(&mut self, text: &str) -> Result<(), Failure> {
         let text = text.trim_end();
+        if self.fields.is_empty() {
+            return self.filtered(text);
+        }
+        let text = fields::picked(text, &self.fields);
+        self.filtered(&text)
+    }
+
+    fn filtered(&mut self, text: &str) -> Result<(), Failure> {
+        let Some(jq) = &self.jq else { return self.json(text) };
+        for brought in jq.of_document(text)? {
+            match brought {
+                jq::Brought::Text(text) if self.on_terminal => self.line(&safe::lines(&text))?,
+                jq::Brought::Text(text) => self.line(&text)?,
+                jq::Brought::Json(text) => self.json(&text)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some(before) = self.yaml {
+            self.yaml = Some(true);
+            if before {
+                self.line("---")?;
+            }
+            return self.line(&safe::json(&yaml::yaml(text)));
+        }
         if self.on_terminal { self.line(&safe::json(text)) } else { self.line(text) }
+    }
+
+    /// The id of something, with what it is if that was asked for.
+    pub(crate) fn id(&mut self, what: &str, id: &str) -> Result<(), Failure> {
+        let id = safe::line(id);
+        if self.named { self.line(&format!("{what}/{id}")) } else { self.line(&id) }
+    }
+
+    /// Whether somebody has chosen columns.
+    pub(crate) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
     }
 
     /// A table, whose names of columns are left out for whoever wants that, and for a page that follows another one.
     pub(crate) fn table(&mut self, table: &Table, first: bool) -> Result<(), Failure> {
         let headers = self.headers && first;
+        let chosen = if self.has_columns() { Some(table.only(&self.columns)?) } else { None };
+        let table = chosen.as_ref().unwrap_or(table);
         let text = if self.on_terminal { table.columns(headers, self.coloured) } else { table.tabs(headers) };
         heard(self.to.write_all(text.as_bytes()))
     }

@@ -15,6 +15,12 @@ pub(crate) fn line(text: &str) -> String {
     safe
 }
 
+/// Several lines, and tabs between what stands in them.
+pub(crate) fn lines(text: &str) -> String {
+    let safe = |text: &str| text.split('\t').map(line).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(safe).collect::<Vec<_>>().join("\n")
+}
+
 /// JSON, with the same meaning: what may stand raw in its texts and steers a terminal is written by its number.
 pub(crate) fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -45,6 +51,7 @@ mod tests {
         let shown = line(hostile);
         assert!(!shown.chars().any(steers), "{shown:?}");
         assert_eq!(line("plain ü 漢 😀"), "plain ü 漢 😀");
+        assert_eq!(lines("a\tb\nc\rd\x1b"), "a\tb\nc\\rd\\u{1b}");
     }
 
     #[test]

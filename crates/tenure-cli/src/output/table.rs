@@ -1,6 +1,7 @@
 //! Rows and columns.
 
 use super::safe;
+use crate::exit::Failure;
 use crate::screen::{Tone, painted};
 
 /// A table. What stands in it cannot steer a terminal.
@@ -11,7 +12,7 @@ pub(crate) struct Table {
 }
 
 /// What stands in one place of a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
     tone: Tone,
@@ -46,6 +47,21 @@ impl Table {
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
+    }
+
+    /// The same with these columns only, in this order.
+    pub(super) fn only(&self, columns: &[String]) -> Result<Self, Failure> {
+        let place = |column: &String| {
+            let found = self.names.iter().position(|name| name.eq_ignore_ascii_case(column.trim()));
+            found.ok_or_else(|| {
+                let column = safe::line(column);
+                Failure::Invalid(format!("columns: {column}; allowed: {}", self.names.join(", ")))
+            })
+        };
+        let places = columns.iter().map(place).collect::<Result<Vec<usize>, _>>()?;
+        let names = places.iter().filter_map(|place| self.names.get(*place).copied()).collect();
+        let chosen = |row: &Vec<Cell>| places.iter().filter_map(|place| row.get(*place).cloned()).collect();
+        Ok(Self { names, rows: self.rows.iter().map(chosen).collect() })
     }
 
     /// In columns, for people.
@@ -103,5 +119,14 @@ mod tests {
         assert_eq!(table().tabs(true), "ID\tSTATE\n1\\t2\tfailed\nüber\t\n");
         assert_eq!(table().tabs(false), "1\\t2\tfailed\nüber\t\n");
         assert!(table().columns(false, true).contains("\x1b[31mfailed\x1b[0m"));
+    }
+
+    #[test]
+    fn columns_are_chosen_by_name_and_one_that_is_not_there_is_told() {
+        let only =
+            |names: &[&str]| table().only(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(only(&["state", "ID"]).unwrap().tabs(true), "STATE\tID\nfailed\t1\\t2\n\tüber\n");
+        let refused = only(&["kind"]).unwrap_err();
+        assert_eq!((refused.code(), refused.to_string().as_str()), (7, "columns: kind; allowed: id, state"));
     }
 }

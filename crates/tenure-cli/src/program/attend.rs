@@ -13,7 +13,7 @@ use super::board::{Post, Why};
 use crate::exit::Failure;
 
 /// How often it is looked whether a program has to stop.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// How long a program may take to end that has lost its job.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -146,7 +146,7 @@ fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -
 }
 
 /// JSON as it is, else a text.
-fn result(bytes: &[u8]) -> Value {
+pub(super) fn result(bytes: &[u8]) -> Value {
     let text = String::from_utf8_lossy(bytes);
     match serde_json::from_str::<Box<RawValue>>(&text) {
         Ok(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),

@@ -3,6 +3,8 @@
 mod attend;
 mod board;
 mod exec;
+mod forward;
+mod roll;
 mod worker;
 
 pub(crate) use exec::{Exec, run as exec};

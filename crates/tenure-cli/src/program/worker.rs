@@ -14,8 +14,10 @@ use tenure_program::{Input, Program};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::attend::{Manners, attend, settle};
+use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
+use super::forward::{Service, forward};
+use super::roll::{self, Workers};
 use super::{Granted, LEASE};
 use crate::client::{Ask, Connect};
 use crate::exit::Failure;
@@ -31,15 +33,23 @@ const MOST: usize = 500;
 
 /// What can be said to `tenure worker`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
+  tenure worker list
+  tenure worker --queue mail=10 --http http://127.0.0.1:3000/jobs
   tenure worker --queue mail=10,other=2 --exec ./handler
   tenure worker --queue mail --kind welcome --permanent 64,65 --exec python3 mail.py
 
 The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
 JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API and TRACEPARENT in its environment.
-0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed.")]
+0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed."
+)]
 pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    others: Option<Workers>,
     #[command(flatten)]
     connect: Connect,
     /// From which queues, and how many programs at once for each, such as mail=10,other=2
@@ -61,8 +71,20 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// The program and its arguments; the last of all that is said
-    #[arg(long = "exec", value_name = "CMD", required = true, num_args = 1.., allow_hyphen_values = true)]
+    #[arg(
+        long = "exec",
+        value_name = "CMD",
+        required_unless_present = "http",
+        conflicts_with = "http",
+        num_args = 1..,
+        allow_hyphen_values = true
+    )]
     command: Vec<OsString>,
+    /// Sends each job to this service instead: POST of its args. 2xx means done, and the body is its result; 202 that its end
+    /// is told later, with the token of the header job-token; 429 and 503 that it shall be tried again without spending an
+    /// attempt; 422 that it has failed for good; anything else that the attempt has failed
+    #[arg(long, value_name = "URL")]
+    http: Option<Service>,
 }
 
 /// A queue and how many of its jobs run at once.
@@ -91,13 +113,18 @@ struct Shared {
     kinds: Vec<String>,
     manners: Manners,
     command: Vec<OsString>,
+    http: Option<Service>,
     /// How often it was told to stop.
     stops: AtomicUsize,
 }
 
 pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
+    if let Some(others) = args.others {
+        return roll::run(others);
+    }
     let client = args.connect.client()?;
-    let program = args.command.first().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let program = args.command.first().map(|it| it.to_string_lossy().into_owned());
+    let program = program.or(args.http.as_ref().map(|it| it.0.clone())).unwrap_or_default();
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let shared = Arc::new(Shared {
@@ -107,6 +134,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         kinds: args.kinds,
         manners: Manners { permanent: args.permanent, again_after: args.again_after, grace: args.grace },
         command: args.command,
+        http: args.http,
         stops: AtomicUsize::new(0),
     });
     let (ended, end) = oneshot::channel();
@@ -247,20 +275,30 @@ fn begin(shared: &Arc<Shared>, post: Post, freed: &Sender<()>) -> usize {
     }
     let (shared, freed) = (Arc::clone(shared), freed.clone());
     std::thread::spawn(move || {
-        let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
-        let program = Program {
-            command: shared.command.clone(),
-            env: post.job.env(&shared.server),
-            input: Input::Bytes(args),
-            ..Program::default()
-        };
-        let went = attend(&post, program, &shared.manners);
-        complain_of(&post, settle(&post, &shared.board.client, &went).map(drop));
+        let went = run_for(&shared, &post);
+        if let Some(went) = went {
+            complain_of(&post, settle(&post, &shared.board.client, &went).map(drop));
+        }
         shared.board.take(&post);
         // Nobody counts any more if the worker has ended.
         let _ = freed.send(());
     });
     1
+}
+
+/// Runs the program for a job, or sends it to the service; none if its end is nothing to be told from here.
+fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
+    if let Some(service) = &shared.http {
+        return forward(post, service, &shared.server, &shared.manners);
+    }
+    let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
+    let program = Program {
+        command: shared.command.clone(),
+        env: post.job.env(&shared.server),
+        input: Input::Bytes(args),
+        ..Program::default()
+    };
+    Some(attend(post, program, &shared.manners))
 }
 
 fn complain_of(post: &Post, settled: Result<(), Failure>) {

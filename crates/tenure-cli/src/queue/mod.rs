@@ -1,6 +1,7 @@
 //! `tenure queue`: what is agreed about queues, and how they stand.
 
 mod agree;
+mod drain;
 mod stats;
 
 use clap::{Args, Subcommand};
@@ -45,6 +46,8 @@ pub(crate) enum Queues {
     Explain(Asked<Name>),
     /// Hands out no jobs of one any more; those that run go on
     Pause(Asked<Name>),
+    /// Pauses one, and waits until none of its jobs runs any more
+    Drain(Asked<drain::Drain>),
     /// Hands out jobs of one again
     Resume(Asked<Name>),
 }
@@ -89,6 +92,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
         }
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
+        }
+        Queues::Drain(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| drain::run(&what, with))
         }
         Queues::Resume(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "resume", "is not paused"))

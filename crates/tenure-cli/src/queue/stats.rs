@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::QUEUES;
 use crate::client::{Ask, Patience};
 use crate::exit::Failure;
-use crate::output::{Cell, Shape, Table, safe, tone_of};
+use crate::output::{Cell, Shape, Table, tone_of};
 use crate::with::With;
 
 /// Between two looks, unless somebody says otherwise.
@@ -102,7 +102,7 @@ fn print(told: &[Value], with: &mut With) -> Result<(), Failure> {
         match with.out.shape() {
             Shape::Table | Shape::Wide => table.row(cells(queue)),
             Shape::Json | Shape::Jsonl => with.out.document(&queue.to_string())?,
-            Shape::Id => with.out.line(&safe::line(queue["queue"].as_str().unwrap_or_default()))?,
+            Shape::Id => with.out.id("queue", queue["queue"].as_str().unwrap_or_default())?,
         }
     }
     if matches!(with.out.shape(), Shape::Table | Shape::Wide) { with.out.table(&table, true) } else { Ok(()) }

@@ -1,5 +1,6 @@
 //! `tenure schedule`: what an expression means, and the schedules of a server.
 
+mod carry;
 mod preview;
 mod served;
 
@@ -18,6 +19,7 @@ pub(crate) enum Schedule {
     /// Shows one of a server
     Get(Asked<served::Name>),
     /// Adds one, or changes the one of that name
+    #[command(visible_alias = "set")]
     Add(Box<Asked<served::Add>>),
     /// Says when it comes next
     Next(Asked<served::Next>),
@@ -29,6 +31,10 @@ pub(crate) enum Schedule {
     Pause(Asked<served::Pause>),
     /// Lets it fire again; what was missed meanwhile is skipped
     Resume(Asked<served::Name>),
+    /// Enqueues its jobs for slots that have passed
+    Backfill(Asked<carry::Backfill>),
+    /// Prints it as `add --file` reads it
+    Export(Asked<served::Name>),
     /// Ends it; its jobs stay
     Rm(Asked<served::Name>),
 }
@@ -44,6 +50,8 @@ pub(crate) fn run(schedule: Schedule) -> Result<(), Failure> {
         Schedule::Trigger(asked) => ask(asked, served::trigger),
         Schedule::Pause(asked) => ask(asked, served::pause),
         Schedule::Resume(asked) => ask(asked, served::resume),
+        Schedule::Backfill(asked) => ask(asked, carry::backfill),
+        Schedule::Export(asked) => ask(asked, carry::export),
         Schedule::Rm(asked) => ask(asked, served::rm),
     }
 }

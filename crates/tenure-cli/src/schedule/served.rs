@@ -39,7 +39,7 @@ pub(crate) struct Prefix {
 #[derive(Debug, Args)]
 pub(crate) struct Name {
     /// Its name
-    name: String,
+    pub(super) name: String,
 }
 
 /// What can be said to `tenure schedule add`.

@@ -46,6 +46,20 @@ impl File {
         Ok(env.folder.as_ref().ok_or_else(none)?.join("config.toml"))
     }
 
+    /// Nobody else changes it until this is dropped. A file beside it is locked, for the file itself is replaced.
+    pub(crate) fn alone(env: &Env) -> Result<std::fs::File, Failure> {
+        let path = Self::path(env)?.with_extension("toml.lock");
+        let locked = || {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        locked().map_err(|source| Failure::Folder { path: path.clone(), source })
+    }
+
     /// What it says; nothing if there is none.
     pub(crate) fn load(env: &Env) -> Result<Self, Failure> {
         let Ok(path) = Self::path(env) else { return Ok(Self::default()) };

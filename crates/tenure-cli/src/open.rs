@@ -1,0 +1,65 @@
+//! `tenure open`: where a server, or a job of it, is looked at.
+
+use std::io::IsTerminal;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::client::{Ask, escaped};
+use crate::exit::Failure;
+use crate::with::With;
+
+/// The pages for people.
+const PAGES: &str = "/ui/";
+/// What shows a URL to a person, in the order in which it is tried.
+const SHOWS: [&str; 2] = ["xdg-open", "open"];
+
+/// What can be said to `tenure open`.
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// The job to be shown
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// Only prints where it is
+    #[arg(long)]
+    print: bool,
+}
+
+pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
+    let base = with.client.base().to_owned();
+    let url = match &open.id {
+        Some(id) => {
+            let id = escaped(id);
+            // A page of what is not there is of no use.
+            with.client.ask(&Ask::get(format!("/v1/jobs/{id}")))?;
+            // A server without pages still has the document.
+            let page = format!("{PAGES}jobs/{id}");
+            if has_pages(with)? { format!("{base}{page}") } else { format!("{base}/v1/jobs/{id}") }
+        }
+        None if has_pages(with)? => format!("{base}{PAGES}"),
+        None => format!("{base}/openapi.json"),
+    };
+    with.out.line(&url)?;
+    with.out.flush()?;
+    // A program that reads the URL wants no browser.
+    if open.print || !std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let shown = SHOWS.iter().any(|program| {
+        let quiet = Command::new(program)
+            .arg(&url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        quiet.is_ok()
+    });
+    if !shown {
+        with.out.tell("there is no browser to open it with");
+    }
+    Ok(())
+}
+
+fn has_pages(with: &With) -> Result<bool, Failure> {
+    Ok(with.client.look(PAGES)?.status < 400)
+}
