@@ -13,6 +13,7 @@ mod exit;
 mod files;
 mod job;
 mod lease;
+mod manager;
 mod output;
 mod program;
 mod queue;
