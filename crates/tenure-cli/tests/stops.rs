@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use program::{Program, command};
-use served::{SOON, ask, served, served_at};
+use served::{SOON, ask, served};
 use tempfile::tempdir;
 
 /// Nobody keeps it from ending: it ends long before its grace is over.
@@ -166,72 +166,4 @@ fn the_manager_of_the_machine_hears_that_it_is_ready_lives_and_stops() {
     }
     assert_eq!(last, "STOPPING=1");
     assert_eq!(program.end(WITHIN), Some(0));
-}
-
-/// Begins to follow, after the event that was seen last.
-fn follow(address: &str, path: &str, seen: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    let seen = if seen.is_empty() { String::new() } else { format!("last-event-id: {seen}\r\n") };
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{seen}\r\n").unwrap();
-    stream
-}
-
-/// All that is told until an event holds this text.
-fn told(stream: &mut TcpStream, text: &str) -> String {
-    let (mut told, mut part) = (String::new(), [0; 4096]);
-    while !told.rsplit_once(text).is_some_and(|(_, after)| after.contains("\n\n")) {
-        let length = stream.read(&mut part).unwrap_or(0);
-        assert!(length > 0, "it ended without {text}: {told}");
-        told.push_str(&String::from_utf8_lossy(&part[..length]));
-    }
-    told
-}
-
-/// The number of the event that came last.
-fn last(told: &str) -> String {
-    told.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("it has a number").to_owned()
-}
-
-fn enqueued(address: &str) -> String {
-    let (status, head, _) = ask(address, "POST", "/v1/jobs", "", "{\"kind\":\"mail\"}");
-    assert_eq!(status, 202);
-    head.split("location: /queue/").nth(1).unwrap().split('\r').next().unwrap().to_owned()
-}
-
-#[test]
-fn who_follows_misses_nothing_while_the_only_server_of_a_port_is_away() {
-    let folder = tempdir().unwrap();
-    let (mut server, address) = served(folder.path());
-    let mut feed = follow(&address, "/v1/events", "");
-    // Who follows from now on has been heard once the head of the answer has come.
-    feed.peek(&mut [0; 1]).unwrap();
-    let job = enqueued(&address);
-    let of_job = format!("/v1/jobs/{job}/events");
-    let mut following = follow(&address, &of_job, "");
-    let (job_told, feed_told) = (told(&mut following, "event: job"), told(&mut feed, &job));
-    assert!(job_told.contains("retry: ") && feed_told.contains("retry: "), "{job_told}{feed_told}");
-    server.terminate();
-    assert_eq!(server.end(WITHIN), Some(0));
-    for mut left in [following, feed] {
-        let mut rest = String::new();
-        left.read_to_string(&mut rest).expect("the answer has an end");
-        assert!(rest.ends_with("0\r\n\r\n") && !rest.contains("event: "), "{rest}");
-    }
-
-    // Nobody listens on that port, and things go on elsewhere.
-    let (mut elsewhere, other) = served(folder.path());
-    assert_ne!(other, address);
-    assert!(ask(&other, "POST", &format!("/v1/jobs/{job}/cancel"), "", "{}").0 < 300);
-    let later = enqueued(&other);
-    elsewhere.terminate();
-    assert_eq!(elsewhere.end(WITHIN), Some(0));
-
-    let (_server, _) = served_at(folder.path(), &address);
-    let job_told = told(&mut follow(&address, &of_job, &last(&job_told)), "event: end");
-    assert!(job_told.contains("cancelled"), "{job_told}");
-    let mut feed = follow(&address, "/v1/events", &last(&feed_told));
-    let feed_told = told(&mut feed, &later);
-    assert!(feed_told.contains(&job), "the end of the first job is missing: {feed_told}");
-    assert!(!feed_told.contains("event: reset"), "{feed_told}");
 }
