@@ -13,6 +13,7 @@ mod exit;
 mod files;
 mod job;
 mod lease;
+mod manager;
 mod open;
 mod output;
 mod program;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::dev::url_of;
 use crate::exit::Failure;
 use crate::files;
+use crate::manager::Manager;
 use crate::screen::{Screen, Tone, complain};
 use crate::span::span;
 
@@ -96,17 +97,26 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
     let working = tokio::spawn(work_beside(tenure.clone(), Beside::of(&serve), stop.clone()));
-    server
-        .run(async {
-            // It ends early only if the runtime does, and then stopping is right as well.
-            let _ = interrupted.await;
-            stop.cancel();
-            screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
-        })
-        .await;
-    // How it went was told when it ended.
-    let _ = working.await;
-    tenure.close().await?;
+    let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
+    manager.is_ready();
+    let serving = server.run(async {
+        // It ends early only if the runtime does, and then stopping is right as well.
+        let _ = interrupted.await;
+        stop.cancel();
+        manager.is_stopping();
+        screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
+    });
+    let served = async {
+        serving.await;
+        // How it went was told when it ended.
+        let _ = working.await;
+        tenure.close().await
+    };
+    tokio::select! {
+        biased;
+        closed = served => closed?,
+        () = manager.tell_that_it_lives(&*clock) => {}
+    }
     screen.line("stopped");
     Ok(())
 }

@@ -9,13 +9,14 @@ mod served;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use program::Program;
+use program::{Program, command};
 use served::{SOON, ask, served};
 use tempfile::tempdir;
 
@@ -141,4 +142,28 @@ fn who_asks_twice_does_not_wait() {
     program.interrupt();
     let code = program.end(Duration::from_secs(5));
     assert!(code != Some(0), "it was stopped in the middle: {code:?}");
+}
+
+#[test]
+fn the_manager_of_the_machine_hears_that_it_is_ready_lives_and_stops() {
+    let folder = tempdir().unwrap();
+    let manager = UnixDatagram::bind(folder.path().join("manager")).unwrap();
+    manager.set_read_timeout(Some(SOON)).unwrap();
+    let hear = || {
+        let mut said = [0; 64];
+        let length = manager.recv(&mut said).expect("something is told");
+        String::from_utf8_lossy(&said[..length]).into_owned()
+    };
+    let mut serve = command(&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0"], folder.path());
+    serve.env("NOTIFY_SOCKET", folder.path().join("manager")).env("WATCHDOG_USEC", "200000");
+    let mut program = Program::start_command(serve.env_remove("WATCHDOG_PID"));
+    assert_eq!([hear(), hear(), hear()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    program.line_with("http://", SOON);
+    program.terminate();
+    let mut last = hear();
+    while last == "WATCHDOG=1" {
+        last = hear();
+    }
+    assert_eq!(last, "STOPPING=1");
+    assert_eq!(program.end(WITHIN), Some(0));
 }

@@ -60,11 +60,13 @@ fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
 
 impl Program {
     pub fn start(args: &[&str], folder: &Path) -> Self {
-        let mut child = command(args, folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        Self::start_command(&mut command(args, folder))
+    }
+
+    /// Starts what was prepared.
+    pub fn start_command(command: &mut Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let lines = Some(lines_of(child.stdout.take().expect("it is piped")));
         let complaints = lines_of(child.stderr.take().expect("it is piped"));
         Self { child, lines, complaints, heard: Vec::new() }
