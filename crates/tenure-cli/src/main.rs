@@ -26,6 +26,7 @@ mod settings;
 mod span;
 mod token;
 mod topics;
+mod traces;
 mod webhook;
 mod with;
 

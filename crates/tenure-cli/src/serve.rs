@@ -14,6 +14,7 @@ use crate::files;
 use crate::manager::Manager;
 use crate::screen::{Screen, Tone, complain};
 use crate::span::span;
+use crate::traces;
 
 /// Bulk operations that a server does at once.
 const BULK_AT_ONCE: usize = 2;
@@ -55,6 +56,10 @@ pub(crate) struct Serve {
     /// Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often
     #[arg(long, value_name = "CIDR")]
     allow_callback_to: Vec<Network>,
+    /// Tells a collector of OpenTelemetry what jobs go through, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_ENDPOINT
+    /// says the same, and other variables of OpenTelemetry the rest
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
 }
 
 /// Whether whoever asks has to say who he is.
@@ -89,6 +94,7 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     if !serve.hide.is_empty() {
         options.hiding = Hiding::of(&serve.hide).map_err(|wrong| Failure::Library(wrong.into()))?;
     }
+    options.traces = traces::wanted(serve.otlp.as_deref())?;
     options.access = match serve.auth {
         Auth::Open => Access::Open,
         Auth::Tokens => Access::Tokens,

@@ -20,6 +20,7 @@ use crate::kinds::known::KnownKinds;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
+use crate::spans::Spans;
 use crate::troubles::Troubles;
 use crate::watchers::Watchers;
 use crate::workers::granted::Granted;
@@ -64,6 +65,8 @@ pub(crate) struct Rules {
     pub public_url: String,
     /// Which values are hidden from those who only look.
     pub hiding: Hiding,
+    /// Tells what jobs go through to a collector.
+    pub spans: Spans,
 }
 
 struct Inner {
@@ -132,6 +135,11 @@ impl Api {
     /// Where others reach this server.
     pub(crate) fn public_url(&self) -> &str {
         &self.inner.rules.public_url
+    }
+
+    /// What tells what jobs go through.
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.inner.rules.spans
     }
 
     /// What may be called beside what is public.

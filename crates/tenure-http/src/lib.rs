@@ -35,6 +35,7 @@ mod routes;
 mod schedules;
 mod secret;
 mod server;
+mod spans;
 mod tag;
 mod trace;
 mod trouble;
@@ -51,6 +52,7 @@ pub use hide::Hiding;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
+pub use spans::Traces;
 
 use axum::Router;
 use tenure::Tenure;

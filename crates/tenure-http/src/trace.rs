@@ -13,7 +13,7 @@ pub(crate) fn parent(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// `00-`, a trace, a span and flags, in hex; neither trace nor span is all zeros.
-fn is_parent(text: &str) -> bool {
+pub(crate) fn is_parent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [version, trace, span, flags] = parts[..] else { return false };
     let is_hex = |text: &str, length: usize| {

@@ -161,6 +161,12 @@ impl Draft {
         self.id
     }
 
+    /// The queue in which it is to wait; `None` if that has no proper name.
+    #[must_use]
+    pub fn queue_name(&self) -> Option<&QueueName> {
+        self.queue.as_ref().ok()
+    }
+
     /// The only one of its scope.
     pub fn unique(mut self, only: impl Into<Only>) -> Self {
         self.only = Some(only.into());

@@ -88,7 +88,7 @@ mod tests {
         let document = r#"{"a":{"n":1.10,"list":[1,{"x":"y","z":[]},[2,3]],"none":{}},"b":"no","c":"a: b","d":null,"e f":"two\nlines"}"#;
         assert_eq!(
             yaml(document),
-            "a:\n  list:\n    - 1\n    - x: y\n      z: []\n    - - 2\n      - 3\n  \"n\": 1.10\n  none: {}\nb: \"no\"\n\
+            "a:\n  list:\n    - 1\n    - x: \"y\"\n      z: []\n    - - 2\n      - 3\n  \"n\": 1.10\n  none: {}\nb: \"no\"\n\
              c: \"a: b\"\nd: null\n\"e f\": \"two\\nlines\""
         );
         assert_eq!((yaml("[]"), yaml("7")), ("[]".to_owned(), "7".to_owned()));

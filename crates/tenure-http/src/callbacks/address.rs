@@ -69,6 +69,12 @@ impl Allowed {
         Self(networks)
     }
 
+    /// Everything.
+    pub(crate) fn all() -> Self {
+        let four = Network { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), bits: 0 };
+        Self(vec![four, Network { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), bits: 0 }])
+    }
+
     /// Whether the operator has said so.
     pub(crate) fn names(&self, address: IpAddr) -> bool {
         let inner = embedded(address).unwrap_or(address);

@@ -75,6 +75,11 @@ impl Caller {
         Self { allowed: Arc::new(allowed), clock, tls: Arc::default() }
     }
 
+    /// One that calls what the operator has named himself, wherever that is.
+    pub(crate) fn of_operator(clock: Arc<dyn Clock>) -> Self {
+        Self::new(Allowed::all(), clock)
+    }
+
     /// Sends a request and reads the answer. To drop it is to hang up. Redirects are answers like others: nobody follows.
     pub(crate) async fn call(&self, call: Call) -> Result<Heard, NoAnswer> {
         let within = call.within;

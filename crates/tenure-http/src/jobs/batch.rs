@@ -12,9 +12,11 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::jobs::admit::admitted_in;
-use crate::jobs::enqueue::say_replayed;
+use crate::jobs::enqueue::{names_of, say_replayed};
 use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
+use crate::spans::{self, attempt::SentJobs};
+use crate::trace;
 use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
@@ -58,7 +60,10 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
     }
-    let drafts = drafts(&api, jobs).await;
+    let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
+    let context = begun.map(|begun| begun.context.to_string());
+    let drafts = drafts(&api, jobs, context.as_deref().or(trace::parent(&headers))).await;
+    let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
     let (accepted, replayed) = match Once::of(&headers, &[b"POST /v1/jobs/batch", &text])? {
         None => (api.tenure().enqueue_all(drafts?).await?, false),
         Some(once) => {
@@ -66,6 +71,9 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
             (did.accepted, did.replayed)
         }
     };
+    let (kind, queue) = first.unwrap_or_default();
+    let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: accepted.len() };
+    spans::attempt::sent(&api, begun, began, sent, None);
     let items = accepted.into_iter().enumerate().map(|(index, accepted)| BatchItem {
         index,
         id: accepted.id().to_string(),
@@ -76,11 +84,16 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     Ok(response)
 }
 
-/// The jobs, if each of them may be enqueued.
-async fn drafts(api: &Api, jobs: Vec<Submit>) -> Result<Vec<Draft>, Problem> {
+/// The jobs, if each of them may be enqueued, of the trace that they belong to unless one of them names its own.
+async fn drafts(api: &Api, jobs: Vec<Submit>, parent: Option<&str>) -> Result<Vec<Draft>, Problem> {
     let mut drafts = Vec::with_capacity(jobs.len());
     for (index, job) in (0_usize..).zip(jobs) {
-        drafts.push(admitted_in(api, job, None, Some(index)).await?);
+        let parent = parent.filter(|_| !job.meta.contains_key(trace::PARENT));
+        let draft = admitted_in(api, job, None, Some(index)).await?;
+        drafts.push(match parent {
+            Some(parent) => draft.meta(trace::PARENT, parent),
+            None => draft,
+        });
     }
     Ok(drafts)
 }

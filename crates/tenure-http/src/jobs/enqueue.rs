@@ -16,6 +16,7 @@ use crate::jobs::admit;
 use crate::once::Once;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
+use crate::spans::{self, attempt::SentJobs};
 use crate::trace;
 use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
@@ -25,7 +26,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
-    let (accepted, replayed) = accept(api.tenure(), once, draft(&api, submit, None, &headers).await?).await?;
+    let (accepted, replayed) = sent(&api, submit, None, &headers, once).await?;
     met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
@@ -36,14 +37,36 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     Ok(response)
 }
 
-/// The job that is wanted, with the trace that it belongs to, unless it names one itself.
-async fn draft(api: &Api, submit: Submit, id: Option<JobId>, headers: &HeaderMap) -> Result<Draft, Problem> {
-    let parent = trace::parent(headers).filter(|_| !submit.meta.contains_key(trace::PARENT));
-    let draft = admit::admitted(api, submit, id).await?;
-    Ok(match parent {
-        Some(parent) => draft.meta(trace::PARENT, parent),
-        None => draft,
-    })
+/// Enqueues the job that is wanted, with the trace that it belongs to, unless it names one itself.
+async fn sent(
+    api: &Api,
+    submit: Submit,
+    id: Option<JobId>,
+    headers: &HeaderMap,
+    once: Option<Once>,
+) -> Result<(Accepted, bool), Problem> {
+    let began = api.tenure().now();
+    let is_named = submit.meta.contains_key(trace::PARENT);
+    let parent = trace::parent(headers).filter(|_| !is_named);
+    let begun = if is_named { None } else { api.spans().begin(parent) };
+    let mut draft = admit::admitted(api, submit, id).await?;
+    let context = begun.map(|begun| begun.context.to_string());
+    if let Some(parent) = context.as_deref().or(parent) {
+        draft = draft.meta(trace::PARENT, parent);
+    }
+    let (kind, queue) = names_of(&draft);
+    let done = accept(api.tenure(), once, draft).await;
+    let id = done.as_ref().ok().map(|(accepted, _)| accepted.id());
+    let error = done.as_ref().err().map(|problem| problem.problem_type().title().to_owned());
+    let jobs = SentJobs { queue: &queue, kind: &kind, id, count: 1 };
+    spans::attempt::sent(api, begun, began, jobs, error);
+    done
+}
+
+/// The kind of a job and its queue.
+pub(crate) fn names_of(draft: &Draft) -> (String, String) {
+    let kind = draft.kind_and_args().0.map(ToString::to_string).unwrap_or_default();
+    (kind, draft.queue_name().map(ToString::to_string).unwrap_or_default())
 }
 
 /// Refuses to tell of a job that is there instead if whoever asks does not reach it.
@@ -87,7 +110,7 @@ pub(crate) fn say_replayed(response: &mut Response, replayed: bool) {
 /// `PUT /v1/jobs/{id}`
 pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let accepted = api.tenure().enqueue_draft(draft(&api, submit, Some(id), &headers).await?).await?;
+    let (accepted, _) = sent(&api, submit, Some(id), &headers, None).await?;
     met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => StatusCode::CREATED,

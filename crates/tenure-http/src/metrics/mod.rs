@@ -62,6 +62,10 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
     );
     text.value(&[], api.watchers().count() as f64);
     write_deliveries(&mut text, &counts);
+    let (sent, dropped) = api.spans().counts().unwrap_or_default();
+    text.metric("tenure_spans_total", Type::Counter, "Spans for a collector, told and left out");
+    text.value(&[("outcome", "sent")], sent as f64);
+    text.value(&[("outcome", "dropped")], dropped as f64);
     api.metrics().jobs.write(&mut text);
     api.metrics().requests.write(&mut text);
     let headers = [(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store")];

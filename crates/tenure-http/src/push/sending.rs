@@ -17,6 +17,7 @@ use crate::callbacks::delivery::Signed;
 use crate::callbacks::target::Target;
 use crate::callbacks::webhook::secrets;
 use crate::problem::Problem;
+use crate::spans;
 use crate::trace;
 use crate::workers::granted::lease_of;
 
@@ -145,7 +146,8 @@ impl Sending {
         ] {
             headers.push((HeaderName::from_static(name), value_of(name, value)?));
         }
-        if let Some(parent) = job.terms.meta.get(trace::PARENT)
+        let attempt = self.api.spans().of_attempt(job).map(|begun| begun.context.to_string());
+        if let Some(parent) = attempt.as_ref().or_else(|| job.terms.meta.get(trace::PARENT))
             && let Ok(parent) = HeaderValue::from_str(parent)
         {
             headers.push((HeaderName::from_static(trace::PARENT), parent));
@@ -171,7 +173,7 @@ impl Sending {
 
     async fn end(&self, verdict: Verdict) {
         let ending = Ending { job: Arc::clone(&self.job), verdict };
-        if let Err(error) = self.api.tenure().remote().settle(vec![ending], None).await {
+        if let Err(error) = spans::attempt::settle(&self.api, vec![ending], None).await {
             tracing::warn!(%error, job = %self.job.id, "how a job went that was sent was not kept; it lapses");
         }
     }

@@ -25,6 +25,7 @@ use crate::callbacks::address::Allowed;
 use crate::hide::Hiding;
 use crate::push::pusher::Pusher;
 use crate::routes;
+use crate::spans::{Spans, Traces};
 use hosts::Hosts;
 use impatient::Impatient;
 
@@ -49,6 +50,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Which values are hidden from those who only look.
     pub hiding: Hiding,
+    /// Where it is told what jobs go through, if anywhere.
+    pub traces: Option<Traces>,
     /// How long a client may take to send the head of a request.
     pub head_within: Duration,
     /// How long a client may read nothing of what is sent to it.
@@ -73,6 +76,7 @@ impl Default for Options {
             pushes: true,
             public_url: None,
             hiding: Hiding::default(),
+            traces: None,
             head_within: Duration::from_secs(10),
             read_within: Duration::from_secs(30),
             connections: 20_000,
@@ -148,7 +152,9 @@ impl Server {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let (access, read_only) = (self.options.access, self.options.read_only);
         let hiding = self.options.hiding.clone();
-        let api = Api::new(&self.tenure, Rules { access, read_only, hiding, callbacks, public_url });
+        let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
+        let rules = Rules { access, read_only, hiding, callbacks, public_url, spans };
+        let api = Api::new(&self.tenure, rules);
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
@@ -183,6 +189,7 @@ impl Server {
             }
         };
         tokio::join!(answered, pushed);
+        telling_spans.end(&*clock).await;
     }
 }
 

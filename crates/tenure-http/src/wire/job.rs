@@ -278,7 +278,7 @@ fn lease(job: &Job) -> Option<LeaseDocument> {
     Some(LeaseDocument { worker_id: holder.to_string(), fence: job.fence.to_string() })
 }
 
-pub(super) fn cause(cause: Cause) -> &'static str {
+pub(crate) fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::Error => "error",
         Cause::Panic => "panic",

@@ -18,6 +18,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Id;
 use crate::problem::Problem;
+use crate::spans;
 use crate::wire::shape;
 
 /// The largest body that tells about one job: its result, and a little more.
@@ -108,7 +109,7 @@ async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<R
     let completes = matches!(verdict, Verdict::Succeeded(_));
     let job = of_token(api, id, token).await?;
     let ending = Ending { job: Arc::clone(&job), verdict };
-    let (settled, _) = api.tenure().remote().settle(vec![ending], None).await?;
+    let (settled, _) = spans::attempt::settle(api, vec![ending], None).await?;
     api.granted().forget(&job);
     let settled = settled.into_iter().next().unwrap_or(Settled::Gone);
     Ok(json(StatusCode::OK, &told(api, id, completes, settled).await?))
@@ -149,7 +150,7 @@ pub(crate) async fn heartbeat(
     let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
     let (job, lease) = grant_of_token(&api, id, &said.token).await?;
     if let Some(timeout) = overdue::overdue(&job, api.tenure().now()) {
-        api.tenure().remote().settle(vec![overdue::ending(Arc::clone(&job), timeout)], None).await?;
+        spans::attempt::settle(&api, vec![overdue::ending(Arc::clone(&job), timeout)], None).await?;
         api.granted().forget(&job);
         return Err(overdue::told(id, timeout));
     }

@@ -225,11 +225,16 @@ pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, grant: Grant) -> Clai
     let claimed = grant.told();
     api.granted().remember(&claimed.jobs);
     let now = api.tenure().now();
-    let jobs = claimed.jobs.iter().map(|job| granted(key, job, now)).collect();
+    let jobs = claimed.jobs.iter().map(|job| granted(api, key, job, now)).collect();
     ClaimAnswer { worker_id: holder.to_string(), jobs }
 }
 
-fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
+fn granted(api: &Api, key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
+    let mut document = JobDocument::of(job, now);
+    // What the worker does is a part of this attempt.
+    if let Some(begun) = api.spans().of_attempt(job) {
+        document.traceparent = Some(begun.context.to_string());
+    }
     let held = match job.state {
         tenure::State::Running { until, .. } => until.since(now),
         tenure::State::Waiting { .. } | tenure::State::Blocked { .. } | tenure::State::Finished { .. } => {
@@ -239,6 +244,6 @@ fn granted(key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {
     ClaimedJob {
         token: key.token(job.id, job.fence, lease_of(job)),
         expires_in_seconds: held.as_secs_f64(),
-        job: JobDocument::of(job, now),
+        job: document,
     }
 }

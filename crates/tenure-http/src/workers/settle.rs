@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Ending, JobId, Reserve, Settled, Tenure, Verdict, limits};
+use tenure::{Ending, JobId, Reserve, Settled, Verdict, limits};
 use tokio::sync::oneshot;
 
 use super::attempt::told;
@@ -19,6 +19,7 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::problem::{Problem, ProblemType};
+use crate::spans;
 use crate::wire::shape;
 
 /// Jobs of one request.
@@ -160,22 +161,22 @@ pub(crate) async fn settle_and_grant(
     then: Option<Reserve>,
 ) -> Result<(Vec<Settled>, Grant), Problem> {
     let (to, settled) = oneshot::channel();
-    let tenure = api.tenure().clone();
+    let api = api.clone();
     tokio::spawn(async move {
         // If nobody receives it any more, the grant gives itself back.
-        let _ = to.send(settle_then_grant(&tenure, endings, then).await);
+        let _ = to.send(settle_then_grant(&api, endings, then).await);
     });
     Ok(settled.await.map_err(|_| unfinished())??)
 }
 
 async fn settle_then_grant(
-    tenure: &Tenure,
+    api: &Api,
     endings: Vec<Ending>,
     then: Option<Reserve>,
 ) -> Result<(Vec<Settled>, Grant), tenure::Error> {
     let first = then.as_ref().map(|ask| portion(ask, ask.at_most));
-    let (settled, claimed) = tenure.remote().settle(endings, first).await?;
-    let grant = Grant::new(tenure, claimed);
+    let (settled, claimed) = spans::attempt::settle(api, endings, first).await?;
+    let grant = Grant::new(api.tenure(), claimed);
     Ok(match then {
         Some(ask) => (settled, grant.completed(&ask).await),
         None => (settled, grant),

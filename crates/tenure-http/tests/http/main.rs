@@ -25,5 +25,6 @@ mod schedules;
 mod serving;
 mod submitting;
 mod telling;
+mod tracing;
 mod webhooks;
 mod workers;

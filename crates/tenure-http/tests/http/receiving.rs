@@ -164,7 +164,11 @@ impl Place {
     }
 
     pub async fn serve_only(&self, allowed: &[Network]) -> Serving {
-        let mut options = Options::default();
+        self.serve_so(allowed, Options::default()).await
+    }
+
+    /// The same with more to say of the server.
+    pub async fn serve_so(&self, allowed: &[Network], mut options: Options) -> Serving {
         options.bind = "127.0.0.1:0".parse().unwrap();
         options.allow_callback_to = allowed.to_vec();
         let server = Server::bind(&self.tenure, options).await.unwrap();

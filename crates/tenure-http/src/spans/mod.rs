@@ -1,0 +1,164 @@
+//! Spans: what a job went through, told to a collector of OpenTelemetry. Off unless the operator names one; what is told never
+//! waits for whoever is told.
+
+pub(crate) mod attempt;
+mod context;
+mod export;
+mod span;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tenure::{Clock, Invalid};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use context::Context;
+pub(crate) use span::{Kind, Span, Value};
+
+use crate::callbacks::caller::Caller;
+use crate::callbacks::target::Target;
+
+/// Spans that wait to be told; what comes beyond that is left out.
+const WAITING: usize = 8_192;
+
+/// Where spans are told, and which.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Traces {
+    /// Where the collector takes spans: OTLP over HTTP, in JSON, such as `http://127.0.0.1:4318/v1/traces`.
+    pub endpoint: String,
+    /// Headers that it wants, such as a key.
+    pub headers: Vec<(String, String)>,
+    /// As which service.
+    pub service: String,
+    /// What else is said of this program.
+    pub attributes: Vec<(String, String)>,
+    /// How many of the traces that begin here are told, from 0 to 1.
+    pub share: f64,
+    /// Whether a trace that began elsewhere is told if it is told there, whatever the share.
+    pub as_parent: bool,
+}
+
+impl Traces {
+    /// All traces, to this collector.
+    ///
+    /// # Errors
+    /// What is no address.
+    pub fn to(endpoint: &str) -> Result<Self, Invalid> {
+        Target::read(endpoint).map_err(|wrong| Invalid { field: "endpoint".to_owned(), ..wrong })?;
+        Ok(Self {
+            endpoint: endpoint.to_owned(),
+            headers: Vec::new(),
+            service: "tenure".to_owned(),
+            attributes: Vec::new(),
+            share: 1.0,
+            as_parent: true,
+        })
+    }
+}
+
+/// Tells spans, or nothing at all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans(Option<Arc<On>>);
+
+#[derive(Debug)]
+struct On {
+    to: mpsc::Sender<Span>,
+    share: f64,
+    as_parent: bool,
+    told: Arc<Told>,
+}
+
+/// How many were told, and how many were not.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    sent: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// What tells them, to be ended.
+pub(crate) struct Telling {
+    closing: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Spans {
+    /// Begins to tell, if somebody wants it.
+    pub(crate) fn start(traces: Option<&Traces>, clock: &Arc<dyn Clock>) -> (Self, Telling) {
+        let closing = CancellationToken::new();
+        let Some(traces) = traces else { return (Self::default(), Telling { closing, task: None }) };
+        let ((to, from), told) = (mpsc::channel(WAITING), Arc::new(Told::default()));
+        let caller = Caller::of_operator(Arc::clone(clock));
+        let export = export::Export::new(traces.clone(), caller, Arc::clone(clock), Arc::clone(&told));
+        let task = Some(tokio::spawn(export.run(from, closing.clone())));
+        let on = On { to, share: traces.share, as_parent: traces.as_parent, told };
+        (Self(Some(Arc::new(on))), Telling { closing, task })
+    }
+
+    /// A span of a trace that a request belongs to, or of one that begins; `None` if nothing is told.
+    pub(crate) fn begin(&self, parent: Option<&str>) -> Option<Begun> {
+        let on = self.0.as_ref()?;
+        let parent = parent.and_then(Context::read);
+        let trace = parent.map_or_else(Context::draw, |parent| Some(parent.in_trace()))?;
+        let is_told = match parent {
+            Some(parent) if on.as_parent => parent.is_told,
+            Some(_) | None => trace.is_among(on.share),
+        };
+        Some(Begun { context: Context { is_told, ..trace }, parent: parent.map(|parent| parent.span) })
+    }
+
+    /// The context of an attempt of a job: whoever runs it goes on from there.
+    pub(crate) fn of_attempt(&self, job: &tenure::JobRecord) -> Option<Begun> {
+        let on = self.0.as_ref()?;
+        let parent = job.terms.meta.get(crate::trace::PARENT).and_then(|text| Context::read(text));
+        let trace = parent.unwrap_or_else(|| Context::of_job(job.id));
+        let is_told = match parent {
+            Some(parent) if on.as_parent => parent.is_told,
+            Some(_) | None => trace.is_among(on.share),
+        };
+        let context = Context { is_told, ..trace.for_attempt(job.id, job.fence) };
+        Some(Begun { context, parent: parent.map(|parent| parent.span) })
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Tells a span, unless too many wait to be told.
+    pub(crate) fn tell(&self, span: Span) {
+        let Some(on) = self.0.as_ref().filter(|_| span.context.is_told) else { return };
+        if on.to.try_send(span).is_err() {
+            on.told.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many were told and how many were left out; `None` if nothing is told.
+    pub(crate) fn counts(&self) -> Option<(u64, u64)> {
+        let told = &self.0.as_ref()?.told;
+        Some((told.sent.load(Ordering::Relaxed), told.dropped.load(Ordering::Relaxed)))
+    }
+}
+
+/// A span that has begun.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    pub context: Context,
+    pub parent: Option<[u8; 8]>,
+}
+
+impl Telling {
+    /// Tells what is still to be told, for a moment.
+    pub(crate) async fn end(self, clock: &dyn Clock) {
+        const WITHIN: Duration = Duration::from_secs(2);
+        self.closing.cancel();
+        let Some(task) = self.task else { return };
+        tokio::select! {
+            biased;
+            _ = task => {}
+            () = clock.sleep(WITHIN) => {}
+        }
+    }
+}
