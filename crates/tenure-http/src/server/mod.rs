@@ -140,7 +140,6 @@ impl Server {
     }
 
     /// The routes of the contract by what holds for this server, for pages in the same program that ask them.
-    #[must_use]
     pub fn contract(&self) -> Router {
         let public_url = self.public_url();
         let (access, read_only) = (self.options.access, self.options.read_only);

@@ -121,13 +121,13 @@ fn attempt_table(attempts: &[Value]) -> Markup {
         table {
             caption { "Attempts" }
             thead { tr {
-                th.number scope="col" { "No." } th scope="col" { "Outcome" } th scope="col" { "Started" }
+                th scope="col" { "No." } th scope="col" { "Outcome" } th scope="col" { "Started" }
                 th.number scope="col" { "Took" } th scope="col" { "Error" }
             } }
             tbody {
                 @for attempt in attempts {
                     tr {
-                        td.number { (attempt["attempt"]) }
+                        td { (attempt["attempt"]) }
                         td { (state(attempt["outcome"].as_str().unwrap_or("running"))) }
                         td { (exact(text(attempt, "started_at"))) }
                         td.number {

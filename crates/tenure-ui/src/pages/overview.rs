@@ -93,7 +93,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
 }
 
 fn tile(name: &str, value: &str, to: &str, state: &str) -> Markup {
-    html! { a.tile href=(to) { span.name { (name) } span class={ "value " (state) } { (value) } } }
+    html! { a.tile href=(to) { span.name { (name) } span class={ "value " (if value == "0" { "none" } else { state }) } { (value) } } }
 }
 
 fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
