@@ -67,7 +67,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             summary { "Copy as curl, command line or Rust" }
             pre tabindex="0" { code {
                 "curl http://127.0.0.1:8368/v1/jobs/" (id) "\n\n"
-                "tenure job show " (id) "\n\n"
+                "tenure job get " (id) "\n\n"
                 "tenure.jobs().get(\"" (id) "\".parse()?).await?"
             } }
         }
