@@ -12,8 +12,8 @@ use crate::asking::{Trouble, encoded};
 use crate::guard::{Filled, check};
 use crate::layout::{failed, show};
 use crate::pages;
-use crate::sessions::LASTS;
-use crate::visit::{SESSION, THEME, Visit};
+use crate::stays::LASTS;
+use crate::visit::{STAY, THEME, Visit};
 
 /// A wish to the contract, and the page to come back to.
 struct Wish {
@@ -136,7 +136,7 @@ pub(crate) async fn sign_in(
         let page = pages::sign_in::form(&visit, Some(&trouble.detail));
         return (StatusCode::UNAUTHORIZED, show(&visit, "Sign in", "", page).await).into_response();
     }
-    let Some(value) = ui.sessions.begin(&token, ui.tenure.now()) else {
+    let Some(value) = ui.stays.begin(&token, ui.tenure.now()) else {
         let trouble = Trouble::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "Nobody can sign in",
@@ -144,7 +144,7 @@ pub(crate) async fn sign_in(
         );
         return failed(&visit, trouble).await;
     };
-    let cookie = session_cookie(&visit, &value, LASTS.as_secs());
+    let cookie = stay_cookie(&visit, &value, LASTS.as_secs());
     ([(SET_COOKIE, cookie)], back(&visit.home)).into_response()
 }
 
@@ -158,14 +158,14 @@ pub(crate) async fn sign_out(
     if let Err(trouble) = check(&visit, &headers, &filled) {
         return failed(&visit, trouble).await;
     }
-    ui.sessions.end(&visit.cookie);
-    let cookie = session_cookie(&visit, "", 0);
+    ui.stays.end(&visit.cookie);
+    let cookie = stay_cookie(&visit, "", 0);
     ([(SET_COOKIE, cookie)], back(&visit.at("sign-in"))).into_response()
 }
 
 /// With TLS the browser keeps it for this host only, and that needs the path of all.
-fn session_cookie(visit: &Visit, value: &str, lasts: u64) -> String {
-    let (name, secure) = if visit.is_secure { (SESSION[1], "; Secure") } else { (SESSION[0], "") };
+fn stay_cookie(visit: &Visit, value: &str, lasts: u64) -> String {
+    let (name, secure) = if visit.is_secure { (STAY[1], "; Secure") } else { (STAY[0], "") };
     format!("{name}={value}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict{secure}")
 }
 

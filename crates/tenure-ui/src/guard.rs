@@ -22,7 +22,7 @@ pub(crate) fn check(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Resu
         return Ok(());
     }
     let detail = if ours {
-        "The form is older than the server or your session. Go back, load the page again, and send it once more."
+        "The form is older than the server or your stay. Go back, load the page again, and send it once more."
     } else {
         "It did not come from a page of this dashboard."
     };

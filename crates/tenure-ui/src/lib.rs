@@ -21,7 +21,7 @@ mod layout;
 mod pages;
 mod parts;
 mod secret;
-mod sessions;
+mod stays;
 mod visit;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use axum::response::Redirect;
 use axum::routing::{get, post};
 use tenure::Tenure;
 
-use crate::sessions::Sessions;
+use crate::stays::Stays;
 
 /// The dashboard of a store, for everybody who reaches the app that it is mounted in.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     tenure: Tenure,
     api: Router,
     read_only: bool,
-    sessions: Sessions,
+    stays: Stays,
 }
 
 type Ui = Arc<Shared>;
@@ -74,7 +74,7 @@ impl Dashboard {
     /// The pages, to be nested under a prefix that ends in a slash.
     pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let Self { tenure, api, read_only } = self;
-        let ui = Arc::new(Shared { tenure, api, read_only, sessions: Sessions::default() });
+        let ui = Arc::new(Shared { tenure, api, read_only, stays: Stays::default() });
         Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))

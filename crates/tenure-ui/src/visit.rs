@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use crate::Ui;
 
 /// Name of the cookie of whoever is signed in, without and with TLS.
-pub(crate) const SESSION: [&str; 2] = ["tenure_session", "__Host-tenure_session"];
+pub(crate) const STAY: [&str; 2] = ["tenure_stay", "__Host-tenure_stay"];
 /// Name of the cookie that says the colours.
 pub(crate) const THEME: &str = "tenure_theme";
 
@@ -40,8 +40,8 @@ impl FromRequestParts<Ui> for Visit {
         let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, ui).await;
         let headers = &parts.headers;
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-        let cookie = cookie(headers, SESSION[usize::from(is_secure)]).unwrap_or_default();
-        let access_token = ui.sessions.find(&cookie, ui.tenure.now());
+        let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
+        let access_token = ui.stays.find(&cookie, ui.tenure.now());
         let liked = self::cookie(headers, THEME);
         let theme = ["light", "dark"].into_iter().find(|theme| liked.as_deref() == Some(*theme));
         Ok(Self {
@@ -64,7 +64,7 @@ impl Visit {
 
     /// What stands in each form.
     pub(crate) fn form_token(&self) -> Option<String> {
-        self.ui.sessions.form_token(&self.cookie)
+        self.ui.stays.form_token(&self.cookie)
     }
 
     /// What was said behind the question mark by this name.
