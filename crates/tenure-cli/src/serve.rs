@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tenure::{Tenure, Worker};
 use tenure_http::{Access, Hiding, Network, Options, Server, deliveries};
+use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
 
 use crate::dev::url_of;
@@ -100,6 +101,8 @@ async fn work(serve: Serve) -> Result<(), Failure> {
         Auth::Tokens => Access::Tokens,
     };
     let server = Server::bind(&tenure, options).await?;
+    let pages = Dashboard::over(&tenure, server.contract()).read_only(serve.read_only).mounted();
+    let server = server.merge(pages);
     introduce(&tenure, &server, &serve, &screen);
     let stop = CancellationToken::new();
     let working = tokio::spawn(work_beside(tenure.clone(), Beside::of(&serve), stop.clone()));
@@ -134,6 +137,7 @@ fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
     };
     line("store", &tenure.store().describe());
     line("http", &format!("http://{}, described at /openapi.json", server.address()));
+    line("pages", &format!("http://{}/ui/", server.address()));
     let who = match serve.auth {
         Auth::Open => "anybody who can reach this address may ask everything",
         Auth::Tokens => {

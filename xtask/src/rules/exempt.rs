@@ -10,6 +10,7 @@ const EXEMPT: &[&str] = &[
     "crates/tenure-postgres/src/patience.rs",
     "crates/tenure-cli/src/bench/",
     "crates/tenure-http/src/secret.rs",
+    "crates/tenure-ui/src/secret.rs",
     "crates/tenure-core/examples/next.rs",
     "bench/",
 ];

@@ -9,6 +9,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
 use tenure_http::{Asked, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
+use tenure_ui::Dashboard;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,10 @@ pub(super) async fn server(tenure: &Tenure, port: Option<u16>) -> Result<Option<
     options.grace = GRACE;
     options.allow_callback_to = Network::loopback().to_vec();
     match Server::bind(tenure, options).await {
-        Ok(server) => Ok(Some(server.merge(stars(tenure)))),
+        Ok(server) => {
+            let pages = Dashboard::over(tenure, server.contract()).mounted();
+            Ok(Some(server.merge(stars(tenure)).merge(pages)))
+        }
         Err(ServeError::Bind { .. }) if port.is_none() => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -112,7 +112,8 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
     screen.line(&match server {
         Some(server) => {
             let address = server.address();
-            format!("{} http://{address}; try curl -L http://{address}/demo/stars", name("http"))
+            let pages = format!("{} http://{address}/ui/", name("pages"));
+            format!("{pages}\n{} http://{address}; try curl -L http://{address}/demo/stars", name("http"))
         }
         None => format!("{} port {} is in use; --port says another", name("http"), http::PORT),
     });

@@ -143,13 +143,26 @@ impl Server {
         Self { more: self.more.merge(more), ..self }
     }
 
+    /// The routes of the contract by what holds for this server, for pages in the same program that ask them.
+    pub fn contract(&self) -> Router {
+        let public_url = self.public_url();
+        let (access, read_only) = (self.options.access, self.options.read_only);
+        let (hiding, callbacks) =
+            (self.options.hiding.clone(), Allowed::new(self.options.allow_callback_to.clone()));
+        router(&Api::new(&self.tenure, Rules { access, read_only, hiding, callbacks, public_url }))
+    }
+
+    /// Where others reach it, without a slash at the end.
+    fn public_url(&self) -> String {
+        let said = self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
+        said.trim_end_matches('/').to_owned()
+    }
+
     /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
     /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let callbacks = Allowed::new(self.options.allow_callback_to.clone());
-        let public_url =
-            self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
-        let public_url = public_url.trim_end_matches('/').to_owned();
+        let public_url = self.public_url();
         let (access, read_only) = (self.options.access, self.options.read_only);
         let hiding = self.options.hiding.clone();
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());

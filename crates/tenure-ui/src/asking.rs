@@ -1,0 +1,80 @@
+//! The pages ask the routes of the contract, in the same program: what those hide or refuse is hidden and refused here.
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::visit::Visit;
+
+/// Why something could not be shown or done.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub status: StatusCode,
+    pub title: String,
+    pub detail: String,
+}
+
+impl Trouble {
+    pub(crate) fn new(status: StatusCode, title: &str, detail: &str) -> Self {
+        Self { status, title: title.to_owned(), detail: detail.to_owned() }
+    }
+}
+
+/// What is written in another way within an address: all but letters, digits and what never means anything there.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A name as part of an address.
+pub(crate) fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, ESCAPED).to_string()
+}
+
+impl Visit {
+    /// What the contract answers to a look.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
+        self.ask(Method::GET, path, &Value::Null).await
+    }
+
+    /// What the contract answers to a wish.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Trouble> {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = &self.access_token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let body = match body {
+            Value::Null => Body::empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                request = request.header(CONTENT_TYPE, "application/json");
+                Body::from(body.to_string())
+            }
+        };
+        let broken =
+            |detail: &str| Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be shown", detail);
+        let request = request.body(body).map_err(|error| broken(&error.to_string()))?;
+        let Ok(response) = self.ui.api.clone().oneshot(request).await;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(|error| broken(&error.to_string()))?;
+        let told: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
+        // What is held back until a job has ended is told with 303; its body is there all the same.
+        if status.is_client_error() || status.is_server_error() {
+            let said = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+            return Err(Trouble { status, title: said("title"), detail: said("detail") });
+        }
+        Ok(told)
+    }
+
+    /// Whether whoever looks may change things that others began: decided here for what is shown, and by the contract for
+    /// what is done.
+    pub(crate) async fn may(&self, right: &str) -> bool {
+        if self.ui.read_only {
+            return false;
+        }
+        let Ok(who) = self.get("/v1/whoami").await else { return false };
+        let scopes = who["token"]["scopes"].as_array();
+        let has = |scopes: &Vec<Value>| scopes.iter().any(|scope| scope == right || scope == "admin");
+        who["open"] == true || scopes.is_some_and(has)
+    }
+}

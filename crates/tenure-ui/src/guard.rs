@@ -1,0 +1,39 @@
+//! Forms are taken from pages of our own only.
+
+use std::collections::BTreeMap;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+
+use crate::asking::Trouble;
+use crate::secret::same;
+use crate::visit::Visit;
+
+/// What was filled in.
+pub(crate) type Filled = BTreeMap<String, String>;
+
+/// Refuses a form that a page of somebody else's has sent: the browser says where it came from, and it lacks what stands in
+/// ours.
+pub(crate) fn check(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<(), Trouble> {
+    let ours = is_ours(headers);
+    let given = filled.get("token").map(String::as_str).unwrap_or_default();
+    let known = visit.form_token().is_some_and(|token| same(&token, given));
+    if ours && known {
+        return Ok(());
+    }
+    let detail = if ours {
+        "The form is older than the server or your stay. Go back, load the page again, and send it once more."
+    } else {
+        "It did not come from a page of this dashboard."
+    };
+    Err(Trouble::new(StatusCode::FORBIDDEN, "This form is not taken", detail))
+}
+
+fn is_ours(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text("sec-fetch-site") {
+        return site == "same-origin";
+    }
+    let (Some(origin), Some(host)) = (text(ORIGIN.as_str()), text(HOST.as_str())) else { return false };
+    origin.split_once("://").is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host))
+}

@@ -1,0 +1,27 @@
+//! What is said with every page.
+
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::{self, HeaderName};
+use axum::middleware::Next;
+use axum::response::Response;
+
+const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// Nothing of somebody else's is run or framed, no search engine lists it, nobody is told where a link came from.
+pub(crate) async fn set(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("x-robots-tag"), "noindex"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // Pages tell what is now; files have said otherwise already.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,109 @@
+//! Tenure's dashboard: what runs, what does not and why, and the buttons to act.
+//!
+//! Pages are rendered on the server, and can be read and acted on without a script. Mounted in an app on axum, under
+//! whatever prefix:
+//!
+//! ```no_run
+//! # async fn mount(tenure: tenure::Tenure) -> axum::Router {
+//! axum::Router::new().nest("/admin/jobs/", tenure_ui::routes(&tenure))
+//! # }
+//! ```
+//!
+//! Whoever reaches such an app can do everything; [`Dashboard`] says otherwise. The pages ask the routes of the contract in
+//! the same program, so that rights, read-only servers and hidden values are decided in one place.
+
+mod acts;
+mod asking;
+mod assets;
+mod guard;
+mod headers;
+mod layout;
+mod pages;
+mod parts;
+mod secret;
+mod stays;
+mod visit;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+use tenure::Tenure;
+
+use crate::stays::Stays;
+
+/// The dashboard of a store, for everybody who reaches the app that it is mounted in.
+pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    Dashboard::over(tenure, tenure_http::api(tenure)).routes()
+}
+
+/// A dashboard and what holds for it.
+#[derive(Debug, Clone)]
+pub struct Dashboard {
+    tenure: Tenure,
+    api: Router,
+    read_only: bool,
+}
+
+/// What all pages share.
+pub(crate) struct Shared {
+    tenure: Tenure,
+    api: Router,
+    read_only: bool,
+    stays: Stays,
+}
+
+type Ui = Arc<Shared>;
+
+impl Dashboard {
+    /// Asks these routes of the contract, which decide who may see and do what: [`tenure_http::api`],
+    /// [`tenure_http::guarded_api`] or those of a [`tenure_http::Server`].
+    #[must_use]
+    pub fn over(tenure: &Tenure, api: Router) -> Self {
+        Self { tenure: tenure.clone(), api, read_only: false }
+    }
+
+    /// Shows no actions and takes none.
+    #[must_use]
+    pub fn read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// The pages, to be nested under a prefix that ends in a slash.
+    pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
+        let Self { tenure, api, read_only } = self;
+        let ui = Arc::new(Shared { tenure, api, read_only, stays: Stays::default() });
+        Router::new()
+            .route("/", get(pages::overview::page))
+            .route("/jobs", get(pages::jobs::page))
+            .route("/jobs/{id}", get(pages::job::page))
+            .route("/jobs/{id}/{act}", post(acts::job))
+            .route("/queues", get(pages::queues::page))
+            .route("/queues/{name}/{act}", post(acts::queue))
+            .route("/schedules", get(pages::schedules::page))
+            .route("/schedules/{name}", get(pages::schedule::page))
+            .route("/schedules/{name}/{act}", post(acts::schedule))
+            .route("/leases", get(pages::leases::page))
+            .route("/leases/{name}", get(pages::lease::page))
+            .route("/leases/{name}/break", post(acts::break_lease))
+            .route("/workers", get(pages::workers::page))
+            .route("/kinds", get(pages::kinds::page))
+            .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in))
+            .route("/sign-out", post(acts::sign_out))
+            .route("/theme", post(acts::theme))
+            .route("/assets/{name}", get(assets::get))
+            .fallback(pages::nowhere)
+            .layer(middleware::from_fn(headers::set))
+            .with_state(ui)
+    }
+
+    /// The pages under `/ui/`, and the way there from `/`.
+    pub fn mounted(self) -> Router {
+        Router::new()
+            .route("/", get(|| async { Redirect::to("/ui/") }))
+            .route("/ui", get(|| async { Redirect::to("/ui/") }))
+            .nest("/ui/", self.routes())
+    }
+}

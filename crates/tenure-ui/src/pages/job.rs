@@ -1,0 +1,143 @@
+//! A job: why it is where it is, its attempts, what it was given and what it said.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::timeline;
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{between, button, exact, json, list, span, state, text, time};
+use crate::visit::Visit;
+
+/// `GET jobs/{id}`
+pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
+    let body = body(&visit, &id).await;
+    layout::page(&visit, &format!("Job {id}"), "Jobs", body).await
+}
+
+async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
+    let path = format!("/v1/jobs/{}", encoded(id));
+    let job = visit.get(&path).await?;
+    let why = visit.get(&format!("{path}/explain")).await.unwrap_or_default();
+    let attempts = visit.get(&format!("{path}/attempts")).await.unwrap_or_default();
+    let logs = visit.get(&format!("{path}/logs?limit=200")).await.unwrap_or_default();
+    let acts = visit.may("manage").await;
+    let (standing, attempts) = (text(&job, "state"), list(&attempts, "items"));
+    let now = visit.ui.tenure.now().to_string();
+    Ok(html! {
+        div #job data-live {
+            div.head {
+                div { h1 { (text(&job, "kind")) } p.id { (id) } }
+                (state(standing))
+                @if acts { div.acts { (buttons(visit, id, standing)) } }
+            }
+            p.why { (text(&why, "detail")) }
+            @if let Some(fraction) = job["progress"]["fraction"].as_f64() {
+                p.progress {
+                    progress max="1" value=(fraction) aria-label="Progress" {}
+                    " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message"))
+                }
+            }
+            (timeline::chart(&job, attempts, &now))
+            (facts(visit, &job))
+            @if job["error"].is_object() {
+                section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
+            }
+            section.card { (attempt_table(attempts)) }
+            div.columns {
+                section.card { h2 { "Args" } (json(&job["args"])) }
+                section.card { h2 { "Result" } (json(&job["result"])) }
+                @if job["meta"].as_object().is_some_and(|meta| !meta.is_empty()) {
+                    section.card { h2 { "Notes" } (json(&job["meta"])) }
+                }
+            }
+            section.card {
+                h2 { "Logs" }
+                @if list(&logs, "items").is_empty() { p.faint { "It has logged nothing." } }
+                @else {
+                    pre.logs tabindex="0" { @for line in list(&logs, "items") {
+                        span.faint { (exact(text(line, "at"))) } " " (text(line, "text")) "\n"
+                    } }
+                }
+            }
+        }
+        details.card {
+            summary { "Copy as curl, command line or Rust" }
+            pre tabindex="0" { code {
+                "curl http://127.0.0.1:8368/v1/jobs/" (id) "\n\n"
+                "tenure job get " (id) "\n\n"
+                "tenure.jobs().get(\"" (id) "\".parse()?).await?"
+            } }
+        }
+    })
+}
+
+fn buttons(visit: &Visit, id: &str, standing: &str) -> Markup {
+    let act =
+        |what: &str, label: &str, class: &str| button(visit, &format!("jobs/{id}/{what}"), label, class);
+    let ended = matches!(standing, "succeeded" | "failed" | "cancelled");
+    html! {
+        @if ended { (act("retry", "Do again", "")) (act("delete", "Delete this job", "danger")) }
+        @else {
+            @if standing == "scheduled" { (act("run-now", "Run now", "")) }
+            (act("cancel", "Cancel this job", "danger"))
+        }
+    }
+}
+
+fn facts(visit: &Visit, job: &Value) -> Markup {
+    let search = |key: &str, value: &str| visit.at(&format!("jobs?q={}", encoded(&format!("{key}:{value}"))));
+    let (queue, kind) = (text(job, "queue"), text(job, "kind"));
+    html! {
+        dl.facts {
+            div { dt { "Queue" } dd { a href=(search("queue", queue)) { (queue) } } }
+            div { dt { "Kind" } dd { a href=(search("kind", kind)) { (kind) } } }
+            div { dt { "Attempt" } dd { (job["attempt"]) @if let Some(most) = job["max_attempts"].as_u64() { " of " (most) } } }
+            div { dt { "Priority" } dd { (job["priority"]) } }
+            @for (label, key) in [
+                ("Created", "created_at"), ("Due", "run_at"), ("Started", "started_at"), ("Ended", "finished_at"),
+                ("Asked to stop", "cancel_requested_at"),
+            ] {
+                @if job[key].is_string() { div { dt { (label) } dd { (time(visit, text(job, key))) } } }
+            }
+            @if job["lease"].is_object() {
+                div { dt { "Worker" } dd.id { (text(&job["lease"], "worker_id")) } }
+                div { dt { "Fence" } dd { (text(&job["lease"], "fence")) } }
+            }
+            @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
+                @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
+            }
+            @if !list(job, "tags").is_empty() {
+                div { dt { "Tags" } dd { @for tag in list(job, "tags") { span.tag { (tag.as_str().unwrap_or_default()) } " " } } }
+            }
+        }
+    }
+}
+
+fn attempt_table(attempts: &[Value]) -> Markup {
+    html! {
+        table {
+            caption { "Attempts" }
+            thead { tr {
+                th scope="col" { "No." } th scope="col" { "Outcome" } th scope="col" { "Started" }
+                th.number scope="col" { "Took" } th scope="col" { "Error" }
+            } }
+            tbody {
+                @for attempt in attempts {
+                    tr {
+                        td { (attempt["attempt"]) }
+                        td { (state(attempt["outcome"].as_str().unwrap_or("running"))) }
+                        td { (exact(text(attempt, "started_at"))) }
+                        td.number {
+                            (between(text(attempt, "started_at"), text(attempt, "finished_at")).map_or_else(|| "–".to_owned(), span))
+                        }
+                        td.says { (text(attempt, "error")) }
+                    }
+                }
+                @if attempts.is_empty() { tr { td.faint colspan="5" { "None yet." } } }
+            }
+        }
+    }
+}

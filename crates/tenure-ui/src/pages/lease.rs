@@ -1,0 +1,70 @@
+//! A lease: its holder, who held it before, and how it is taken from him.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{exact, list, text, time};
+use crate::visit::Visit;
+
+/// `GET leases/{name}`
+pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
+    let body = body(&visit, &name).await;
+    layout::page(&visit, &format!("Lease {name}"), "Leases", body).await
+}
+
+async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
+    let path = format!("/v1/leases/{}", encoded(name));
+    let lease = visit.get(&path).await?;
+    let cursor = visit.said("cursor");
+    let behind = if cursor.is_empty() { String::new() } else { format!("&cursor={}", encoded(&cursor)) };
+    let history = visit.get(&format!("{path}/history?limit=50{behind}")).await.unwrap_or_default();
+    let held = lease["locked"] == true;
+    Ok(html! {
+        h1 { (name) }
+        dl.facts #lease data-live {
+            div { dt { "State" } dd { (text(&lease, "state")) } }
+            div { dt { "Holder" } dd { @if held { (text(&lease["holder"], "owner")) } @else { "nobody" } } }
+            div { dt { "Host" } dd { (lease["holder"]["host_id"].as_str().unwrap_or("not said")) } }
+            div { dt { "Fence" } dd { (text(&lease, "fence")) } }
+            div { dt { "Since" } dd { (time(visit, text(&lease, "held_since"))) } }
+            div { dt { "Until" } dd { (time(visit, text(&lease, "expires_at"))) } }
+            div { dt { "Waiting in line" } dd { (lease["waiting"]) } }
+        }
+        section.card #history data-live {
+            div.wide tabindex="0" role="region" aria-label="History" { table {
+                caption { "History, the latest first" }
+                thead { tr {
+                    th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "By" } th.number scope="col" { "Fence" }
+                    th scope="col" { "Note" }
+                } }
+                tbody { @for entry in list(&history, "items") {
+                    tr {
+                        td { (exact(text(entry, "at"))) }
+                        td { (text(entry, "what")) }
+                        td { (text(&entry["by"], "owner")) }
+                        td.number { (text(entry, "fence")) }
+                        td.says { (text(entry, "note")) }
+                    }
+                } }
+            } }
+        }
+        @if let Some(next) = history["next_cursor"].as_str() {
+            p.more { a rel="next" href=(visit.at(&format!("leases/{}?cursor={}", encoded(name), encoded(next)))) { "Earlier →" } }
+        }
+        @if held && visit.may("admin").await {
+            section.card {
+                h2 { "Break this lease" }
+                p { "It is taken from its holder at once, and whatever he writes afterwards under its fence is refused where that is checked." }
+                form.stack method="post" action=(visit.at(&format!("leases/{}/break", encoded(name)))) {
+                    input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
+                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    label { "Why, for the record" input name="reason" autocomplete="off"; }
+                    button.danger { "Break " (name) }
+                }
+            }
+        }
+    })
+}

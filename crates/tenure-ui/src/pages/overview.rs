@@ -1,0 +1,146 @@
+//! The first page: whether all is well.
+
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::throughput;
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{STATES, count, empty, jobs_in, list, span, text, time};
+use crate::visit::Visit;
+
+/// `GET /`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Overview", "Overview", body).await
+}
+
+/// An hour by minute.
+const STATS: &str = "/v1/stats?window_seconds=3600&step_seconds=60";
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    // Whoever reaches some jobs only is told of those, and not how all went together.
+    let stats = match visit.get(STATS).await {
+        Ok(stats) => stats,
+        Err(_) => visit.get("/v1/stats").await?,
+    };
+    let part = async |path: &str| visit.get(path).await.unwrap_or_default();
+    let (workers, schedules) = (part("/v1/workers").await, part("/v1/schedules?limit=100").await);
+    let (kinds, leases) = (part("/v1/kinds").await, part("/v1/leases?limit=100").await);
+    let queues = list(&stats, "items");
+    let sum = |state: &str| queues.iter().filter_map(|queue| queue["jobs"][state].as_u64()).sum::<u64>();
+    let oldest = queues.iter().filter_map(|queue| queue["oldest_due_seconds"].as_f64()).reduce(f64::max);
+    let mut fires: Vec<&Value> =
+        list(&schedules, "items").iter().filter(|schedule| schedule["next_run_at"].is_string()).collect();
+    fires.sort_by_key(|schedule| text(schedule, "next_run_at"));
+    fires.truncate(10);
+    let held: Vec<&Value> =
+        list(&leases, "items").iter().filter(|lease| lease["locked"] == true).take(10).collect();
+    Ok(html! {
+        h1.sr { "Overview" }
+        div #health.strip data-live {
+            (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
+            (tile("Waiting", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
+            (tile("Oldest due", &oldest.map_or_else(|| "none".to_owned(), span), &visit.at("queues"), "queued"))
+            (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed"))
+            (tile("Workers alive", &count(list(&workers, "items").len() as u64), &visit.at("workers"), "succeeded"))
+        }
+        @if let Some(series) = stats["series"].as_array() {
+            section.card #throughput data-live { h2 { "Throughput" } (throughput::chart(series)) }
+        }
+        section.card #queues data-live {
+            @if queues.is_empty() {
+                (empty("No queue yet", "A queue is there once a job or a worker has named it."))
+            } @else { (queue_table(visit, queues)) }
+        }
+        div.columns {
+            section.card #kinds data-live { (kind_table(visit, list(&kinds, "items"))) }
+            section.card #fires data-live {
+                table {
+                    caption { "Next to fire" }
+                    thead { tr { th scope="col" { "Schedule" } th scope="col" { "Next" } } }
+                    tbody {
+                        @for schedule in &fires {
+                            @let name = text(schedule, "name");
+                            tr {
+                                td { a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) } }
+                                td { (time(visit, text(schedule, "next_run_at"))) }
+                            }
+                        }
+                        @if fires.is_empty() { tr { td.faint colspan="2" { "Nothing is going to fire." } } }
+                    }
+                }
+            }
+            section.card #held data-live {
+                table {
+                    caption { "Held leases" }
+                    thead { tr { th scope="col" { "Lease" } th scope="col" { "Holder" } } }
+                    tbody {
+                        @for lease in &held {
+                            @let name = text(lease, "name");
+                            tr {
+                                td { a href=(visit.at(&format!("leases/{}", encoded(name)))) { (name) } }
+                                td { (text(&lease["holder"], "owner")) }
+                            }
+                        }
+                        @if held.is_empty() { tr { td.faint colspan="2" { "Nobody holds a lease." } } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn tile(name: &str, value: &str, to: &str, state: &str) -> Markup {
+    html! { a.tile href=(to) { span.name { (name) } span class={ "value " (if value == "0" { "none" } else { state }) } { (value) } } }
+}
+
+fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Queues" {
+            table {
+                caption { "Queues" }
+                thead { tr {
+                    th scope="col" { "Queue" }
+                    @for (state, _) in STATES { th.number scope="col" { (state) } }
+                    th.number scope="col" { "oldest due" }
+                } }
+                tbody {
+                    @for queue in queues {
+                        @let name = text(queue, "queue");
+                        tr {
+                            th scope="row" { (name) @if queue["paused"] == true { " " span.state.paused { "Ⅱ paused" } } }
+                            @for (state, _) in STATES { (jobs_in(visit, state, &queue["jobs"], &format!("queue:{name}"))) }
+                            td.number { (queue["oldest_due_seconds"].as_f64().map_or_else(|| "–".to_owned(), span)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn kind_table(visit: &Visit, kinds: &[Value]) -> Markup {
+    let of = |kind: &Value, state: &str| kind["jobs"][state].as_u64().unwrap_or_default();
+    let mut busy: Vec<&Value> =
+        kinds.iter().filter(|kind| of(kind, "running") + of(kind, "failed") > 0).collect();
+    busy.sort_by_key(|kind| std::cmp::Reverse((of(kind, "failed"), of(kind, "running"))));
+    busy.truncate(10);
+    html! {
+        table {
+            caption { "Kinds that run or failed" }
+            thead { tr { th scope="col" { "Kind" } th.number scope="col" { "running" } th.number scope="col" { "failed" } } }
+            tbody {
+                @for kind in &busy {
+                    @let name = text(kind, "kind");
+                    tr {
+                        th scope="row" { (name) }
+                        @for state in ["running", "failed"] { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) }
+                    }
+                }
+                @if busy.is_empty() { tr { td.faint colspan="3" { "Nothing runs, and nothing has failed." } } }
+            }
+        }
+    }
+}

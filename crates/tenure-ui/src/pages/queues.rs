@@ -1,0 +1,53 @@
+//! Queues: what waits in them, for how long, and whether they are paused.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{STATES, button, empty, jobs_in, list, span, text};
+use crate::visit::Visit;
+
+/// `GET queues`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Queues", "Queues", body).await
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let (stats, acts) = (visit.get("/v1/stats").await?, visit.may("manage").await);
+    let queues = list(&stats, "items");
+    Ok(html! {
+        h1 { "Queues" }
+        @if queues.is_empty() { (empty("No queue yet", "A queue is there once a job or a worker has named it.")) }
+        @else {
+            div.wide #list data-live tabindex="0" role="region" aria-label="Queues" {
+                table.rows {
+                    caption.sr { "Queues" }
+                    thead { tr {
+                        th scope="col" { "Queue" }
+                        @for (state, _) in STATES { th.number scope="col" { (state) } }
+                        th.number scope="col" { "oldest due" }
+                        @if acts { th scope="col" { span.sr { "Actions" } } }
+                    } }
+                    tbody { @for queue in queues {
+                        @let name = text(queue, "queue");
+                        @let paused = queue["paused"] == true;
+                        tr {
+                            th scope="row" {
+                                a href=(visit.at(&format!("jobs?q={}", encoded(&format!("queue:{name}"))))) { (name) }
+                                @if paused { " " span.state.paused { "Ⅱ paused" } }
+                            }
+                            @for (state, _) in STATES { (jobs_in(visit, state, &queue["jobs"], &format!("queue:{name}"))) }
+                            td.number { (queue["oldest_due_seconds"].as_f64().map_or_else(|| "–".to_owned(), span)) }
+                            @if acts {
+                                @let act = if paused { "resume" } else { "pause" };
+                                td.acts { (button(visit, &format!("queues/{}/{act}", encoded(name)), act, "")) }
+                            }
+                        }
+                    } }
+                }
+            }
+        }
+    })
+}

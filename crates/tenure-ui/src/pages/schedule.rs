@@ -1,0 +1,87 @@
+//! A schedule: what comes, what was, and why it does not fire.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{button, exact, json, list, short, text, time};
+use crate::visit::Visit;
+
+/// `GET schedules/{name}`
+pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
+    let body = body(&visit, &name).await;
+    layout::page(&visit, &format!("Schedule {name}"), "Schedules", body).await
+}
+
+async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
+    let path = format!("/v1/schedules/{}", encoded(name));
+    let schedule = visit.get(&path).await?;
+    let part = async |of: &str| visit.get(&format!("{path}/{of}")).await.unwrap_or_default();
+    let (why, next, runs) = (part("explain").await, part("next?count=10").await, part("runs?limit=20").await);
+    let paused = !schedule["paused"].is_null();
+    let to = |act: &str| format!("schedules/{}/{act}", encoded(name));
+    Ok(html! {
+        div #schedule data-live {
+            div.head {
+                div { h1 { (name) } p { (text(&schedule, "description")) } }
+                @if paused { span.state.paused { "Ⅱ paused" } }
+                @if visit.may("manage").await {
+                    div.acts {
+                        (button(visit, &to("trigger"), "Run now", ""))
+                        @if paused { (button(visit, &to("resume"), "Resume", "")) }
+                        @else { (button(visit, &to("pause"), "Pause", "")) }
+                    }
+                }
+            }
+            @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
+            div.columns {
+                section.card { (coming(visit, list(&next, "items"))) }
+                section.card { (past(visit, list(&runs, "items"))) }
+                section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
+                section.card { h2 { "Its job" } (json(&schedule["job"])) }
+            }
+        }
+    })
+}
+
+fn coming(visit: &Visit, slots: &[Value]) -> Markup {
+    html! {
+        table {
+            caption { "What comes" }
+            thead { tr { th scope="col" { "In" } th scope="col" { "By its clock" } } }
+            tbody {
+                @for slot in slots {
+                    tr {
+                        td { (time(visit, text(slot, "at"))) }
+                        td { (text(slot, "local"))
+                            @if let Some(change) = slot["clock_change"].as_str() { " " span.tag { "clock change: " (change) } } }
+                    }
+                }
+                @if slots.is_empty() { tr { td.faint colspan="2" { "Nothing." } } }
+            }
+        }
+    }
+}
+
+fn past(visit: &Visit, runs: &[Value]) -> Markup {
+    html! {
+        table {
+            caption { "What became of its slots" }
+            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
+            tbody {
+                @for run in runs {
+                    @let id = text(run, "job_id");
+                    tr {
+                        td { (exact(text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
+                        td { (text(run, "outcome")) " " (text(run, "skipped_because")) }
+                        td { @if !id.is_empty() { a.id href=(visit.at(&format!("jobs/{id}"))) { (short(id)) } } }
+                    }
+                }
+                @if runs.is_empty() { tr { td.faint colspan="3" { "It has not fired yet." } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Schedules: when they fire in plain words, and when next.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{empty, list, text, time};
+use crate::visit::Visit;
+
+/// `GET schedules`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Schedules", "Schedules", body).await
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let mut path = "/v1/schedules?limit=100".to_owned();
+    for (key, value) in [("prefix", visit.said("prefix")), ("cursor", visit.said("cursor"))] {
+        if !value.is_empty() {
+            path.push_str(&format!("&{key}={}", encoded(&value)));
+        }
+    }
+    let found = visit.get(&path).await?;
+    let schedules = list(&found, "items");
+    Ok(html! {
+        h1 { "Schedules" }
+        form.search method="get" action=(visit.at("schedules")) role="search" {
+            label.sr for="q" { "Names that begin so" }
+            input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="names that begin so" autocomplete="off";
+            button { "Search" }
+        }
+        @if schedules.is_empty() {
+            (empty("No schedule is like that", "A program declares schedules, or `tenure schedule set` makes one."))
+        } @else {
+            div.wide #list data-live tabindex="0" role="region" aria-label="Schedules" {
+                table.rows {
+                    caption.sr { "Schedules by name" }
+                    thead { tr {
+                        th scope="col" { "Schedule" } th scope="col" { "Fires" } th scope="col" { "Does" } th scope="col" { "Next" }
+                        th scope="col" { "Last" } th.number scope="col" { "Runs" }
+                    } }
+                    tbody { @for schedule in schedules {
+                        @let name = text(schedule, "name");
+                        tr {
+                            th scope="row" {
+                                a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) }
+                                @if !schedule["paused"].is_null() { " " span.state.paused { "Ⅱ paused" } }
+                            }
+                            td { (text(schedule, "description")) }
+                            td { (text(&schedule["job"], "kind")) }
+                            td { (time(visit, text(schedule, "next_run_at"))) }
+                            td { (time(visit, text(&schedule["last_run"], "at"))) }
+                            td.number { (schedule["runs"]) }
+                        }
+                    } }
+                }
+            }
+        }
+        @if let Some(next) = found["next_cursor"].as_str() {
+            p.more { a rel="next" href=(visit.at(&format!("schedules?cursor={}&prefix={}", encoded(next), encoded(&visit.said("prefix"))))) { "More →" } }
+        }
+    })
+}

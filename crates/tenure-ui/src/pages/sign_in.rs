@@ -1,0 +1,28 @@
+//! Where somebody says who he is.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::layout::show;
+use crate::visit::Visit;
+
+/// `GET sign-in`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let form = form(&visit, None);
+    show(&visit, "Sign in", "", form).await
+}
+
+pub(crate) fn form(visit: &Visit, wrong: Option<&str>) -> Markup {
+    html! {
+        section.card.narrow {
+            h1 { "Sign in" }
+            p { "With an access token; " code { "tenure token create" } " makes one." }
+            @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong) } }
+            form.stack method="post" action=(visit.at("sign-in")) {
+                input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
+                label { "Access token" input name="access_token" type="password" required autocomplete="off"; }
+                button { "Sign in" }
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What pages are made of.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use tenure::Timestamp;
+
+use crate::asking::encoded;
+use crate::visit::Visit;
+
+/// The states of jobs in the order in which they are shown, each with its sign.
+pub(crate) const STATES: [(&str, &str); 7] = [
+    ("scheduled", "◷"),
+    ("blocked", "⊘"),
+    ("queued", "○"),
+    ("running", "▶"),
+    ("succeeded", "✓"),
+    ("failed", "✕"),
+    ("cancelled", "–"),
+];
+
+/// The text of a field, empty if there is none.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// A list; empty if there is none.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// State as sign, word and colour.
+pub(crate) fn state(name: &str) -> Markup {
+    let sign = STATES.iter().find(|(known, _)| *known == name).map_or("·", |(_, sign)| sign);
+    html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (name) } }
+}
+
+/// An instant: how far away, and when exactly.
+pub(crate) fn time(visit: &Visit, at: &str) -> Markup {
+    let Ok(instant) = at.parse::<Timestamp>() else { return html! { span.faint { "–" } } };
+    let now = visit.ui.tenure.now();
+    let said = if instant > now {
+        format!("in {}", span(instant.since(now).as_secs_f64()))
+    } else {
+        format!("{} ago", span(now.since(instant).as_secs_f64()))
+    };
+    html! { time datetime=(at) title=(exact(at)) { (said) } }
+}
+
+/// An instant to the second, in UTC.
+pub(crate) fn exact(at: &str) -> String {
+    format!("{} UTC", at.get(..19).unwrap_or(at).replace('T', " "))
+}
+
+/// A length of time in a few letters.
+pub(crate) fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.001 => "under 1 ms".to_owned(),
+        s if s < 1.0 => format!("{:.0} ms", s * 1000.0),
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+/// The seconds from one instant to another.
+pub(crate) fn between(from: &str, to: &str) -> Option<f64> {
+    let (from, to) = (from.parse::<Timestamp>().ok()?, to.parse::<Timestamp>().ok()?);
+    Some(to.since(from).as_secs_f64())
+}
+
+/// A number that people can read.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| str::from_utf8(part).ok()).collect();
+    groups.join(",")
+}
+
+/// How many jobs are in a state, leading to them.
+pub(crate) fn jobs_in(visit: &Visit, name: &str, jobs: &Value, search: &str) -> Markup {
+    let number = jobs[name].as_u64().unwrap_or_default();
+    if number == 0 {
+        return html! { td.number.faint { "0" } };
+    }
+    let to = visit.at(&format!("jobs?state={name}&q={}", encoded(search)));
+    html! { td.number { a href=(to) class={ "count " (name) } { (count(number)) } } }
+}
+
+/// A button that does something.
+pub(crate) fn button(visit: &Visit, to: &str, label: &str, class: &str) -> Markup {
+    html! {
+        form.inline method="post" action=(visit.at(to)) {
+            input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
+            button class=(class) { (label) }
+        }
+    }
+}
+
+/// What stands where there is nothing to show.
+pub(crate) fn empty(title: &str, hint: &str) -> Markup {
+    html! { div.empty { h2 { (title) } p { (hint) } } }
+}
+
+/// The first letters of an id: those that tell when it was made are the same for all of a moment, so its end is shown.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(id.len().saturating_sub(12)..).unwrap_or(id)
+}
+
+/// JSON, readable; as text.
+pub(crate) fn json(value: &Value) -> Markup {
+    if value.is_null() {
+        return html! { p.faint { "none" } };
+    }
+    html! { pre tabindex="0" { code { (serde_json::to_string_pretty(value).unwrap_or_default()) } } }
+}

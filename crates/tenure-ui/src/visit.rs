@@ -1,0 +1,85 @@
+//! Somebody who looks at a page: where the pages are mounted, who he is, and how he likes them.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
+use axum::http::request::Parts;
+
+use crate::Ui;
+
+/// Name of the cookie of whoever is signed in, without and with TLS.
+pub(crate) const STAY: [&str; 2] = ["tenure_stay", "__Host-tenure_stay"];
+/// Name of the cookie that says the colours.
+pub(crate) const THEME: &str = "tenure_theme";
+
+/// What a page knows of whoever looks at it.
+pub(crate) struct Visit {
+    pub ui: Ui,
+    /// Where the first page is; ends in a slash.
+    pub home: String,
+    /// What was asked for behind the question mark.
+    pub query: String,
+    /// `light`, `dark` or, as the system says, `system`.
+    pub theme: &'static str,
+    /// The cookie of whoever is signed in; empty if nobody is.
+    pub cookie: String,
+    pub access_token: Option<String>,
+    /// Whether a browser came over TLS.
+    pub is_secure: bool,
+}
+
+impl FromRequestParts<Ui> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, ui: &Ui) -> Result<Self, Infallible> {
+        let nested = NestedPath::from_request_parts(parts, ui).await.ok();
+        let home = nested.map_or_else(String::new, |nested| nested.as_str().to_owned());
+        let home = format!("{}/", home.trim_end_matches('/'));
+        let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, ui).await;
+        let headers = &parts.headers;
+        let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+        let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
+        let access_token = ui.stays.find(&cookie, ui.tenure.now());
+        let liked = self::cookie(headers, THEME);
+        let theme = ["light", "dark"].into_iter().find(|theme| liked.as_deref() == Some(*theme));
+        Ok(Self {
+            ui: ui.clone(),
+            home,
+            query: uri.query().unwrap_or_default().to_owned(),
+            theme: theme.unwrap_or("system"),
+            cookie: if access_token.is_some() { cookie } else { String::new() },
+            access_token,
+            is_secure,
+        })
+    }
+}
+
+impl Visit {
+    /// The address of a page, named from the first one.
+    pub(crate) fn at(&self, page: &str) -> String {
+        format!("{}{page}", self.home)
+    }
+
+    /// What stands in each form.
+    pub(crate) fn form_token(&self) -> Option<String> {
+        self.ui.stays.form_token(&self.cookie)
+    }
+
+    /// What was said behind the question mark by this name.
+    pub(crate) fn said(&self, name: &str) -> String {
+        let found = self.query.split('&').find_map(|pair| {
+            let (key, value) = pair.split_once('=')?;
+            (key == name).then(|| value.replace('+', " "))
+        });
+        let found = found.unwrap_or_default();
+        percent_encoding::percent_decode_str(&found).decode_utf8_lossy().into_owned()
+    }
+}
+
+fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+    let mut pairs = all.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+}

@@ -1,0 +1,276 @@
+//! The dashboard as browsers ask for it: over HTTP, from a server that listens.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+use std::net::SocketAddr;
+
+use tenure::Tenure;
+use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, Tokens};
+use tenure_ui::Dashboard;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const ID: &str = "01a20712-29aa-76d9-85bf-1bfa769b451a";
+const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>";
+
+struct Site {
+    tenure: Tenure,
+    at: SocketAddr,
+}
+
+impl Site {
+    async fn open(options: Options) -> Self {
+        let tenure = Tenure::open("memory:").await.unwrap();
+        let read_only = options.read_only;
+        let mut options = options;
+        options.bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::bind(&tenure, options).await.unwrap();
+        let pages = Dashboard::over(&tenure, server.contract()).read_only(read_only).mounted();
+        let server = server.merge(pages);
+        let at = server.address();
+        tokio::spawn(server.run(std::future::pending()));
+        Self { tenure, at }
+    }
+
+    /// Head and body of the answer.
+    async fn ask(&self, first: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(self.at).await.unwrap();
+        let (at, length) = (self.at, body.len());
+        let request = format!(
+            "{first} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+
+    async fn get(&self, path: &str) -> String {
+        self.ask(&format!("GET {path}"), "", "").await
+    }
+
+    async fn enqueue(&self, kind: &str) {
+        let body = serde_json::json!({"kind": kind, "args": {"text": HOSTILE}, "delay_seconds": 3600.0, "queue": "mail"});
+        let json = "content-type: application/json\r\n";
+        let answer = self.ask(&format!("PUT /v1/jobs/{ID}"), json, &body.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 201") || answer.starts_with("HTTP/1.1 202"), "{answer}");
+    }
+
+    /// Sends a form as a browser does that shows a page of ours.
+    async fn act(&self, path: &str, more: &str, fields: &str) -> String {
+        let headers = format!("{FORM}sec-fetch-site: same-origin\r\n{more}");
+        self.ask(&format!("POST {path}"), &headers, fields).await
+    }
+
+    async fn token(&self) -> String {
+        token(&self.get("/ui/sign-in").await)
+    }
+}
+
+const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
+
+/// What stands in the forms of a page.
+fn token(page: &str) -> String {
+    let (_, rest) = page.split_once("name=\"token\" value=\"").unwrap();
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn each_page_is_served_with_a_strict_policy() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let job = format!("/ui/jobs/{ID}");
+    for page in [
+        "/ui/",
+        "/ui/jobs",
+        &job,
+        "/ui/queues",
+        "/ui/schedules",
+        "/ui/leases",
+        "/ui/workers",
+        "/ui/kinds",
+        "/ui/sign-in",
+    ] {
+        let answer = site.get(page).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{page}: {answer}");
+        let policy = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+        for said in
+            [policy, "x-robots-tag: noindex", "referrer-policy: no-referrer", "cache-control: no-store"]
+        {
+            assert!(answer.contains(said), "{page} lacks {said}");
+        }
+        for inline in ["<style", " style=", "<script>", " onclick"] {
+            assert!(!answer.contains(inline), "{page} has {inline}");
+        }
+    }
+    assert!(site.get("/").await.contains("location: /ui/"));
+}
+
+#[tokio::test]
+async fn what_a_job_says_is_shown_as_text() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let page = site.get(&format!("/ui/jobs/{ID}")).await;
+    assert!(!page.contains("<img") && !page.contains("<script>alert"), "{page}");
+    assert!(page.contains("&lt;img src=x onerror"), "{page}");
+    let searched = site.get("/ui/jobs?q=%22%3E%3Cimg%20src=x%3E").await;
+    assert!(!searched.contains("<img"), "{searched}");
+}
+
+#[tokio::test]
+async fn a_job_is_cancelled_by_a_form_and_the_page_says_so() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let (path, token) = (format!("/ui/jobs/{ID}"), site.token().await);
+    let answer = site.act(&format!("{path}/cancel"), "", &format!("token={token}")).await;
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+    assert!(answer.contains(&format!("location: {path}?did=cancel")), "{answer}");
+    let page = site.get(&format!("{path}?did=cancel")).await;
+    assert!(page.contains("state cancelled") && page.contains("role=\"status\""), "{page}");
+}
+
+#[tokio::test]
+async fn a_form_of_somebody_elses_page_is_refused() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let (path, token) = (format!("/ui/jobs/{ID}/cancel"), site.token().await);
+    let good = format!("token={token}");
+    let own = format!("origin: http://{}\r\n", site.at);
+    for (headers, body) in [
+        ("sec-fetch-site: cross-site\r\n", good.as_str()),
+        ("sec-fetch-site: same-site\r\n", &good),
+        ("origin: http://elsewhere.example\r\n", &good),
+        ("", &good),
+        ("sec-fetch-site: same-origin\r\n", "token=guessed"),
+        ("sec-fetch-site: same-origin\r\n", ""),
+        (&own, "token=guessed"),
+    ] {
+        let answer = site.ask(&format!("POST {path}"), &format!("{FORM}{headers}"), body).await;
+        assert!(answer.starts_with("HTTP/1.1 403"), "{headers}{body}: {answer}");
+    }
+    assert!(site.get(&format!("/ui/jobs/{ID}")).await.contains("state scheduled"));
+    let answer = site.ask(&format!("POST {path}"), &format!("{FORM}{own}"), &good).await;
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_server_that_only_tells_shows_no_actions_and_takes_none() {
+    let mut options = Options::default();
+    options.read_only = true;
+    let site = Site::open(options).await;
+    site.tenure.queues().pause("mail").await.unwrap();
+    let page = site.get("/ui/queues").await;
+    assert!(page.contains("paused") && !page.contains("/resume"), "{page}");
+    let body = format!("token={}", token(&page));
+    let answer = site.act("/ui/queues/mail/resume", "", &body).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    assert!(site.get("/ui/queues").await.contains("paused"));
+}
+
+#[tokio::test]
+async fn whoever_has_to_say_who_he_is_signs_in_and_sees_what_he_may() {
+    let mut options = Options::default();
+    options.access = Access::Tokens;
+    let site = Site::open(options).await;
+    site.tenure.queues().pause("mail").await.unwrap();
+    assert!(site.get("/ui/queues").await.contains("location: /ui/sign-in"));
+    let wrong = format!("token={}&access_token=guessed", site.token().await);
+    assert!(site.act("/ui/sign-in", "", &wrong).await.starts_with("HTTP/1.1 401"));
+    for (scope, acts) in [(Scope::Read, false), (Scope::Manage, true)] {
+        let new = NewAccessToken {
+            name: "a person".to_owned(),
+            scopes: vec![scope, Scope::Read],
+            reach: Reach::default(),
+            keep: None,
+        };
+        let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
+        let body = format!("token={}&access_token={text}", site.token().await);
+        let answer = site.act("/ui/sign-in", "", &body).await;
+        assert!(answer.contains("HttpOnly; SameSite=Strict") && !answer.contains(&text), "{answer}");
+        let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
+        let cookie = format!("cookie: {}\r\n", cookie.split_once(';').unwrap().0);
+        let page = site.ask("GET /ui/queues", &cookie, "").await;
+        assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+        assert_eq!(page.contains("/ui/queues/mail/resume"), acts, "{page}");
+        let done = site.act("/ui/queues/mail/resume", &cookie, &format!("token={}", token(&page))).await;
+        assert_eq!(done.starts_with("HTTP/1.1 303"), acts, "{done}");
+        site.act("/ui/sign-out", &cookie, &format!("token={}", token(&page))).await;
+        assert!(site.ask("GET /ui/queues", &cookie, "").await.contains("location: /ui/sign-in"));
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_broken_only_by_whoever_writes_its_name() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let body = r#"{"owner":"<b>me</b>","ttl_seconds":600}"#;
+    let taken = site.ask("POST /v1/leases/reports/acquire", json, body).await;
+    assert!(taken.contains("fence"), "{taken}");
+    let page = site.get("/ui/leases/reports").await;
+    assert!(page.contains("&lt;b&gt;me") && !page.contains("<b>me"), "{page}");
+    let token = site.token().await;
+    let answer = site.act("/ui/leases/reports/break", "", &format!("token={token}&typed=report")).await;
+    assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+    let answer =
+        site.act("/ui/leases/reports/break", "", &format!("token={token}&typed=reports&reason=gone")).await;
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+    assert!(site.get("/ui/leases/reports").await.contains("nobody"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_on_a_page_and_a_wrong_search_where_it_is_written() {
+    let site = Site::open(Options::default()).await;
+    for path in ["/ui/nowhere", "/ui/jobs/01a20712-29aa-76d9-85bf-1bfa769b451b", "/ui/leases/none"] {
+        let answer = site.get(path).await;
+        assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("To the overview"), "{path}: {answer}");
+    }
+    let answer = site.get("/ui/jobs?q=stat:1").await;
+    assert!(answer.contains("unknown field") && answer.contains("value=\"stat:1\""), "{answer}");
+}
+
+#[tokio::test]
+async fn older_jobs_are_on_the_next_page() {
+    let site = Site::open(Options::default()).await;
+    let jobs: Vec<_> =
+        (0..60).map(|n| serde_json::json!({"kind": format!("kind_{n:02}"), "args": {}})).collect();
+    let body = serde_json::json!({ "jobs": jobs }).to_string();
+    let sent = site.ask("POST /v1/jobs/batch", "content-type: application/json\r\n", &body).await;
+    assert!(sent.starts_with("HTTP/1.1 20"), "{sent}");
+    let first = site.get("/ui/jobs").await;
+    assert!(first.contains("kind_59") && !first.contains("kind_05"), "{first}");
+    let (_, next) = first.split_once("rel=\"next\" href=\"").unwrap();
+    let next = next.split_once('"').unwrap().0.replace("&amp;", "&");
+    let second = site.get(&next).await;
+    assert!(second.contains("kind_05") && !second.contains("kind_59"), "{second}");
+}
+
+#[tokio::test]
+async fn files_are_named_by_their_content_and_asked_for_once() {
+    let site = Site::open(Options::default()).await;
+    let page = site.get("/ui/").await;
+    let (_, sheet) = page.split_once("rel=\"stylesheet\" href=\"").unwrap();
+    let sheet = sheet.split_once('"').unwrap().0;
+    let answer = site.get(sheet).await;
+    assert!(answer.contains("immutable") && answer.contains("text/css"), "{answer}");
+    let (_, etag) = answer.split_once("etag: ").unwrap();
+    let known = format!("if-none-match: {}\r\n", etag.split_once('\r').unwrap().0);
+    assert!(site.ask(&format!("GET {sheet}"), &known, "").await.starts_with("HTTP/1.1 304"));
+}
+
+#[tokio::test]
+async fn it_works_under_any_prefix() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let app: axum::Router = axum::Router::new().nest("/admin/work/", tenure_ui::routes(&tenure));
+    let server = Server::bind(&tenure, {
+        let mut o = Options::default();
+        o.bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        o
+    });
+    let server = server.await.unwrap().merge(app);
+    let site = Site { at: server.address(), tenure };
+    tokio::spawn(server.run(std::future::pending()));
+    let page = site.get("/admin/work/").await;
+    assert!(page.contains("href=\"/admin/work/jobs\"") && page.contains("/admin/work/assets/"), "{page}");
+    assert!(!page.contains("\"/ui/"), "{page}");
+    assert!(site.get("/admin/work/jobs").await.starts_with("HTTP/1.1 200"));
+}
