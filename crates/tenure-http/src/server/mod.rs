@@ -145,11 +145,19 @@ impl Server {
 
     /// The routes of the contract by what holds for this server, for pages in the same program that ask them.
     pub fn contract(&self) -> Router {
-        let public_url = self.public_url();
-        let (access, read_only) = (self.options.access, self.options.read_only);
-        let (hiding, callbacks) =
-            (self.options.hiding.clone(), Allowed::new(self.options.allow_callback_to.clone()));
-        router(&Api::new(&self.tenure, Rules { access, read_only, hiding, callbacks, public_url }))
+        router(&Api::new(&self.tenure, self.rules(Spans::default())))
+    }
+
+    /// What holds for whoever asks.
+    fn rules(&self, spans: Spans) -> Rules {
+        Rules {
+            access: self.options.access,
+            read_only: self.options.read_only,
+            callbacks: Allowed::new(self.options.allow_callback_to.clone()),
+            public_url: self.public_url(),
+            hiding: self.options.hiding.clone(),
+            spans,
+        }
     }
 
     /// Where others reach it, without a slash at the end.
@@ -161,17 +169,12 @@ impl Server {
     /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
     /// under way has the grace to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let callbacks = Allowed::new(self.options.allow_callback_to.clone());
-        let public_url = self.public_url();
-        let (access, read_only) = (self.options.access, self.options.read_only);
-        let hiding = self.options.hiding.clone();
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
-        let rules = Rules { access, read_only, hiding, callbacks, public_url, spans };
-        let api = Api::new(&self.tenure, rules);
+        let api = Api::new(&self.tenure, self.rules(spans));
         let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
-        let pusher = (self.options.pushes && !read_only).then(|| Pusher::start(&api));
+        let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let stop = async {
             stop.await;
