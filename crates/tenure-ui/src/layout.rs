@@ -10,14 +10,17 @@ use crate::assets;
 use crate::visit::Visit;
 
 /// The rooms: where, name, and the key that leads there after `g`.
-const ROOMS: [(&str, &str, &str); 7] = [
+const ROOMS: [(&str, &str, &str); 10] = [
     ("", "Overview", "o"),
     ("jobs", "Jobs", "j"),
     ("queues", "Queues", "q"),
     ("schedules", "Schedules", "s"),
+    ("calendar", "Calendar", "c"),
     ("leases", "Leases", "l"),
     ("workers", "Workers", "w"),
     ("kinds", "Kinds", "k"),
+    ("events", "Events", "e"),
+    ("audit", "Audit", "a"),
 ];
 
 /// What is told after something was done.

@@ -89,6 +89,12 @@ async fn each_page_is_served_with_a_strict_policy() {
         "/ui/leases",
         "/ui/workers",
         "/ui/kinds",
+        "/ui/calendar",
+        "/ui/calendar?week=2026-03-25",
+        "/ui/calendar?week=nonsense",
+        "/ui/events",
+        "/ui/events?of=jobs",
+        "/ui/audit",
         "/ui/sign-in",
     ] {
         let answer = site.get(page).await;
@@ -273,4 +279,42 @@ async fn it_works_under_any_prefix() {
     assert!(page.contains("href=\"/admin/work/jobs\"") && page.contains("/admin/work/assets/"), "{page}");
     assert!(!page.contains("\"/ui/"), "{page}");
     assert!(site.get("/admin/work/jobs").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn the_calendar_shows_what_fires_in_a_week_and_marks_where_clocks_change() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let nightly = r#"{"spec":{"cron":"30 2 * * *","dialect":"unix"},"time_zone":"Europe/Berlin","job":{"kind":"close"}}"#;
+    let answer = site.ask("PUT /v1/schedules/nightly", json, nightly).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    // Of weeks to come, whenever this is tried: the clocks of Berlin change on the last Sunday of March.
+    let page = site.get("/ui/calendar?week=2035-03-20").await;
+    assert!(page.contains("2035-03-19 to 2035-03-25"), "{page}");
+    assert!(page.contains("/ui/schedules/nightly") && page.contains("30 2 * * *"), "{page}");
+    assert!(page.contains("The clocks of Europe/Berlin change at 2035-03-25 01:00:00 UTC"), "{page}");
+    assert!(page.contains("calendar?week=2035-03-12") && page.contains("calendar?week=2035-03-26"), "{page}");
+}
+
+#[tokio::test]
+async fn who_did_what_and_what_happened_is_shown_with_the_latest_first() {
+    let site = Site::open(Options::default()).await;
+    site.get("/ui/events").await;
+    site.enqueue("echo").await;
+    let token = site.token().await;
+    let fields = format!("token={token}");
+    site.act(&format!("/ui/jobs/{ID}/cancel"), "", &fields).await;
+    site.act("/ui/queues/mail/pause", "", &fields).await;
+    let audit = site.get("/ui/audit").await;
+    assert!(audit.contains("/v1/queues/mail/pause") && audit.contains("anybody"), "{audit}");
+    let mut events = site.get("/ui/events?of=jobs").await;
+    for _ in 0..200 {
+        if events.contains("job.cancelled") {
+            break;
+        }
+        tokio::task::yield_now().await;
+        events = site.get("/ui/events?of=jobs").await;
+    }
+    assert!(events.contains("job.cancelled") && events.contains(&format!("/ui/jobs/{ID}")), "{events}");
+    assert!(!site.get("/ui/events?of=leases").await.contains("job.cancelled"));
 }

@@ -1,5 +1,8 @@
 //! One page a file.
 
+pub(crate) mod audit;
+pub(crate) mod calendar;
+pub(crate) mod events;
 pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod kinds;

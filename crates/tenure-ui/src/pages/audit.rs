@@ -1,0 +1,51 @@
+//! Who did what.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{empty, list, text, time};
+use crate::visit::Visit;
+
+/// `GET audit`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Audit", "Audit", body).await
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let cursor = visit.said("cursor");
+    let behind = if cursor.is_empty() { String::new() } else { format!("&cursor={}", encoded(&cursor)) };
+    let found = visit.get(&format!("/v1/audit?limit=100{behind}")).await?;
+    let entries = list(&found, "items");
+    let answered = |status: u64| if status < 400 { "succeeded" } else { "failed" };
+    Ok(html! {
+        h1 { "Audit" }
+        div #list data-live=[cursor.is_empty().then_some("")] {
+            @if entries.is_empty() {
+                (empty("Nothing was changed by hand yet", "Whatever people change is written down here, with who asked and how it was answered."))
+            } @else {
+                div.wide tabindex="0" role="region" aria-label="What was done" { table.rows {
+                    caption.sr { "What was done, the latest first" }
+                    thead { tr {
+                        th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Did" } th.number scope="col" { "Answer" }
+                    } }
+                    tbody { @for entry in entries {
+                        tr {
+                            td { (time(visit, text(entry, "at"))) }
+                            td { (text(entry, "who")) }
+                            td { code { (text(entry, "method")) " " (text(entry, "path")) } }
+                            td.number {
+                                span class=(answered(entry["status"].as_u64().unwrap_or_default())) { (entry["status"]) }
+                            }
+                        }
+                    } }
+                } }
+            }
+        }
+        @if let Some(next) = found["next_cursor"].as_str() {
+            p.more { a rel="next" href={ (visit.at("audit?cursor=")) (encoded(next)) } { "Older entries →" } }
+        }
+    })
+}
