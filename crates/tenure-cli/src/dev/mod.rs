@@ -113,7 +113,7 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
         Some(server) => {
             let address = server.address();
             let pages = format!("{} http://{address}/ui/", name("pages"));
-            format!("{pages}\n{} http://{address}; try curl -L http://{address}/demo/stars", name("http"))
+            format!("{} http://{address}; try curl -L http://{address}/demo/stars\n{pages}", name("http"))
         }
         None => format!("{} port {} is in use; --port says another", name("http"), http::PORT),
     });
