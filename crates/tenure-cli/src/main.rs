@@ -12,6 +12,7 @@ mod event;
 mod exit;
 mod files;
 mod job;
+mod kind;
 mod lease;
 mod manager;
 mod open;
@@ -78,6 +79,9 @@ enum Command {
     /// Makes, lists and takes back access tokens
     #[command(subcommand)]
     Token(Box<token::Tokens>),
+    /// Says what kinds are for, and what their args have to be like
+    #[command(subcommand)]
+    Kind(Box<kind::Kinds>),
     /// Has what happens told to URLs
     #[command(subcommand)]
     Webhook(Box<webhook::Webhooks>),
@@ -164,6 +168,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Worker(worker) => program::worker(*worker),
         Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Token(tokens) => token::run(*tokens),
+        Command::Kind(kinds) => kind::run(*kinds),
         Command::Webhook(webhooks) => webhook::run(*webhooks),
         Command::Event(events) => event::run(*events),
         Command::Db(db) => db::run(db),

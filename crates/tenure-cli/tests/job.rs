@@ -481,3 +481,32 @@ fn a_job_that_waits_is_edited_and_queues_are_bounded_shown_and_emptied() {
     assert!(purged.code == 0 && purged.err.contains("1 were changed"), "{}", purged.err);
     assert_eq!(ask(&["job", "get", &id]).code, 5);
 }
+
+#[test]
+fn what_is_said_about_a_kind_is_kept_and_args_that_break_it_are_refused() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ask = |args: &[&str]| tenure(&address, folder.path(), args);
+    let schema = r#"{"type":"object","required":["month"],"properties":{"month":{"type":"integer"}}}"#;
+    std::fs::write(folder.path().join("bill.json"), schema).unwrap();
+    good(ask(&["kind", "set", "bill", "--schema", "bill.json", "--owner", "billing"]));
+    good(ask(&["kind", "set", "bill", "--default-queue", "bills", "--description", "what a month costs"]));
+    let kind: Value = serde_json::from_str(&good(ask(&["kind", "get", "bill", "-o", "json"]))).unwrap();
+    assert_eq!(
+        (&kind["owner"], &kind["default_queue"]),
+        (&json!("billing"), &json!("bills")),
+        "what was said stays"
+    );
+    assert_eq!(kind["schema"]["required"], json!(["month"]));
+    let broken = ask(&["submit", "bill", "{\"month\":\"may\"}"]);
+    assert!(broken.code == 7 && !broken.err.contains("may"), "{} {}", broken.code, broken.err);
+    let id = good(ask(&["submit", "bill", "{\"month\":5}"]));
+    let job: Value = serde_json::from_str(&good(ask(&["job", "get", id.trim(), "-o", "json"]))).unwrap();
+    assert_eq!(job["queue"], "bills");
+    assert!(good(ask(&["kind", "list", "--no-headers"])).contains("bill\tbilling\tyes"));
+    assert_eq!(ask(&["kind", "set", "bill"]).code, 2);
+    assert_eq!(ask(&["kind", "set", "bill", "--schema", "no.json"]).code, 2);
+    good(ask(&["kind", "rm", "bill"]));
+    good(ask(&["submit", "bill", "7"]));
+    assert_eq!(ask(&["kind", "get", "bill"]).code, 5);
+}

@@ -1,0 +1,146 @@
+//! `tenure kind`: what is said about kinds, and what their args have to be like.
+
+use std::io::Read;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::client::{Ask, Trouble};
+use crate::exit::Failure;
+use crate::output::safe;
+use crate::screen::tell;
+use crate::with::{Asked, Named, With, done, text};
+
+/// The largest schema that is read: one that is larger is refused by the server, which says so.
+const SCHEMA_BYTES: u64 = 1024 * 1024;
+
+const KINDS: Named = Named {
+    path: "/v1/kinds",
+    columns: &["kind", "owner", "schema", "running", "queued", "failed", "description"],
+    cells: |kind, _| {
+        let jobs = |state: &str| kind["jobs"][state].as_u64().unwrap_or_default().to_string();
+        // One is asked by itself in other words than among all.
+        let name = if kind["kind"].is_string() { text(kind, "/kind") } else { text(kind, "/name") };
+        let has_schema = kind["has_schema"] == true || kind["schema"].is_object();
+        vec![
+            name.into(),
+            text(kind, "/owner").into(),
+            if has_schema { "yes" } else { "" }.into(),
+            jobs("running").into(),
+            jobs("queued").into(),
+            jobs("failed").into(),
+            text(kind, "/description").into(),
+        ]
+    },
+};
+
+/// What can be done with kinds.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kinds {
+    /// Lists those of which there are jobs, or something is said
+    List(Asked<Nothing>),
+    /// Shows what is said about one, its schema included
+    Get(Asked<Name>),
+    /// Says something about one; what is not said here stays
+    Set(Asked<Set>),
+    /// Takes back what is said about one; its jobs stay
+    Rm(Asked<Name>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Nothing {}
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// Which
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// Which
+    name: String,
+    /// A JSON Schema that args have to keep to: a file, or - for standard input
+    #[arg(long, value_name = "FILE|-", conflicts_with = "no_schema")]
+    schema: Option<String>,
+    /// Args may be anything
+    #[arg(long)]
+    no_schema: bool,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Who looks after it
+    #[arg(long, value_name = "TEXT")]
+    owner: Option<String>,
+    /// Where more is to be read
+    #[arg(long, value_name = "URL")]
+    docs_url: Option<String>,
+    /// Where its jobs wait that say no queue
+    #[arg(long, value_name = "QUEUE")]
+    default_queue: Option<String>,
+}
+
+pub(crate) fn run(kinds: Kinds) -> Result<(), Failure> {
+    match kinds {
+        Kinds::List(Asked { connect, output, what: Nothing {} }) => {
+            done(&connect, output, |with| KINDS.list(with, None))
+        }
+        Kinds::Get(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            let kind = with.client.ask(&Ask::get(KINDS.of(&what.name)))?;
+            KINDS.one(with, &kind.text())
+        }),
+        Kinds::Set(Asked { connect, output, what }) => done(&connect, output, move |with| set(with, &what)),
+        Kinds::Rm(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            with.client.ask(&Ask::delete(KINDS.of(&what.name)))?;
+            tell(&format!("nothing is said about {} any more", safe::line(&what.name)));
+            Ok(())
+        }),
+    }
+}
+
+/// What was said before, with what is said now.
+fn set(with: &mut With, set: &Set) -> Result<(), Failure> {
+    let path = KINDS.of(&set.name);
+    let before = match with.client.ask(&Ask::get(path.clone())) {
+        Ok(answer) => answer.json()?,
+        Err(Trouble::Refused(refused)) if refused.is("not-found") => Value::Null,
+        Err(trouble) => return Err(trouble.into()),
+    };
+    let said = [
+        ("description", set.description.as_ref().map(|text| json!(text))),
+        ("owner", set.owner.as_ref().map(|text| json!(text))),
+        ("docs_url", set.docs_url.as_ref().map(|text| json!(text))),
+        ("default_queue", set.default_queue.as_ref().map(|text| json!(text))),
+        ("schema", if set.no_schema { Some(Value::Null) } else { schema(set.schema.as_deref())? }),
+    ];
+    if said.iter().all(|(_, value)| value.is_none()) {
+        let all = "--schema, --no-schema, --description, --owner, --docs-url or --default-queue";
+        return Err(Failure::Usage(format!("nothing is said about the kind; say {all}")));
+    }
+    let mut body = Map::new();
+    for (name, value) in said {
+        let value = value.unwrap_or_else(|| before[name].clone());
+        if !value.is_null() {
+            body.insert(name.to_owned(), value);
+        }
+    }
+    let kind = with.client.ask(&Ask::put(path, Value::from(body).to_string().into_bytes()))?;
+    if with.out.chosen().is_some() {
+        return KINDS.one(with, &kind.text());
+    }
+    tell(&format!("said about {}", safe::line(&set.name)));
+    Ok(())
+}
+
+/// The schema in a file, or on standard input.
+fn schema(from: Option<&str>) -> Result<Option<Value>, Failure> {
+    let Some(from) = from else { return Ok(None) };
+    let mut text = String::new();
+    let read = match from {
+        "-" => std::io::stdin().take(SCHEMA_BYTES).read_to_string(&mut text),
+        file => std::fs::File::open(file).and_then(|file| file.take(SCHEMA_BYTES).read_to_string(&mut text)),
+    };
+    read.map_err(|error| Failure::Usage(format!("{from} cannot be read: {error}")))?;
+    let wrong = |error| Failure::Usage(format!("{from} is no JSON: {error}"));
+    serde_json::from_str(&text).map(Some).map_err(wrong)
+}
