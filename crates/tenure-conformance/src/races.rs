@@ -35,6 +35,7 @@ pub(super) fn tests() -> Vec<Test> {
         race(a_reschedule_and_a_claim_come_to_one_end),
         race(of_many_who_do_a_job_again_one_does),
         race(a_late_renewal_never_holds_what_others_take),
+        race(whoever_begins_to_listen_while_an_end_is_written_hears_of_it),
         race(counters_agree_with_the_jobs_after_a_turmoil),
     ]
 }
@@ -422,4 +423,26 @@ async fn counters_agree_with_the_jobs_after_a_turmoil(given: Given) {
     while given.tend().await.more {}
     given.change_matching(Change::Delete, of_mail).await;
     assert_eq!(given.store.counts().await.unwrap(), recount(&given).await);
+}
+
+/// Whoever listens, and then finds a job that has not ended, is told when it ends: nothing falls between.
+async fn whoever_begins_to_listen_while_an_end_is_written_hears_of_it(given: Given) {
+    for round in 0..60 {
+        let settlement = decide(given.running().await, Verdict::Succeeded(None));
+        let id = settlement.id();
+        let (store, seen) = (Arc::clone(&given.store), Arc::clone(&given.store));
+        let settle = async move { store.settle(vec![settlement], None).await.unwrap() };
+        let listen = async move {
+            let (events, others) = (seen.events(), seen.others());
+            let job = seen.job(id).await.unwrap().expect("it is kept");
+            (job.state.name(job.created), events, others)
+        };
+        let (_, (state, mut events, mut others)) = both(settle, listen).await;
+        // What is told is told before the call is answered.
+        let is_told = events.try_recv().is_ok() || others.try_recv().is_ok();
+        assert!(
+            state == StateName::Succeeded || is_told,
+            "round {round}: it was {state} when it was looked at"
+        );
+    }
 }

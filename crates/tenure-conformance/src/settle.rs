@@ -1,13 +1,14 @@
 //! What settling promises.
 
 use tenure_core::{
-    AttemptEnd, Due, End, Keep, Output, Reserved, Retention, Settlement, State, StateName, Terms, Verdict,
-    Why, limits,
+    AttemptEnd, Due, End, Head, Keep, Output, Reserved, Retention, Settlement, State, StateName, Terms,
+    Verdict, Why, limits,
 };
 
 use super::given::{
     Given, TTL, cancel_within, decide, failed, ids, minutes, output, retry, retry_at, seconds, trouble, want,
 };
+use super::keyed::{limited, ordered, shared};
 use super::{Test, test};
 use tenure_store::{Change, Reservation, Settled};
 
@@ -31,6 +32,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(another_verdict_under_a_settled_fence_changes_nothing),
         test(a_settlement_of_a_deleted_job_finds_it_gone),
         test(a_lapsed_reservation_that_nobody_has_taken_may_still_be_settled),
+        test(what_a_late_holder_tells_stands_although_the_same_turn_asks_for_more),
         test(settlements_are_answered_one_by_one_in_order),
         test(a_settlement_twice_in_one_call_is_written_once),
         test(settling_nothing_is_answered_with_nothing),
@@ -266,6 +268,21 @@ async fn a_lapsed_reservation_that_nobody_has_taken_may_still_be_settled(given: 
     given.pass(minutes(60));
     settled(&given, late, Verdict::Succeeded(None)).await;
     assert_eq!(given.reserve("mail", 9).await, []);
+}
+
+/// What is settled is settled before anything is taken from anybody, whatever ties the job to others.
+async fn what_a_late_holder_tells_stands_although_the_same_turn_asks_for_more(given: Given) {
+    for terms in [Terms::default(), limited(Some(1)), ordered(Head::Block), shared("acme")] {
+        given.put(given.on_terms("mail", terms)).await;
+        let late = given.take("mail").await;
+        let id = late.job().id;
+        given.pass(TTL);
+        let ask = given.ask(vec![want("mail", 1)], 1);
+        let turn = given.store.settle(vec![decide(late, Verdict::Succeeded(None))], Some(ask)).await.unwrap();
+        assert_eq!(turn.settled, [Settled::Done(StateName::Succeeded)]);
+        assert_eq!(turn.reservation.jobs, []);
+        assert_eq!(given.state(id).await, StateName::Succeeded);
+    }
 }
 
 async fn settlements_are_answered_one_by_one_in_order(given: Given) {

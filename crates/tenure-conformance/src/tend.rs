@@ -1,8 +1,9 @@
 //! What tending promises.
 
-use tenure_core::{Keep, LogLine, NewJob, State, StateName, Verdict, Why, limits};
+use tenure_core::{IfFailed, Keep, LogLine, NewJob, State, StateName, Verdict, Why, limits};
 
 use super::given::{Given, TTL, cancel_within, failed, held, ids, minutes, seconds};
+use super::keyed::after;
 use super::{Test, test};
 use tenure_store::{Report, Tended};
 
@@ -12,6 +13,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(tending_takes_lapsed_jobs_from_their_holders),
         test(tending_takes_jobs_from_holders_that_did_not_stop),
         test(tending_finds_jobs_that_came_due),
+        test(tending_finds_what_came_due_although_an_end_concerns_others),
         test(tending_leaves_alone_what_has_time_left),
         test(tending_removes_finished_jobs_whose_time_is_over),
         test(a_retention_of_nothing_ends_with_the_next_tending),
@@ -63,6 +65,17 @@ async fn tending_finds_jobs_that_came_due(given: Given) {
     given.pass(seconds(20));
     assert_eq!(given.tend().await, Tended { due: 2, ..Tended::default() });
     assert_eq!(given.tend().await, Tended::default(), "each is found once");
+}
+
+/// A job is taken from its holder for good, which another waits for; what came due at the same time is found all the same.
+async fn tending_finds_what_came_due_although_an_end_concerns_others(given: Given) {
+    given.put(given.with_attempts("mail", 1)).await;
+    let first = given.take("mail").await.job().id;
+    given.put(given.on_terms("mail", after(&[first], IfFailed::Run))).await;
+    given.put(given.due_in("mail", TTL)).await;
+    given.pass(TTL);
+    assert_eq!(given.tend().await, Tended { lapsed: 1, due: 1, pruned: 0, more: true });
+    assert_eq!(given.tend().await, Tended { due: 1, ..Tended::default() });
 }
 
 async fn tending_leaves_alone_what_has_time_left(given: Given) {

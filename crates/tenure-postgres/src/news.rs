@@ -7,13 +7,15 @@ use tenure_store::{Bulletin, Event, Happening};
 #[derive(Debug, Default)]
 pub(crate) struct News {
     /// Whether anybody listens to events; if not, none are made.
-    pub is_heard: bool,
+    is_heard: bool,
     /// Whether something may be due.
     pub due: bool,
     /// Whether a holder was asked to stop.
     pub asked: bool,
     /// Whether a lease may have become free.
     pub freed: bool,
+    /// Whether something happened of which no event was made, because nobody listened.
+    unheard: bool,
     events: Vec<Event>,
 }
 
@@ -40,10 +42,16 @@ impl News {
         (queue, kind): (&QueueName, &Kind),
         what: impl FnOnce() -> Happening,
     ) {
-        if self.is_heard {
+        if self.is_heard() {
             let (kind, queue) = (kind.clone(), queue.clone());
             self.events.push(Event { at, id, kind, queue, what: what() });
         }
+    }
+
+    /// Whether anybody listens to what happens; if not, it is noted that something happened of which none heard.
+    pub(crate) fn is_heard(&mut self) -> bool {
+        self.unheard |= !self.is_heard;
+        self.is_heard
     }
 
     /// Pins all of it to the board.
@@ -57,6 +65,10 @@ impl News {
         }
         if self.freed {
             bulletin.call_freed();
+        }
+        // Whoever has begun to listen meanwhile may have looked before the commit: it is told to look again.
+        if self.unheard && bulletin.is_heard() {
+            bulletin.call_others();
         }
     }
 }

@@ -47,21 +47,24 @@ const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micro
 pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
     let told = link.database.time.told();
     let swept = keyed::sweep(link).await?;
+    // Before anything is taken from its holder: by that keys may have to be asked, and what came due would wait for the
+    // step that asks them.
+    let line_up = sweep::line_up(told, heads::START);
+    let answered = link.connection().await?.run(&[line_up], Effect::Commits).await?;
+    let due =
+        answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
+    let due = usize::try_from(due).unwrap_or(0) + swept.due;
     let taken = sweep::take_lapsed(link).await?;
     let lapsed = swept.lapsed + taken;
     // What ended by that may concern others.
     let goes_on = swept.goes_on || (taken > 0 && keyed::is_due(link).await?);
     let queries = [
-        sweep::line_up(told, heads::START),
         Query::new(FREE_KEYS).with(told),
         Query::new(GONE_HOSTS).with(told),
         Query::new(FOLD),
         Query::new(SPENT).with(told).with(value::bound(limits::SWEEP_ROWS)),
     ];
     let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
-    let due =
-        answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
-    let due = usize::try_from(due).unwrap_or(0) + swept.due;
     let spent = answered.last().map_or(0, |answered| answered.changed);
     let spends_on = spent >= limits::SWEEP_ROWS as u64;
     let (pruned, prunes_on) = prune(link).await?;

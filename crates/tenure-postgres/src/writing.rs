@@ -152,7 +152,7 @@ impl<'c> Writing<'c> {
 
     /// Tells that a job left its state for another one.
     pub(crate) fn tell_became(&mut self, job: &Job, state: StateName, failure: Option<&Failure>) {
-        let failure = failure.filter(|_| self.news.is_heard).map(ToString::to_string);
+        let failure = failure.filter(|_| self.news.is_heard()).map(ToString::to_string);
         self.tell(job, || Happening::Became { state, failure });
     }
 

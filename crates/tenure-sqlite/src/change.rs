@@ -160,7 +160,7 @@ impl Writing<'_> {
             self.place(&stored, due)?;
         }
         self.settle_keys()?;
-        if self.news.is_heard {
+        if self.is_heard() {
             let name = self.name_now(&stored)?;
             self.tell_became(stored.lane, stored.job.id, name, None)?;
         }

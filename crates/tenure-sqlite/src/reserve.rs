@@ -283,7 +283,7 @@ impl Writing<'_> {
         if self.memory.lanes.is_fair(lane)? {
             self.granted_in_rounds(granted.iter().map(Reserved::job))?;
         }
-        if self.news.is_heard {
+        if self.is_heard() {
             for granted in granted {
                 let (id, attempt) = (granted.job().id, granted.job().attempt);
                 self.tell(lane, id, || Happening::Started { attempt })?;

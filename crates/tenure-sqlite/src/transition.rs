@@ -38,7 +38,7 @@ impl Writing<'_> {
             }
         }
         self.settle_keys()?;
-        if self.news.is_heard {
+        if self.is_heard() {
             let state = self.name_now(&stored)?;
             self.tell_became(lane, stored.job.id, state, failure.as_ref())?;
         }

@@ -53,12 +53,14 @@ pub(crate) struct Writing<'w> {
 /// What to tell once the transaction is durable.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    pub is_heard: bool,
+    is_heard: bool,
     pub due: bool,
     pub asked: bool,
     pub freed: bool,
     /// Whether another program has written since the last transaction.
     pub others: bool,
+    /// Whether something happened of which no event was made, because nobody listened.
+    unheard: bool,
     events: Vec<Event>,
 }
 
@@ -209,9 +211,15 @@ impl<'w> Writing<'w> {
         value::signed(tenure_core::Fence::NONE.next(self.memory.epoch).number()) - 1
     }
 
+    /// Whether anybody listens to what happens; if not, it is noted that something happened of which none heard.
+    pub(crate) fn is_heard(&mut self) -> bool {
+        self.news.unheard |= !self.news.is_heard;
+        self.news.is_heard
+    }
+
     /// Tells of a job, if anybody listens.
     pub(crate) fn tell(&mut self, lane: i64, id: JobId, what: impl FnOnce() -> Happening) -> Result<()> {
-        if !self.news.is_heard {
+        if !self.is_heard() {
             return Ok(());
         }
         let lane = self.memory.lanes.get(lane)?;
@@ -274,7 +282,8 @@ impl News {
         if self.freed {
             bulletin.call_freed();
         }
-        if self.others {
+        // Whoever has begun to listen meanwhile may have looked before the commit: it is told to look again.
+        if self.others || (self.unheard && bulletin.is_heard()) {
             bulletin.call_others();
         }
     }

@@ -102,21 +102,29 @@ async fn settle_and_reserve(
     let told = link.database.time.told();
     let ends = || successes.statements(told);
     if let (true, Some(ask), true) = (others.is_empty(), ask, successes.len() >= MANY) {
-        let (reservation, rows) = end_beside(link, beside, ask, ends).await?;
+        let (granted, rows) = end_beside(link, beside, ask, ends).await?;
         let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
-        return unless_lost(link, noted.map(|()| settled), Some(reservation)).await;
+        return go_on(link, noted.map(|()| settled), Some(ask), Some(granted)).await;
     }
     if others.is_empty() {
-        let (reservation, rows) = end_and_reserve(link, ask, ends).await?;
+        let (granted, rows) = end_and_claim(link, ask, ends).await?;
         let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
-        return unless_lost(link, noted.map(|()| settled), reservation).await;
+        return go_on(link, noted.map(|()| settled), ask, granted).await;
     }
     let careful: Vec<&Settlement> = others.iter().map(|index| settlements[*index]).collect();
     let (answers, rows) = settle(link, &careful, ends).await?;
     others.iter().zip(answers).for_each(|(index, answer)| settled[*index] = answer);
     note_ends(link, &successes, settlements, &rows, &mut settled).await?;
-    let (reservation, _) = end_and_reserve(link, ask, Vec::new).await?;
-    Ok((settled, reservation))
+    let (granted, _) = end_and_claim(link, ask, Vec::new).await?;
+    go_on(link, Ok(settled), ask, granted).await
+}
+
+/// What a claim has granted, and whether keys have to be asked then.
+#[derive(Default)]
+struct Granted {
+    reservation: Reservation,
+    /// How many were granted for each want, if there may be more by keys, or something is to be taken from its holder.
+    had: Option<Vec<usize>>,
 }
 
 /// Writes ordinary ends, and at the same time grants what is asked for: the server has more than one processor.
@@ -125,36 +133,50 @@ async fn end_beside(
     beside: &mut Link,
     ask: &Reserve,
     ends: impl Fn() -> Vec<Query>,
-) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
-    let ending = end_and_reserve(beside, None, ends);
-    let reserving = end_and_reserve(link, Some(ask), Vec::new);
+) -> Result<(Granted, Vec<Vec<Row>>), Fault> {
+    let ending = end_and_claim(beside, None, ends);
+    let reserving = end_and_claim(link, Some(ask), Vec::new);
     let (ended, reserved) = tokio::join!(ending, reserving);
     match (ended, reserved) {
-        (Ok((_, rows)), Ok((reservation, _))) => Ok((reservation.unwrap_or_default(), rows)),
+        (Ok((_, rows)), Ok((granted, _))) => Ok((granted.unwrap_or_default(), rows)),
         // What was settled is told; what else there is to do is done by the next turn.
         (Ok((_, rows)), Err(fault)) => {
             tracing::warn!(%fault, "nothing could be granted");
-            Ok((Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) }, rows))
+            let reservation = Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) };
+            Ok((Granted { reservation, had: None }, rows))
         }
-        (Err(fault), Ok((reservation, _))) => {
-            give_back(link, reservation.unwrap_or_default()).await;
+        (Err(fault), Ok((granted, _))) => {
+            give_back(link, granted.unwrap_or_default().reservation).await;
             Err(fault)
         }
         (Err(fault), Err(_)) => Err(fault),
     }
 }
 
-/// What was settled and granted; what was granted is given back if nobody can be told what was settled.
-async fn unless_lost(
+/// Goes on once it is written what was settled: only then is anything taken from its holder, who may just have told of its
+/// end, and only then are keys asked. What was granted is given back if nobody can be told what was settled.
+async fn go_on(
     link: &mut Link,
     settled: Result<Vec<Settled>, Fault>,
-    reservation: Option<Reservation>,
+    ask: Option<&Reserve>,
+    granted: Option<Granted>,
 ) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
-    match settled {
-        Ok(settled) => Ok((settled, reservation)),
+    let settled = match settled {
+        Ok(settled) => settled,
         Err(fault) => {
-            give_back(link, reservation.unwrap_or_default()).await;
-            Err(fault)
+            give_back(link, granted.unwrap_or_default().reservation).await;
+            return Err(fault);
+        }
+    };
+    let (Some(ask), Some(granted)) = (ask, granted) else { return Ok((settled, None)) };
+    let is_told = settled.is_empty();
+    match by_keys(link, ask, granted).await {
+        Ok(reservation) => Ok((settled, Some(reservation))),
+        Err(fault) if is_told => Err(fault),
+        // What was settled is told, whatever went wrong; what else there is to do is done by the next turn.
+        Err(fault) => {
+            tracing::warn!(%fault, "keys could not be asked");
+            Ok((settled, Some(Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) })))
         }
     }
 }
@@ -173,17 +195,17 @@ async fn give_back(link: &mut Link, reservation: Reservation) {
 }
 
 /// Writes ordinary ends and grants what is asked for; answers also what came of the ends.
-async fn end_and_reserve(
+async fn end_and_claim(
     link: &mut Link,
     ask: Option<&Reserve>,
     ends: impl Fn() -> Vec<Query>,
-) -> Result<(Option<Reservation>, Vec<Vec<Row>>), Fault> {
+) -> Result<(Option<Granted>, Vec<Vec<Row>>), Fault> {
     let mut tries = 0;
     loop {
         let tried = match (ask, ends()) {
             (None, ends) if ends.is_empty() => return Ok((None, Vec::new())),
             (None, ends) => run_alone(link, ends).await.map(|rows| (None, rows)),
-            (Some(ask), ends) => reserve(link, ask, ends).await.map(|(granted, rows)| (Some(granted), rows)),
+            (Some(ask), ends) => grant(link, ask, ends).await.map(|(granted, rows)| (Some(granted), rows)),
         };
         if tried.is_ok() || !link.may_try_again(&mut tries).await {
             return tried;
@@ -238,7 +260,7 @@ async fn note_ends(
 }
 
 fn tell(link: &Link, news: &mut News, now: Timestamp, success: &Success) {
-    if !news.is_heard {
+    if !news.is_heard() {
         return;
     }
     if let Ok(lane) = link.memory.lanes().get(success.lane) {
@@ -248,11 +270,11 @@ fn tell(link: &Link, news: &mut News, now: Timestamp, success: &Success) {
 }
 
 /// Grants what is asked for, after statements that are sent along; answers also what these did.
-async fn reserve(
+async fn grant(
     link: &mut Link,
     ask: &Reserve,
     before: Vec<Query>,
-) -> Result<(Reservation, Vec<Vec<Row>>), Fault> {
+) -> Result<(Granted, Vec<Vec<Row>>), Fault> {
     let (mut reservation, mut around, rows, mut had) = claim_all(link, ask, before, true).await?;
     let meets_new = around.last_lane > link.memory.lanes().last();
     let lapses = around.held_until.is_some_and(|until| until <= around.now);
@@ -265,9 +287,14 @@ async fn reserve(
     }
     reservation.due_in = around.due_in();
     // What lapsed is taken from its holder by the same turn: who waits for its end hears of it at the next.
-    if !around.keyed && !lapses {
-        return Ok((reservation, rows));
-    }
+    let had = (around.keyed || lapses).then_some(had);
+    Ok((Granted { reservation, had }, rows))
+}
+
+/// Takes from its holder what lapsed, and grants what keys let go, if there is anything of it.
+async fn by_keys(link: &mut Link, ask: &Reserve, granted: Granted) -> Result<Reservation, Fault> {
+    let Granted { mut reservation, had } = granted;
+    let Some(had) = had else { return Ok(reservation) };
     match keyed::reserve(link, ask, &had).await {
         Ok((keyed, due_in)) => {
             // What was granted for the first want comes first.
@@ -284,7 +311,7 @@ async fn reserve(
             reservation.due_in = Some(Duration::ZERO);
         }
     }
-    Ok((reservation, rows))
+    Ok(reservation)
 }
 
 async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
