@@ -42,6 +42,9 @@ pub(crate) fn run(events: Events) -> Result<(), Failure> {
     done(&connect, output, move |with| {
         let path = what.path();
         let (client, out) = (&with.client, &mut with.out);
+        if client.only_looks() {
+            out.tell("only what a server writes down is seen here; with --write it is written down by this program");
+        }
         tail(client, &path, |told| {
             let document = match told {
                 Told::Event(document) => document,

@@ -177,7 +177,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Doctor(doctor) => doctor::run(*doctor),
         Command::Selftest(asked) => {
             let with::Asked { connect, output, what } = *asked;
-            with::done(&connect, output, move |with| selftest::run(&what, with))
+            let purpose = client::Purpose::Change;
+            with::done_for(purpose, &connect, output, move |with| selftest::run(&what, with))
         }
         Command::Open(asked) => {
             let with::Asked { connect, output, what } = *asked;

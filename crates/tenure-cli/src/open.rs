@@ -26,7 +26,9 @@ pub(crate) struct Open {
 }
 
 pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
-    let base = with.client.base().to_owned();
+    let Some(base) = with.client.base().map(str::to_owned) else {
+        return Err(Failure::Usage("a store has no pages; `tenure serve` shows them".to_owned()));
+    };
     let url = match &open.id {
         Some(id) => {
             let id = escaped(id);

@@ -4,19 +4,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tenure::Tenure;
-use tenure_http::{AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens as Store};
+use tenure_http::Scope;
 
-use crate::client::{Ask, Connect};
-use crate::dev::url_of;
+use crate::client::{Ask, Connect, Purpose};
 use crate::exit::Failure;
 use crate::output::{Output, safe};
 use crate::screen::{print, tell};
 use crate::span::span;
-use crate::with::{Named, done, text};
-
-/// Access tokens of one page.
-const PAGE: usize = 500;
+use crate::with::{Asked, Named, done, done_for, text};
 
 const TOKENS: Named = Named {
     path: "/v1/tokens",
@@ -42,23 +37,9 @@ pub(crate) enum Tokens {
     /// Makes one and prints it, this once
     Create(Create),
     /// Lists them, without their secrets
-    List(Of<Nothing>),
+    List(Asked<Nothing>),
     /// Takes one back: within a few seconds it is good nowhere
-    Revoke(Of<Id>),
-}
-
-/// Where it is done.
-#[derive(Debug, Args)]
-pub(crate) struct Of<A: Args> {
-    /// In this store itself, without a server: a path, or a sqlite:// or postgres:// URL
-    #[arg(long, value_name = "FILE|URL")]
-    db: Option<String>,
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    what: A,
+    Revoke(Asked<Id>),
 }
 
 #[derive(Debug, Args)]
@@ -73,9 +54,6 @@ pub(crate) struct Id {
 /// An access token that is wanted.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// In this store itself, without a server: a path, or a sqlite:// or postgres:// URL
-    #[arg(long, value_name = "FILE|URL")]
-    db: Option<String>,
     /// Whose it is, for people
     #[arg(long)]
     name: String,
@@ -100,33 +78,22 @@ pub(crate) struct Create {
 pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
     match tokens {
         Tokens::Create(create) => make(create),
-        Tokens::List(Of { db: Some(db), what: Nothing {}, .. }) => in_store(&db, list_in),
-        Tokens::List(Of { db: None, connect, output, what: Nothing {} }) => {
+        Tokens::List(Asked { connect, output, what: Nothing {} }) => {
             done(&connect, output, |with| TOKENS.list(with, None))
         }
-        Tokens::Revoke(Of { db: Some(db), what, .. }) => {
-            in_store(&db, async |tenure| revoke_in(tenure, &what.id).await)
+        // Before there is an access token, only who has the store can make one: he means what he says.
+        Tokens::Revoke(Asked { connect, output, what }) => {
+            done_for(Purpose::Work, &connect, output, move |with| {
+                with.client.ask(&Ask::delete(TOKENS.of(&what.id)))?;
+                tell(&format!("{} was taken back", safe::line(&what.id)));
+                Ok(())
+            })
         }
-        Tokens::Revoke(Of { db: None, connect, output, what }) => done(&connect, output, move |with| {
-            with.client.ask(&Ask::delete(TOKENS.of(&what.id)))?;
-            tell(&revoked(&what.id));
-            Ok(())
-        }),
     }
 }
 
 fn make(create: Create) -> Result<(), Failure> {
-    let Create { db, name, scopes, queues, kinds, expires, connect, output } = create;
-    if let Some(db) = db {
-        let reach = Reach::new(&queues, &kinds).map_err(|wrong| Failure::Library(wrong.into()))?;
-        let new = NewAccessToken { name, scopes, reach, keep: expires };
-        return in_store(&db, async |tenure| {
-            let (made, text) = Store::of(tenure).create(new).await.map_err(failed)?;
-            tell(&made_words(&made.id, &made.name));
-            print(&text);
-            Ok(())
-        });
-    }
+    let Create { name, scopes, queues, kinds, expires, connect, output } = create;
     let mut body = json!({ "name": name, "scopes": scopes });
     if !queues.is_empty() {
         body["queues"] = json!(queues);
@@ -137,52 +104,13 @@ fn make(create: Create) -> Result<(), Failure> {
     if let Some(expires) = expires {
         body["expires_in_seconds"] = json!(expires.as_secs_f64());
     }
-    done(&connect, output, move |with| {
+    done_for(Purpose::Work, &connect, output, move |with| {
         let made = with.client.ask(&Ask::post(TOKENS.path, &body))?.json()?;
-        tell(&made_words(text(&made, "/id"), text(&made, "/name")));
+        let (id, name) = (safe::line(text(&made, "/id")), safe::line(text(&made, "/name")));
+        tell(&format!("made {id} for {name}; it is shown this once:"));
         print(text(&made, "/token"));
         Ok(())
     })
-}
-
-/// Does something with the store, which is opened for it.
-fn in_store(db: &str, work: impl AsyncFnOnce(&Tenure) -> Result<(), Failure>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(async {
-        let tenure = Tenure::open(&url_of(db)).await?;
-        let worked = work(&tenure).await;
-        tenure.close().await?;
-        worked
-    })
-}
-
-async fn list_in(tenure: &Tenure) -> Result<(), Failure> {
-    let mut behind: Option<String> = None;
-    loop {
-        let (tokens, next) = Store::of(tenure).page(behind.as_deref(), PAGE).await.map_err(failed)?;
-        tokens.iter().for_each(|token| print(&line(token)));
-        let Some(next) = next else { return Ok(()) };
-        behind = Some(next);
-    }
-}
-
-async fn revoke_in(tenure: &Tenure, id: &str) -> Result<(), Failure> {
-    if !Store::of(tenure).revoke(id).await.map_err(failed)? {
-        return Err(Failure::NotThere(format!("there is no access token {}", safe::line(id))));
-    }
-    tell(&revoked(id));
-    Ok(())
-}
-
-fn line(token: &AccessToken) -> String {
-    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-    let expires = token.expires.map_or_else(|| "never".to_owned(), |expires| expires.to_string());
-    let reach = reach(&token.reach.queues().collect::<Vec<_>>(), &token.reach.kinds().collect::<Vec<_>>());
-    let (id, name, scopes) = (&token.id, safe::line(&token.name), scopes.join(","));
-    format!("{id}\t{name}\t{scopes}\t{reach}\t{}\t{expires}", token.created)
 }
 
 /// The texts under a name.
@@ -198,16 +126,4 @@ fn reach(queues: &[String], kinds: &[String]) -> String {
     });
     let said: Vec<String> = said.into_iter().flatten().collect();
     if said.is_empty() { "all".to_owned() } else { said.join(" ") }
-}
-
-fn made_words(id: &str, name: &str) -> String {
-    format!("made {} for {}; it is shown this once:", safe::line(id), safe::line(name))
-}
-
-fn revoked(id: &str) -> String {
-    format!("{} was taken back", safe::line(id))
-}
-
-fn failed(error: TokenError) -> Failure {
-    Failure::Library(error.into())
 }

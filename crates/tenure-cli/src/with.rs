@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::client::{Ask, Client, Connect, Goes, Patience, Trouble, escaped, interruptible};
+use crate::client::{Ask, Client, Connect, Goes, Patience, Purpose, Trouble, escaped, interruptible};
 use crate::exit::Failure;
 use crate::output::{Cell, Out, Output, Shape, Table, safe};
 
@@ -27,13 +27,30 @@ pub(crate) struct Asked<A: Args> {
     pub(crate) what: A,
 }
 
-/// Asks the server that is meant; Ctrl-C ends it at once.
+/// Asks the server that is meant, or the store; Ctrl-C ends it at once.
 pub(crate) fn done(
     connect: &Connect,
     output: Output,
     work: impl FnOnce(&mut With) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
-    let client = connect.client()?;
+    done_with(connect.client()?, output, work)
+}
+
+/// The same for work of this program's own: a store that is named for that may be changed.
+pub(crate) fn done_for(
+    purpose: Purpose,
+    connect: &Connect,
+    output: Output,
+    work: impl FnOnce(&mut With) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    done_with(connect.client_for(purpose)?, output, work)
+}
+
+fn done_with(
+    client: Client,
+    output: Output,
+    work: impl FnOnce(&mut With) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
     interruptible(move |goes| {
         let mut with = With { client, out: output.open(), goes: goes.clone() };
         work(&mut with)?;

@@ -73,6 +73,13 @@ pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::all(), Access::Open)
 }
 
+/// The same, where nothing may be changed, whoever asks.
+pub fn read_only_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    let rules = api::Rules { read_only: true, ..api::Rules::default() };
+    let api = api::Api::new(tenure, rules);
+    routes::router(routes::all(), &api).with_state(api.served())
+}
+
 /// The same, where whoever asks shows an access token of the store; see [`Tokens`].
 pub fn guarded_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::all(), Access::Tokens)

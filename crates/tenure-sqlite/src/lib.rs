@@ -82,7 +82,7 @@ mod writer;
 mod writing;
 
 pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
-pub use operations::{check, migrate, migration, status};
+pub use operations::{backup, check, migrate, migration, status, vacuum};
 pub use options::{Durability, Options};
 /// The driver as this store uses it, for transactions of one's own on its file.
 pub use rusqlite;

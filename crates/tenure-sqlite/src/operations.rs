@@ -1,4 +1,5 @@
-//! Looking after a file from outside. Nothing here opens a store, and nothing but [`migrate`] changes what is there.
+//! Looking after a file from outside. Nothing here opens a store; only [`migrate`] changes what is there, and [`vacuum`]
+//! where in the file it is.
 
 use std::path::Path;
 
@@ -6,7 +7,8 @@ use rusqlite::Connection;
 use tenure_core::StateName;
 use tenure_store::{Clock, Fault, Finding, Hearing, Migration, Status};
 
-use crate::connection::reading;
+use crate::backup::copy;
+use crate::connection::{reading, writing};
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, inspect, of_file};
 use crate::{Options, hosts, open, schema};
@@ -150,14 +152,52 @@ pub fn migrate(path: &Path, options: &Options) -> Result<(), Fault> {
 /// # Errors
 /// There is no such file, it is not one of Tenure's, or its schema is not up to date.
 pub fn check(path: &Path, options: &Options) -> Result<Vec<Finding>, Fault> {
-    let (conn, here) = look(path, options)?;
-    if here < schema::known() {
-        return Err(broken(
-            path,
-            format_args!("its schema is number {here}; run `tenure db migrate` before it is checked"),
-        ));
-    }
+    let conn = look_at_current(path, options, "it is checked")?;
     all_findings(&conn).map_err(|error| of_file(path, fault_of(&error)))
+}
+
+/// Copies a file while programs use it. The copy appears whole under its name, or not at all; see
+/// [`SqliteStore::backup`](crate::SqliteStore::backup).
+///
+/// # Errors
+/// There is no such file, it is not one of Tenure's, its schema is not up to date, or the copy cannot be put there.
+pub fn backup(path: &Path, options: &Options, to: &Path) -> Result<(), Fault> {
+    let conn = look_at_current(path, options, "it is copied")?;
+    let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
+    let seen = conn.unchecked_transaction().map_err(fail)?;
+    // A transaction sees one moment from its first look on.
+    seen.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).map_err(fail)?;
+    copy(&seen, path, to)
+}
+
+/// Gives what a file does not need any more back to the file system. Answers its size before and after, in bytes.
+///
+/// Whoever writes to the file meanwhile waits, and is refused for now if that takes longer than his patience.
+///
+/// # Errors
+/// There is no such file, it is not one of Tenure's, its schema is not up to date, or somebody is writing for too long.
+pub fn vacuum(path: &Path, options: &Options) -> Result<(u64, u64), Fault> {
+    look_at_current(path, options, "it is made smaller")?;
+    let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
+    let size = || {
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        bytes(path) + bytes(&beside(path, "-wal"))
+    };
+    let conn = writing(path, options).map_err(fail)?;
+    let before = size();
+    conn.execute_batch("VACUUM").map_err(fail)?;
+    // Others may be reading the log at this moment; then it stays, and is worked in later.
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(fail)?;
+    Ok((before, size()))
+}
+
+/// A connection that reads a file whose schema is the one that this program works with.
+fn look_at_current(path: &Path, options: &Options, before: &str) -> Result<Connection, Fault> {
+    let (conn, here) = look(path, options)?;
+    if here == schema::known() {
+        return Ok(conn);
+    }
+    Err(broken(path, format_args!("its schema is number {here}; run `tenure db migrate` before {before}")))
 }
 
 /// A connection that reads, and the number of the schema.

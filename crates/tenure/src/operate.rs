@@ -91,6 +91,40 @@ impl OpenOptions {
             }
         }
     }
+
+    /// Copies the SQLite file at this URL to another one while programs use it. The copy appears whole under its name, or
+    /// not at all. Whoever opens it grants greater fences than are ever granted here.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and a URL that names no file: a database has tools of its own.
+    pub async fn backup(self, url: &str, to: &Path) -> Result<(), Error> {
+        let (path, options, to) = (file_of(url, DUMPS)?, self.sqlite, to.to_owned());
+        blocking(move || tenure_sqlite::backup(Path::new(&path), &options, &to)).await
+    }
+
+    /// Gives what the SQLite file at this URL does not need any more back to the file system, while those who write to it
+    /// wait. Answers its size before and after, in bytes.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and a URL that names no file: a database does so by itself.
+    pub async fn vacuum(self, url: &str) -> Result<(u64, u64), Error> {
+        let (path, options) = (file_of(url, VACUUMS)?, self.sqlite);
+        blocking(move || tenure_sqlite::vacuum(Path::new(&path), &options)).await
+    }
+}
+
+const DUMPS: &str =
+    "only a SQLite file is copied so; pg_dump copies a PostgreSQL database while it is in use";
+const VACUUMS: &str = "only a SQLite file is made smaller so; a PostgreSQL server does it by itself (autovacuum), or by VACUUM FULL";
+
+/// The path of the file that a URL names.
+fn file_of(url: &str, otherwise: &str) -> Result<String, Error> {
+    match Place::of(url)? {
+        Place::Sqlite(path) => Ok(path),
+        Place::Memory => Err(in_memory()),
+        #[cfg(feature = "postgres")]
+        Place::Postgres => Err(Error::Url { url: "postgres:…".to_owned(), why: otherwise.to_owned() }),
+    }
 }
 
 async fn blocking<T: Send + 'static>(

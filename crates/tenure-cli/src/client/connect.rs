@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::Client;
+use super::{Client, Place, Purpose};
+use crate::dev::Home;
 use crate::exit::Failure;
 use crate::settings::{Env, Settings};
 
@@ -29,6 +30,22 @@ pub(crate) struct Connect {
     /// Reads the token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Opens this store itself, without a server: a SQLite file (a path or a sqlite:// URL) or a PostgreSQL database (a
+    /// postgres:// URL). Nothing in it is changed unless --write is said
+    #[arg(
+        long,
+        value_name = "FILE|URL",
+        global = true,
+        conflicts_with_all = ["url", "context", "token", "token_file"],
+        help_heading = "Server"
+    )]
+    pub(crate) db: Option<String>,
+    /// The schema of the PostgreSQL database that --db names [default: tenure]
+    #[arg(long, value_name = "NAME", global = true, requires = "db", help_heading = "Server")]
+    pub(crate) db_schema: Option<String>,
+    /// Lets the store that --db names be changed
+    #[arg(long, global = true, requires = "db", help_heading = "Server")]
+    pub(crate) write: bool,
 }
 
 /// What nobody is shown.
@@ -54,9 +71,23 @@ impl FromStr for Secret {
 }
 
 impl Connect {
-    /// The server that is meant.
+    /// The server that is meant, or the store.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        Ok(Settings::of(self, &Env::real())?.client())
+        self.client_for(if self.write { Purpose::Change } else { Purpose::Look })
+    }
+
+    /// The same for work of this program's own: a store that is named for that may be changed.
+    pub(crate) fn client_for(&self, purpose: Purpose) -> Result<Client, Failure> {
+        match self.place() {
+            Some(place) => Client::of_store(&place, purpose),
+            None => Ok(Settings::of(self, &Env::real())?.client()),
+        }
+    }
+
+    /// The store that is meant, if no server is.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let db = self.db.as_deref()?;
+        Some(Place { home: Home::named(db), schema: self.db_schema.clone() })
     }
 }
 

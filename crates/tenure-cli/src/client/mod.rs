@@ -5,6 +5,7 @@ mod events;
 mod follow;
 mod interrupt;
 mod near;
+mod own;
 mod problem;
 mod tail;
 
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{Method, Request, Uri};
@@ -20,11 +22,14 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
 pub(crate) use follow::{Followed, Patience, follow};
 pub(crate) use interrupt::{Goes, interruptible};
-pub(crate) use problem::{Refused, Trouble};
+pub(crate) use own::{Place, Purpose};
+pub(crate) use problem::{ReadOnly, Refused, Trouble};
 pub(crate) use tail::{Told, tail};
 
+use crate::exit::Failure;
 use crate::screen::tell;
 use events::Events;
+use own::OwnStore;
 
 /// How long an ordinary answer may take to come.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -54,14 +59,24 @@ fn tls() -> TlsConfig {
         .build()
 }
 
-/// A server and how it is asked.
+/// Who is asked, and how.
 #[derive(Debug)]
 pub(crate) struct Client {
-    agent: Agent,
-    base: String,
-    token: Option<Secret>,
-    /// The context that lets nothing be changed, if it is one.
-    read_only: Option<String>,
+    way: Way,
+    /// Why nothing may be changed, if nothing may.
+    read_only: Option<ReadOnly>,
+}
+
+/// Who is asked.
+#[derive(Debug)]
+enum Way {
+    Server {
+        agent: Agent,
+        base: String,
+        token: Option<Secret>,
+    },
+    /// A store that this program has opened.
+    Store(OwnStore),
 }
 
 /// What is sent.
@@ -154,7 +169,7 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<String>) -> Self {
+    pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<ReadOnly>) -> Self {
         let own = is_own(&base);
         if token.is_some() && !own && base.starts_with("http:") {
             tell(&format!("the access token goes to {base} in the clear; https keeps it secret on its way"));
@@ -169,12 +184,35 @@ impl Client {
         // A proxy that the environment names is for other machines.
         let config = if own { config.proxy(None) } else { config };
         let config = if base.starts_with("https:") { config.tls_config(tls()) } else { config };
-        Self { agent: config.build().new_agent(), base, token, read_only }
+        Self { way: Way::Server { agent: config.build().new_agent(), base, token }, read_only }
     }
 
-    /// Where the server is.
-    pub(crate) fn base(&self) -> &str {
-        &self.base
+    /// Opens a store, and asks it without a server.
+    pub(crate) fn of_store(place: &Place, purpose: Purpose) -> Result<Self, Failure> {
+        let store = OwnStore::open(place, purpose)?;
+        let read_only = (purpose == Purpose::Look).then(|| ReadOnly::Store(store.name().to_owned()));
+        Ok(Self { way: Way::Store(store), read_only })
+    }
+
+    /// Where the server is, if there is one.
+    pub(crate) fn base(&self) -> Option<&str> {
+        match &self.way {
+            Way::Server { base, .. } => Some(base),
+            Way::Store(_) => None,
+        }
+    }
+
+    /// Whether it is a store that is only looked at.
+    pub(crate) fn only_looks(&self) -> bool {
+        matches!(self.read_only, Some(ReadOnly::Store(_)))
+    }
+
+    /// What is asked, for people.
+    pub(crate) fn place(&self) -> &str {
+        match &self.way {
+            Way::Server { base, .. } => base,
+            Way::Store(store) => store.name(),
+        }
     }
 
     /// Looks at something, whatever the status is: that, the clock of the server, and the body.
@@ -183,7 +221,7 @@ impl Client {
         let (head, body) = self.send(&ask, ask.within)?.into_parts();
         let date = head.headers.get("date").and_then(|date| Some(date.to_str().ok()?.to_owned()));
         let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec();
-        let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
+        let body = body.map_err(|error| Trouble::lost(self.place(), &error))?;
         Ok(Looked {
             status: head.status.as_u16(),
             date,
@@ -198,7 +236,7 @@ impl Client {
         let named = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
         let tag = named("etag");
         let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec();
-        let body = body.map_err(|error| Trouble::lost(&self.base, &error))?;
+        let body = body.map_err(|error| Trouble::lost(self.place(), &error))?;
         let status = head.status.as_u16();
         if status >= 400 {
             let mut refused = Refused::of(status, &body);
@@ -235,32 +273,55 @@ impl Client {
     }
 
     fn send(&self, ask: &Ask, within: Duration) -> Result<ureq::http::Response<ureq::Body>, Trouble> {
-        if let Some(context) = self.read_only.as_ref().filter(|_| ask.method != Method::GET) {
-            return Err(Trouble::ReadOnly(context.clone()));
+        if let Some(why) = self.read_only.as_ref().filter(|_| ask.method != Method::GET) {
+            return Err(Trouble::ReadOnly(why.clone()));
         }
-        let mut request = Request::builder().method(&ask.method).uri(format!("{}{}", self.base, ask.path));
-        for (name, value) in &ask.headers {
+        match &self.way {
+            Way::Server { agent, base, token } => send(agent, base, token.as_ref(), ask, within),
+            Way::Store(store) => {
+                let body = ask.body.as_ref().map_or_else(Body::empty, |(_, body)| Body::from(body.clone()));
+                let request =
+                    ask.head("").body(body).map_err(|error| Trouble::strange(&error.to_string()))?;
+                store.ask(request, within)
+            }
+        }
+    }
+}
+
+impl Ask {
+    /// What is said before the body.
+    fn head(&self, base: &str) -> ureq::http::request::Builder {
+        let mut request = Request::builder().method(&self.method).uri(format!("{base}{}", self.path));
+        for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        if let Some(Secret(token)) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some((kind, _)) = &self.body {
+            request = request.header("content-type", *kind);
         }
-        let sent = match &ask.body {
-            Some((kind, body)) => request
-                .header("content-type", *kind)
-                .body(&body[..])
-                .map_err(ureq::Error::from)
-                .and_then(|request| {
-                    let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
-                    self.agent.run(request)
-                }),
-            None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
-                let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
-                self.agent.run(request)
-            }),
-        };
-        sent.map_err(|error| Trouble::lost(&self.base, &error))
+        request
     }
+}
+
+fn send(
+    agent: &Agent,
+    base: &str,
+    token: Option<&Secret>,
+    ask: &Ask,
+    within: Duration,
+) -> Result<ureq::http::Response<ureq::Body>, Trouble> {
+    let mut request = ask.head(base);
+    if let Some(Secret(token)) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let sent = match &ask.body {
+        Some((_, body)) => request.body(&body[..]).map_err(ureq::Error::from).and_then(|request| {
+            agent.run(agent.configure_request(request).timeout_global(Some(within)).build())
+        }),
+        None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
+            agent.run(agent.configure_request(request).timeout_global(Some(within)).build())
+        }),
+    };
+    sent.map_err(|error| Trouble::lost(base, &error))
 }
 
 /// A part of a path or query, as it travels.

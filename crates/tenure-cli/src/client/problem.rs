@@ -12,10 +12,19 @@ pub(crate) enum Trouble {
     Refused(Refused),
     /// Nobody answered.
     Lost(Lost),
-    /// Nothing was asked: this context lets nothing be changed.
-    ReadOnly(String),
+    /// Nothing was asked: nothing may be changed from here.
+    ReadOnly(ReadOnly),
     /// What answered does not speak as a server of this kind does.
     Strange(String),
+}
+
+/// Why nothing may be changed.
+#[derive(Debug, Clone)]
+pub(crate) enum ReadOnly {
+    /// The context with this name lets nothing be changed.
+    Context(String),
+    /// The store with this name was opened without `--write`.
+    Store(String),
 }
 
 /// Nobody answered.
@@ -61,6 +70,11 @@ impl Trouble {
         Self::Lost(Lost { may_have_come: !never_came, sentence })
     }
 
+    /// A store that was opened here does not answer in time.
+    pub(super) fn silent(sentence: &str) -> Self {
+        Self::Lost(Lost { may_have_come: true, sentence: sentence.to_owned() })
+    }
+
     /// An answer that makes no sense.
     pub(crate) fn strange(what: &str) -> Self {
         Self::Strange(format!("what was answered is not understood ({what}); is it a Tenure server?"))
@@ -71,7 +85,7 @@ impl Trouble {
         match self {
             Self::Refused(refused) => refused.sentence.clone(),
             Self::Lost(lost) => lost.sentence.clone(),
-            Self::ReadOnly(context) => format!("context {context} is read-only"),
+            Self::ReadOnly(why) => why.sentence(),
             Self::Strange(sentence) => sentence.clone(),
         }
     }
@@ -82,6 +96,21 @@ impl Trouble {
             Self::Lost(_) => true,
             Self::Refused(refused) => matches!(refused.status, 408 | 429 | 502..=504),
             Self::Strange(_) | Self::ReadOnly(_) => false,
+        }
+    }
+}
+
+impl ReadOnly {
+    fn sentence(&self) -> String {
+        match self {
+            Self::Context(context) => {
+                format!(
+                    "context {context} is read-only, and this would change something; choose another by --context"
+                )
+            }
+            Self::Store(name) => {
+                format!("{name} is only looked at, and this would change something; say --write if it shall")
+            }
         }
     }
 }
@@ -139,12 +168,7 @@ impl From<Trouble> for Failure {
         match trouble {
             Trouble::Refused(refused) => Self::Refused { code: refused.code(), sentence: refused.sentence },
             Trouble::Lost(lost) => Self::Unreachable(lost.sentence),
-            Trouble::ReadOnly(context) => Self::Refused {
-                code: 4,
-                sentence: format!(
-                    "context {context} is read-only, and this would change something; choose another by --context"
-                ),
-            },
+            Trouble::ReadOnly(why) => Self::Refused { code: 4, sentence: why.sentence() },
             Trouble::Strange(sentence) => Self::Refused { code: 1, sentence },
         }
     }

@@ -1,11 +1,13 @@
 //! `tenure db`: looking after the places where jobs are kept.
 
+mod backup;
 mod check;
 mod copy;
 mod migrate;
 mod progress;
 mod status;
 mod target;
+mod vacuum;
 
 use clap::Subcommand;
 
@@ -20,6 +22,10 @@ pub(crate) enum Db {
     Migrate(migrate::Migrate),
     /// Looks for what must never be; repairs nothing
     Check(check::Check),
+    /// Copies a SQLite file while programs use it
+    Backup(backup::Backup),
+    /// Gives what a SQLite file does not need any more back to the file system; whoever writes to it meanwhile waits
+    Vacuum(vacuum::Vacuum),
     /// Copies all of a store into another one in which nothing is: from a file to a database, and back
     Copy(copy::Copy),
 }
@@ -29,6 +35,8 @@ pub(crate) fn run(db: Db) -> Result<(), Failure> {
         Db::Status(status) => status::run(status),
         Db::Migrate(migrate) => migrate::run(migrate),
         Db::Check(check) => check::run(check),
+        Db::Backup(backup) => backup::run(backup),
+        Db::Vacuum(vacuum) => vacuum::run(&vacuum),
         Db::Copy(copy) => copy::run(&copy),
     }
 }

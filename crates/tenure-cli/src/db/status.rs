@@ -69,7 +69,7 @@ fn hearing(hearing: Hearing) -> &'static str {
 }
 
 /// In the unit that a person reads best.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let (mut number, mut left) = (bytes as f64, ["KiB", "MiB", "GiB", "TiB"].into_iter());
     let mut unit = "bytes";
     while number >= 1024.0 {

@@ -8,7 +8,7 @@ const FOLDER: &str = ".tenure";
 const FILE: &str = "dev.db";
 
 /// A place for jobs that can be opened.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Home {
     /// What the library opens.
     pub(crate) url: String,

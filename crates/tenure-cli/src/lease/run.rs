@@ -16,7 +16,7 @@ use tenure_program::{End, Event, Input, Notice, Output, Program, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{LEASES, Terms};
-use crate::client::{Answer, Ask, Client, Connect, Secret, Trouble};
+use crate::client::{Answer, Ask, Client, Connect, Purpose, Secret, Trouble};
 use crate::exit::Failure;
 use crate::output::safe;
 use crate::screen;
@@ -96,7 +96,7 @@ fn owner() -> String {
 }
 
 pub(crate) fn run(run: Run) -> Result<(), Failure> {
-    let client = Arc::new(run.connect.client()?);
+    let client = Arc::new(run.connect.client_for(Purpose::Work)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

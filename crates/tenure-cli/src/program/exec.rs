@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tenure::{Chance, Clock, JobId, Moment, SystemClock, Tenure};
-use tenure_http::{Options, Server};
+use tenure::{Chance, Clock, JobId, Moment, SystemClock};
 use tenure_program::{Input, Output, Program};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -19,8 +18,7 @@ use tokio::sync::oneshot;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
 use super::{Granted, LEASE, surely};
-use crate::client::{Ask, Client, Connect, Patience, Trouble, escaped};
-use crate::dev::url_of;
+use crate::client::{Ask, Client, Connect, Patience, Purpose, Trouble, escaped};
 use crate::exit::Failure;
 use crate::lease::{Terms, acquire};
 use crate::output::safe;
@@ -50,9 +48,6 @@ in time, 124 if the time was over, 6 if the lock or the job was lost, 126 or 127
 pub(crate) struct Exec {
     #[command(flatten)]
     connect: Connect,
-    /// Records it in this SQLite file or PostgreSQL database, without a server
-    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["url", "context"])]
-    db: Option<String>,
     /// The lease that it runs under: one at a time over all machines
     #[arg(long, value_name = "NAME")]
     lock: Option<String>,
@@ -118,10 +113,7 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
         let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
         let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
-        let client = match &exec.db {
-            None => exec.connect.client()?,
-            Some(db) => Client::new(own_server(db).await?, None, None),
-        };
+        let client = exec.connect.client_for(Purpose::Work)?;
         let hands = Arc::new(Hands::default());
         let (ended, mut end) = oneshot::channel();
         let theirs = Arc::clone(&hands);
@@ -146,17 +138,6 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
     // A request that nobody needs any more is not waited for.
     runtime.shutdown_background();
     done
-}
-
-/// A server of this program's own, for as long as it runs.
-async fn own_server(db: &str) -> Result<String, Failure> {
-    let tenure = Tenure::open(&url_of(db)).await?;
-    let mut options = Options::default();
-    options.bind = ([127, 0, 0, 1], 0).into();
-    let server = Server::bind(&tenure, options).await?;
-    let base = format!("http://{}", server.address());
-    tokio::spawn(server.run(std::future::pending()));
-    Ok(base)
 }
 
 /// The lock, while it is held.

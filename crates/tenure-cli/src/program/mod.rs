@@ -54,17 +54,19 @@ impl Granted {
     }
 
     /// What the program finds in its environment.
-    fn env(&self, server: &str) -> Vec<(String, OsString)> {
+    fn env(&self, server: Option<&str>) -> Vec<(String, OsString)> {
         let mut env = vec![
             ("JOB_ID", self.id.clone()),
             ("JOB_KIND", self.kind.clone()),
             ("JOB_QUEUE", self.queue.clone()),
             ("JOB_ATTEMPT", self.attempt.to_string()),
-            ("JOB_TOKEN", self.token.clone()),
-            ("JOB_API", server.to_owned()),
             ("WEBJOBS_NAME", self.kind.clone()),
             ("WEBJOBS_RUN_ID", self.id.clone()),
         ];
+        // Without a server there is nobody whom the program could tell something by that token.
+        if let Some(server) = server {
+            env.extend([("JOB_TOKEN", self.token.clone()), ("JOB_API", server.to_owned())]);
+        }
         env.extend(self.traceparent.clone().map(|trace| ("TRACEPARENT", trace)));
         env.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }

@@ -19,7 +19,7 @@ use super::board::{Board, Post, Why};
 use super::forward::{Service, forward};
 use super::roll::{self, Workers};
 use super::{Granted, LEASE};
-use crate::client::{Ask, Connect};
+use crate::client::{Ask, Connect, Purpose};
 use crate::exit::Failure;
 use crate::screen::{complain, tell};
 use crate::span::span;
@@ -42,9 +42,11 @@ Examples:
   tenure worker --queue mail=10 --http http://127.0.0.1:3000/jobs
   tenure worker --queue mail=10,other=2 --exec ./handler
   tenure worker --queue mail --kind welcome --permanent 64,65 --exec python3 mail.py
+  tenure worker --db jobs.db --exec ./handler
 
 The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
 JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API and TRACEPARENT in its environment.
+With --db there is no server, so JOB_TOKEN and JOB_API are not said; the timers of the store are fired here.
 0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed."
 )]
 pub(crate) struct WorkerArgs {
@@ -108,7 +110,8 @@ impl FromStr for Queue {
 /// What all threads of a worker share.
 struct Shared {
     board: Board,
-    server: String,
+    /// None if it works in a store itself.
+    server: Option<String>,
     name: String,
     kinds: Vec<String>,
     manners: Manners,
@@ -122,13 +125,17 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
     if let Some(others) = args.others {
         return roll::run(others);
     }
-    let client = args.connect.client()?;
+    if args.connect.db.is_some() && args.http.is_some() {
+        let why = "--http needs a server, which a service asks about its job; a store has none: say --url, or --exec";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let client = args.connect.client_for(Purpose::Serve)?;
     let program = args.command.first().map(|it| it.to_string_lossy().into_owned());
     let program = program.or(args.http.as_ref().map(|it| it.0.clone())).unwrap_or_default();
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let shared = Arc::new(Shared {
-        server: client.base().to_owned(),
+        server: client.base().map(str::to_owned),
         board: Board::new(client, id),
         name: args.name.unwrap_or_else(|| format!("{program} on {node}")),
         kinds: args.kinds,
@@ -190,7 +197,7 @@ impl Shared {
 }
 
 fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
-    tell(&format!("worker {} of {} waits for jobs", shared.board.worker, shared.server));
+    tell(&format!("worker {} of {} waits for jobs", shared.board.worker, shared.board.client.place()));
     std::thread::scope(|scope| {
         let ((stop_renewing, renewing), (stop_telling, telling)) = (channel(), channel());
         scope.spawn(move || shared.board.renew(&renewing));
@@ -288,13 +295,13 @@ fn begin(shared: &Arc<Shared>, post: Post, freed: &Sender<()>) -> usize {
 
 /// Runs the program for a job, or sends it to the service; none if its end is nothing to be told from here.
 fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
-    if let Some(service) = &shared.http {
-        return forward(post, service, &shared.server, &shared.manners);
+    if let (Some(service), Some(server)) = (&shared.http, &shared.server) {
+        return forward(post, service, server, &shared.manners);
     }
     let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
     let program = Program {
         command: shared.command.clone(),
-        env: post.job.env(&shared.server),
+        env: post.job.env(shared.server.as_deref()),
         input: Input::Bytes(args),
         ..Program::default()
     };

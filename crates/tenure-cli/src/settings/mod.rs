@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 pub(crate) use file::{Context, File};
 
-use crate::client::{Client, Connect, Secret, USUAL, base, secret_in};
+use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, base, secret_in};
 use crate::exit::Failure;
 
 /// The environment, as far as it matters here.
@@ -91,7 +91,8 @@ impl Settings {
     }
 
     pub(crate) fn client(self) -> Client {
-        let read_only = self.context.filter(|_| self.read_only).map(|context| context.value);
+        let read_only = self.context.filter(|_| self.read_only);
+        let read_only = read_only.map(|context| ReadOnly::Context(context.value));
         Client::new(self.url.value, self.token.map(|token| token.value), read_only)
     }
 }

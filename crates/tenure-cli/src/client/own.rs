@@ -1,0 +1,250 @@
+//! A store without a server: this program opens it and asks the routes of the contract itself. No port is opened, so
+//! nobody else can ask them.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Response};
+use http_body_util::BodyExt;
+use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SystemClock, Tenure, Worker};
+use tokio::runtime::{Handle, Runtime};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::problem::Trouble;
+use crate::dev::Home;
+use crate::exit::Failure;
+use crate::screen::complain;
+
+/// Threads that answer: one asks and a few wait.
+const THREADS: usize = 2;
+/// How long the end of this program waits for the store.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To look: nothing may be changed.
+    Look,
+    /// To change something in what is there.
+    Change,
+    /// To do work of one's own in it. It is made if it is not there.
+    Work,
+    /// The same for as long as there is work: timers fire, and what has to be looked after is.
+    Serve,
+}
+
+/// A store that somebody named.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) home: Home,
+    /// The schema of a PostgreSQL database, if it was said.
+    pub(crate) schema: Option<String>,
+}
+
+/// A store that was opened here.
+pub(super) struct OwnStore {
+    /// There until this is dropped.
+    opened: Option<(Runtime, Tenure, JoinHandle<()>)>,
+    routes: Router,
+    name: String,
+    stop: CancellationToken,
+}
+
+impl std::fmt::Debug for OwnStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OwnStore({})", self.name)
+    }
+}
+
+impl Place {
+    pub(crate) fn options(&self) -> OpenOptions {
+        let mut postgres = PostgresOptions::default();
+        if let Some(schema) = &self.schema {
+            postgres.schema.clone_from(schema);
+        }
+        OpenOptions::new().postgres(postgres)
+    }
+
+    /// Refuses what is not there, or what opening it would change.
+    async fn check(&self, purpose: Purpose) -> Result<(), Failure> {
+        match purpose {
+            Purpose::Work | Purpose::Serve => return Ok(()),
+            Purpose::Look | Purpose::Change => {}
+        }
+        if self.home == Home::in_memory() {
+            return Err(Failure::Usage("--db: what is in memory is in no other program".to_owned()));
+        }
+        let is_file = self.home.url.starts_with("sqlite:");
+        let path = self.home.kept_in.as_deref().unwrap_or_default();
+        if is_file && !Path::new(path).exists() {
+            return Err(Failure::NotThere(format!("--db: there is no file {path}")));
+        }
+        let standing = self.options().status(&self.home.url).await?;
+        if standing.schema < standing.known {
+            return Err(Failure::Conflict(format!(
+                "--db: its schema is number {}, and this program works with {}; `tenure db migrate --db …` brings it up to \
+                 date",
+                standing.schema, standing.known
+            )));
+        }
+        Ok(())
+    }
+
+    async fn open(&self, purpose: Purpose) -> Result<Tenure, Failure> {
+        self.check(purpose).await?;
+        let options = match purpose {
+            Purpose::Look | Purpose::Change => self.options().untended(),
+            Purpose::Work | Purpose::Serve => self.options(),
+        };
+        Ok(options.open(&self.home.url).await?)
+    }
+}
+
+impl OwnStore {
+    pub(super) fn open(place: &Place, purpose: Purpose) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .enable_all()
+            .build()
+            .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        let (tell, told) = sync_channel(1);
+        let named = place.clone();
+        // Asked of its own threads, for this one may be one of another runtime, which must not wait in it.
+        runtime.spawn(async move {
+            let _ = tell.send(named.open(purpose).await);
+        });
+        let tenure = told.recv().unwrap_or_else(|_| Err(mistake()));
+        let tenure = match tenure {
+            Ok(tenure) => tenure,
+            Err(failure) => {
+                runtime.shutdown_background();
+                return Err(failure);
+            }
+        };
+        let routes = match purpose {
+            Purpose::Look => tenure_http::read_only_api(&tenure),
+            Purpose::Change | Purpose::Work | Purpose::Serve => tenure_http::api(&tenure),
+        };
+        let stop = CancellationToken::new();
+        let working = runtime.spawn(work_beside(tenure.clone(), purpose, stop.clone()));
+        let name = tenure.store().describe();
+        Ok(Self { opened: Some((runtime, tenure, working)), routes, name, stop })
+    }
+
+    /// What the store is called.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks, and waits for no longer than this.
+    pub(super) fn ask(
+        &self,
+        request: Request<Body>,
+        within: Duration,
+    ) -> Result<Response<ureq::Body>, Trouble> {
+        let Some((runtime, ..)) = &self.opened else { return Err(self.silent()) };
+        let until = SystemClock.moment().after(within);
+        let (routes, (tell, told)) = (self.routes.clone(), sync_channel(1));
+        runtime.spawn(async move {
+            // Nobody listens any more if it took too long.
+            let _ = tell.send(routes.oneshot(request).await);
+        });
+        let Ok(Ok(response)) = told.recv_timeout(within) else { return Err(self.silent()) };
+        let (head, body) = response.into_parts();
+        let reader =
+            Reading { body: Mutex::new(Some(body)), rest: Bytes::new(), until, on: runtime.handle().clone() };
+        Ok(Response::from_parts(head, ureq::Body::builder().reader(reader)))
+    }
+
+    fn silent(&self) -> Trouble {
+        Trouble::silent(&format!("{} has not answered in time", self.name))
+    }
+}
+
+/// What is asked for in bulk is a job: who asks for it here has nobody else who does it. Timers are fired for as long as
+/// there is work.
+async fn work_beside(tenure: Tenure, purpose: Purpose, stop: CancellationToken) {
+    let worker = Worker::new(&tenure, ()).bulk_operations(1).name("tenure --db");
+    let worker = match purpose {
+        Purpose::Look | Purpose::Work => return,
+        Purpose::Change => worker.no_timers(),
+        Purpose::Serve => worker,
+    };
+    if let Err(error) = worker.run(stop.cancelled()).await {
+        complain(&format!("what is asked for in bulk is not done here any more: {error}"));
+    }
+}
+
+impl Drop for OwnStore {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let Some((runtime, tenure, working)) = self.opened.take() else { return };
+        let (tell, told) = sync_channel(1);
+        runtime.spawn(async move {
+            // How it went was told when it ended.
+            let _ = working.await;
+            let _ = tell.send(tenure.close().await);
+        });
+        match told.recv_timeout(CLOSE_WITHIN) {
+            Ok(Ok(())) | Err(RecvTimeoutError::Disconnected) => {}
+            // Whatever was answered is durable by then.
+            Ok(Err(error)) => tracing::warn!(%error, "the store was not closed well"),
+            Err(RecvTimeoutError::Timeout) => tracing::warn!("the store has not closed in time"),
+        }
+        runtime.shutdown_background();
+    }
+}
+
+fn mistake() -> Failure {
+    Failure::NotWhole("a mistake in this program ended it".to_owned())
+}
+
+/// The body of an answer, part by part as somebody reads it.
+struct Reading {
+    /// Away while somebody waits for its next part.
+    body: Mutex<Option<Body>>,
+    rest: Bytes,
+    until: Moment,
+    on: Handle,
+}
+
+impl Reading {
+    /// The next part; none after the last.
+    fn next(&self) -> io::Result<Option<Bytes>> {
+        let body = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut body) = body else { return Ok(None) };
+        let (tell, told) = sync_channel(1);
+        self.on.spawn(async move {
+            let frame = body.frame().await;
+            // Nobody listens any more if it took too long.
+            let _ = tell.send((frame, body));
+        });
+        let left = self.until.since(SystemClock.moment());
+        let (frame, body) = told.recv_timeout(left).map_err(|_| io::ErrorKind::TimedOut)?;
+        let Some(frame) = frame else { return Ok(None) };
+        *self.body.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+        let frame = frame.map_err(io::Error::other)?;
+        Ok(Some(frame.into_data().unwrap_or_default()))
+    }
+}
+
+impl Read for Reading {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.next()? {
+                Some(part) => self.rest = part,
+                None => return Ok(0),
+            }
+        }
+        let most = into.len().min(self.rest.len());
+        into[..most].copy_from_slice(&self.rest.split_to(most));
+        Ok(most)
+    }
+}
