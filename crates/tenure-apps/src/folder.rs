@@ -1,0 +1,230 @@
+//! Reading a folder: which apps there are.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::app::{App, Sort, check_name};
+use crate::host::{Installed, choose};
+use crate::plain;
+use crate::settings::Settings;
+
+/// Where the jobs of a site are, below the folder that is named; the first one that is there counts for each sort.
+const ROOTS: [&str; 3] = ["site/wwwroot/App_Data/jobs", "App_Data/jobs", "."];
+/// Where Kudu looks second; on equal names what was found first wins.
+const SECOND_ROOT: &str = "site/jobs";
+/// What keeps a continuous app from running.
+const DISABLE: &str = "disable.job";
+/// Apps of a folder, of both sorts.
+const MOST_APPS: usize = 500;
+/// Files of an app among which is chosen.
+const MOST_FILES: usize = 10_000;
+/// The largest file of settings.
+const SETTINGS_BYTES: u64 = 256 * 1024;
+
+/// What is in a folder.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Folder {
+    /// Its apps, by sort and name. Those that cannot run are among them, and say why.
+    pub apps: Vec<App>,
+    /// What was found that is no app, and what is wrong with the folder as a whole.
+    pub notes: Vec<String>,
+}
+
+/// A folder that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system refuses it.
+    #[error("{path} cannot be read: {source}", path = path.display())]
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its `tenure.toml` is none.
+    #[error("{path} is not understood: {why}", path = path.display())]
+    Plain {
+        /// Which file.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        why: String,
+    },
+    /// It has more than is looked at.
+    #[error("{path} has more than {most} entries", path = path.display())]
+    TooMany {
+        /// Which folder.
+        path: PathBuf,
+        /// How many are allowed.
+        most: usize,
+    },
+}
+
+/// Reads a folder. `other_root` is where the jobs are if somebody has said so, relative to the folder or absolute.
+///
+/// # Errors
+/// If the folder itself, or its `tenure.toml`, cannot be read. What is wrong with one app is told at that app.
+pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) -> Result<Folder, ReadError> {
+    let io = |source| ReadError::Io { path: folder.to_owned(), source };
+    let folder = fs::canonicalize(folder).map_err(io)?;
+    fs::read_dir(&folder).map_err(io)?;
+    let mut found = Folder::default();
+    for sort in [Sort::Triggered, Sort::Continuous] {
+        let mut roots: Vec<PathBuf> = match other_root {
+            Some(root) => vec![folder.join(root)],
+            None => ROOTS.iter().map(|root| folder.join(root)).collect(),
+        };
+        // Of several primary places the first that is there counts.
+        roots.retain(|root| root.join(sort.word()).is_dir());
+        roots.truncate(1);
+        roots.push(folder.join(SECOND_ROOT));
+        for root in roots {
+            read_root(&root.join(sort.word()), sort, installed, &mut found)?;
+        }
+    }
+    plain::read(&folder, installed, &mut found)?;
+    refuse_equal_names(&mut found.apps);
+    found.apps.sort_by(|a, b| (a.sort, &a.name).cmp(&(b.sort, &b.name)));
+    if found.apps.len() > MOST_APPS {
+        return Err(ReadError::TooMany { path: folder, most: MOST_APPS });
+    }
+    if found.apps.is_empty() {
+        found
+            .notes
+            .push("there is no app: neither triggered/NAME, continuous/NAME nor a tenure.toml".to_owned());
+    }
+    Ok(found)
+}
+
+fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Folder) -> Result<(), ReadError> {
+    if !root.is_dir() {
+        return Ok(());
+    }
+    for name in entries(root)? {
+        let path = root.join(&name);
+        let Some(name) = name.to_str().filter(|_| path.is_dir()) else {
+            found
+                .notes
+                .push(format!("{} is no folder with a name that can be used; passed over", path.display()));
+            continue;
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        if found.apps.iter().any(|app| app.sort == sort && app.name == name) {
+            found.notes.push(format!("{} is passed over: its name is taken already", path.display()));
+            continue;
+        }
+        let app = read_app(&path, name, sort, installed)?;
+        found.apps.push(app);
+    }
+    Ok(())
+}
+
+/// One app in Kudu's form.
+fn read_app(path: &Path, name: &str, sort: Sort, installed: Installed<'_>) -> Result<App, ReadError> {
+    let folder = descended(path)?;
+    let (mut wrong, mut notes) = (Vec::new(), Vec::new());
+    if let Err(bad) = check_name(name) {
+        wrong.push(bad.to_string());
+    }
+    let said = match settings(&folder) {
+        Ok(said) => said,
+        Err(why) => {
+            wrong.push(why);
+            Map::new()
+        }
+    };
+    let mut settings = Settings::of(sort, &said, &mut wrong, &mut notes);
+    let command = match choose(&files(&folder)?, installed) {
+        Ok(chosen) => {
+            settings.is_in_place.get_or_insert(chosen.is_in_place);
+            notes.extend(chosen.notes);
+            chosen.command
+        }
+        Err(why) => {
+            wrong.push(why);
+            Vec::new()
+        }
+    };
+    let is_disabled =
+        sort == Sort::Continuous && (folder.join(DISABLE).exists() || path.join(DISABLE).exists());
+    Ok(App { name: name.to_owned(), sort, folder, command, settings, wrong, notes, is_disabled })
+}
+
+/// Names that differ in case alone are one on other systems: none of them runs, whichever was there first.
+fn refuse_equal_names(apps: &mut [App]) {
+    let mut by_name: BTreeMap<(Sort, String), Vec<usize>> = BTreeMap::new();
+    for (at, app) in apps.iter().enumerate() {
+        by_name.entry((app.sort, app.name.to_lowercase())).or_default().push(at);
+    }
+    for same in by_name.into_values().filter(|same| same.len() > 1) {
+        let names: Vec<String> = same.iter().map(|at| apps[*at].name.clone()).collect();
+        for at in same {
+            let others: Vec<&str> =
+                names.iter().filter(|name| **name != apps[at].name).map(String::as_str).collect();
+            apps[at].wrong.push(format!("its name differs from {} in case alone", others.join(", ")));
+        }
+    }
+}
+
+/// A folder that holds nothing but a folder stands for that one.
+fn descended(path: &Path) -> Result<PathBuf, ReadError> {
+    let entries = entries(path)?;
+    match entries.as_slice() {
+        [only] if path.join(only).is_dir() => Ok(path.join(only)),
+        _ => Ok(path.to_owned()),
+    }
+}
+
+fn files(folder: &Path) -> Result<Vec<String>, ReadError> {
+    let mut names = entries(folder)?;
+    names.retain(|name| folder.join(name).is_file());
+    Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
+
+fn entries(folder: &Path) -> Result<Vec<OsString>, ReadError> {
+    let io = |source| ReadError::Io { path: folder.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io)? {
+        if names.len() == MOST_FILES {
+            return Err(ReadError::TooMany { path: folder.to_owned(), most: MOST_FILES });
+        }
+        names.push(entry.map_err(io)?.file_name());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What stands in `settings.job`; nothing if there is none.
+fn settings(folder: &Path) -> Result<Map<String, Value>, String> {
+    let path = folder.join("settings.job");
+    if !path.exists() {
+        return Ok(Map::new());
+    }
+    let text = text_of(&path).map_err(|error| format!("settings.job cannot be read: {error}"))?;
+    // Editors on Windows put a mark before the first sign.
+    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        Ok(Value::Object(said)) => Ok(said),
+        Ok(_) => Err("settings.job is no object of JSON".to_owned()),
+        Err(error) => Err(format!("settings.job is not understood: {error}")),
+    }
+}
+
+/// The text of a file that is no larger than settings are.
+pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(SETTINGS_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SETTINGS_BYTES {
+        return Err(std::io::Error::other(format!("it has more than {SETTINGS_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

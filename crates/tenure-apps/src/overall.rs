@@ -1,0 +1,83 @@
+//! What the operator says of all apps at once, by the names that Kudu has for it.
+
+use std::time::Duration;
+
+/// What counts for all apps of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overall {
+    /// How long a continuous app rests before it is begun again.
+    pub restart: Duration,
+    /// How long a triggered one may be idle. Off unless somebody says it: a program that waits for another is not stuck.
+    pub idle: Option<Duration>,
+    /// How many ended runs of each are kept.
+    pub history: u32,
+    /// Nothing runs.
+    pub is_stopped: bool,
+    /// Triggered ones run on demand only.
+    pub is_schedule_off: bool,
+    /// Where the jobs are, below the folder or elsewhere.
+    pub root: Option<String>,
+    /// What was said and is not understood.
+    pub wrong: Vec<String>,
+}
+
+impl Overall {
+    /// From variables such as `WEBJOBS_RESTART_TIME`.
+    #[must_use]
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let mut wrong = Vec::new();
+        let mut number = |name: &str| {
+            let said = variable(name)?;
+            match said.trim().parse::<i64>() {
+                // As Kudu has it, what is below nothing is nothing.
+                Ok(number) => Some(number.max(0).unsigned_abs()),
+                Err(_) => {
+                    wrong.push(format!("{name} is {said:?}; allowed: a whole number"));
+                    None
+                }
+            }
+        };
+        let restart = number("WEBJOBS_RESTART_TIME").map_or(Duration::from_secs(60), Duration::from_secs);
+        let idle = number("WEBJOBS_IDLE_TIMEOUT").map(Duration::from_secs);
+        let history = number("WEBJOBS_HISTORY_SIZE");
+        if history == Some(0) {
+            wrong.push("WEBJOBS_HISTORY_SIZE is 0; allowed: 1 and more".to_owned());
+        }
+        let history = history.filter(|history| *history > 0).unwrap_or(50);
+        let flag =
+            |name: &str| variable(name).is_some_and(|said| said == "1" || said.eq_ignore_ascii_case("true"));
+        Self {
+            restart,
+            // Nothing at all would end each program before it has begun.
+            idle: idle.filter(|idle| !idle.is_zero()),
+            history: u32::try_from(history).unwrap_or(u32::MAX),
+            is_stopped: flag("WEBJOBS_STOPPED"),
+            is_schedule_off: flag("WEBJOBS_DISABLE_SCHEDULE"),
+            root: variable("WEBJOBS_ROOT_PATH").filter(|root| !root.is_empty()),
+            wrong,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kudu_knows_counts_and_what_it_would_swallow_is_told() {
+        let nothing = Overall::of(|_| None);
+        assert_eq!((nothing.restart.as_secs(), nothing.idle, nothing.history), (60, None, 50));
+        let said = Overall::of(|name| {
+            let value = match name {
+                "WEBJOBS_RESTART_TIME" => "-5",
+                "WEBJOBS_IDLE_TIMEOUT" => "120",
+                "WEBJOBS_HISTORY_SIZE" => "many",
+                "WEBJOBS_STOPPED" => "True",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        assert_eq!((said.restart, said.idle), (Duration::ZERO, Some(Duration::from_secs(120))));
+        assert!(said.is_stopped && !said.is_schedule_off && said.wrong[0].contains("WEBJOBS_HISTORY_SIZE"));
+    }
+}
