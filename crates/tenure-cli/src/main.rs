@@ -1,6 +1,7 @@
 //! The `tenure` program: [`dev`] shows Tenure at work, [`serve`] answers over HTTP, [`job`] asks such a server,
 //! [`schedule`] explains schedules, [`db`] looks after stores, [`mod@bench`] measures.
 
+mod app;
 mod bench;
 mod client;
 mod context;
@@ -71,6 +72,10 @@ enum Command {
     Lease(Box<lease::Leases>),
     /// Runs a program as a job: recorded, under a lock if wished, its output kept, its exit code passed on
     Exec(Box<program::Exec>),
+    /// Runs the programs of a folder on this host: on demand, by schedules, all the time
+    Run(Box<app::Run>),
+    /// Lists, runs, starts and stops such programs, and shows what they say
+    App(Box<app::AppArgs>),
     /// Runs a program for each job of some queues, and shows who else does
     Worker(Box<program::WorkerArgs>),
     /// Explains schedules, and sets, triggers and pauses those of a server
@@ -165,6 +170,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
         Command::Exec(exec) => program::exec(*exec),
+        Command::Run(run) => app::run(*run),
+        Command::App(args) => app::app(*args),
         Command::Worker(worker) => program::worker(*worker),
         Command::Schedule(schedule) => schedule::run(*schedule),
         Command::Token(tokens) => token::run(*tokens),

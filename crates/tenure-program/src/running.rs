@@ -17,6 +17,7 @@ use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
 use crate::progress::Progress;
 use crate::supervisor::{KILL_ALL, REPORT};
+use crate::tree::used_below;
 
 /// Lines that wait for somebody to hear them. Then the program waits.
 const WAITING: usize = 256;
@@ -41,6 +42,8 @@ pub enum Event {
 pub enum Notice {
     /// As Ctrl-C does.
     Interrupt,
+    /// It shall come to an end: the shutdown file is there, and nothing else tells it.
+    ShutdownFile,
     /// It shall come to an end: the shutdown file is there, and SIGTERM goes to its process group.
     Terminate,
 }
@@ -71,12 +74,24 @@ impl Reins {
     pub fn tell(&self, notice: Notice) {
         match notice {
             Notice::Interrupt => self.supervisor.tell(Signal::INT),
+            Notice::ShutdownFile => {
+                // Nobody looks for it any more if its folder has gone.
+                let _ = File::create(&self.shutdown);
+            }
             Notice::Terminate => {
                 // Whoever does not look for the file hears the signal.
                 let _ = File::create(&self.shutdown);
                 self.supervisor.tell(Signal::TERM);
             }
         }
+    }
+
+    /// The time of processors that the program and whatever it has started have used by now, those of them that live and those
+    /// that they have waited for. None where the system does not tell, and once it has ended.
+    #[must_use]
+    pub fn used(&self) -> Option<Duration> {
+        let is_there = self.supervisor.is_there.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_there { used_below(self.supervisor.pid) } else { None }
     }
 
     /// Ends the program and whatever it has started, at once.

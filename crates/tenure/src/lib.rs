@@ -31,6 +31,7 @@
 //! waiting.
 
 pub mod app;
+pub mod apps;
 mod bulk;
 mod copying;
 mod draft;

@@ -200,6 +200,13 @@ impl<App> Run<App> {
         self.inner.reports.line(&self.inner.control, self.inner.job.delivery, now, line);
     }
 
+    /// Writes now what this attempt has told, and says whether the store has all of it. For whoever logs more in one go than
+    /// is kept waiting: a thousand lines.
+    pub async fn logged(&self) -> bool {
+        self.inner.reports.flush(self.inner.tenure.store()).await;
+        self.inner.reports.has_all_of(&self.inner.control)
+    }
+
     /// Says where that lies which this job creates, such as `/stars/7`. It counts if the attempt succeeds.
     ///
     /// # Errors

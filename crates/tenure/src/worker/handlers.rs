@@ -94,6 +94,18 @@ impl<App: Send + Sync + 'static> Handlers<App> {
         }))
     }
 
+    pub(crate) fn add_raw<F, Fut>(&mut self, kind: &str, handler: F) -> Result<(), Invalid>
+    where
+        F: Fn(Run<App>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<serde_json::Value, Failed>> + Send + 'static,
+    {
+        let start: Start<App> = Arc::new(move |run: Run<App>| {
+            let work = handler(run);
+            Ok(Work::Async(Box::pin(async move { stored(work.await) })))
+        });
+        self.insert(Kind::new(kind)?, Handler { start, policy: None, keeps: Keeps::Nothing, around: None })
+    }
+
     fn add<J: Job>(&mut self, start: Start<App>) -> Result<(), Invalid> {
         let kind = Kind::new(J::KIND)?;
         let keeps = J::singleton().map_or(Keeps::Nothing, Keeps::Singleton);
@@ -169,6 +181,10 @@ fn read<J: Job>(args: &[u8]) -> Result<J, Failure> {
 /// What a handler returned, as it is stored. An output that cannot be stored is a failure for good:
 /// doing the work again would not make it smaller.
 fn written<J: Job>(result: Result<J::Output, Failed>) -> Done {
+    stored(result)
+}
+
+fn stored<T: serde::Serialize>(result: Result<T, Failed>) -> Done {
     let unstorable = |why: String| Verdict::Failed(Failure::new(Cause::Unstorable, &why));
     let output = result.map_err(Failed::into_verdict)?;
     let value = serde_json::to_vec(&output).map_err(|error| unstorable(error.to_string()))?;

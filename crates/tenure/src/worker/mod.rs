@@ -136,6 +136,17 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
+    /// Handles jobs of a kind known by name only. The handler finds the args as they were given in
+    /// [`Run::job`], and answers any JSON.
+    pub fn raw_job<F, Fut>(mut self, kind: &str, handler: F) -> Self
+    where
+        F: Fn(Run<App>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<serde_json::Value, Failed>> + Send + 'static,
+    {
+        let added = self.handlers.add_raw(kind, handler);
+        self.note(added)
+    }
+
     /// Handles jobs of a role.
     pub(crate) fn role(mut self, role: Role<App>) -> Self {
         let added = self.handlers.add_role(role);

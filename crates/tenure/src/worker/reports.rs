@@ -65,6 +65,11 @@ impl Reports {
         }
     }
 
+    /// Whether the store has all that this attempt has told.
+    pub(crate) fn has_all_of(&self, control: &Control) -> bool {
+        !self.lock().contains_key(&control.held().id)
+    }
+
     /// Goes on writing while the worker lives.
     pub(crate) async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
         loop {

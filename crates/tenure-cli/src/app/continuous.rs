@@ -1,0 +1,216 @@
+//! A continuous app on a host: begun, and begun again whenever it ends.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use std::collections::VecDeque;
+
+use tenure::apps::Standing;
+use tenure::{Duty, Failed, Stopping};
+use tenure_apps::{App, Environment, LineLimit, rest};
+use tenure_program::{Input, Program};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, KillOnDrop, Lines, Terms, Went, Why};
+use super::host::Host;
+use crate::screen::complain;
+
+/// How often what it says is written down.
+const PASS_ON: Duration = Duration::from_secs(1);
+/// Lines and bytes that are written down in one go.
+const LINES: usize = 1_000;
+const BYTES: usize = 512 * 1024;
+/// It is said that it still runs after so long, and then again and again.
+const FIRST_SIGN: Duration = Duration::from_secs(3_600);
+const LATER_SIGNS: Duration = Duration::from_secs(12 * 3_600);
+
+/// By which right it runs: as one of many, or as the only one.
+pub(super) enum Office {
+    /// On every host.
+    Everywhere(CancellationToken),
+    /// On the host that has the lease.
+    Alone(Duty<Arc<Host>>),
+}
+
+impl Office {
+    /// Resolves when it shall stop here.
+    async fn ends(&self) -> Why {
+        match self {
+            Self::Everywhere(stop) => {
+                stop.cancelled().await;
+                Why::HostStops
+            }
+            Self::Alone(duty) => match duty.stopped().await {
+                Stopping::HostStops => Why::HostStops,
+                Stopping::Cancelled { .. }
+                | Stopping::Lost
+                | Stopping::SingletonLost
+                | Stopping::TimedOut => Why::Lost,
+            },
+        }
+    }
+
+    fn lease(&self) -> Option<(String, u64)> {
+        match self {
+            Self::Everywhere(_) => None,
+            Self::Alone(duty) => Some((duty.pass().name().to_string(), duty.fence().number())),
+        }
+    }
+}
+
+/// Keeps it running until its office ends.
+pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Result<(), Failed> {
+    let ordinary = app.settings.restart.unwrap_or(host.overall.restart);
+    let clock = host.tenure.store().clock();
+    let mut crashes = 0;
+    loop {
+        // Before the look: what is switched after it is heard.
+        let switched = host.switched.notified();
+        if let Some(reason) = host.is_stopped(&app) {
+            host.stands(&app, Standing::Stopped, &reason);
+            tokio::select! {
+                biased;
+                _ = office.ends() => break,
+                () = switched => continue,
+            }
+        }
+        let went = once(&host, &app, &office).await;
+        match &went.why {
+            Some(Why::HostStops | Why::Lost) => break,
+            Some(Why::Stopped(_)) => {
+                crashes = 0;
+                continue;
+            }
+            Some(Why::Cancelled(_) | Why::TimedOut(_) | Why::Idle(_)) | None => {}
+        }
+        crashes = if went.took >= tenure_apps::STEADY { 0 } else { crashes + 1 };
+        let pause = rest(ordinary, went.took, crashes);
+        let words = format!("Process went down, waiting for {} seconds", pause.as_secs());
+        host.stands(&app, Standing::Resting, &format!("it {}; {words}", went.words));
+        say(&host, &app, &[format!("run: {words}")]).await;
+        let switched = host.switched.notified();
+        tokio::select! {
+            biased;
+            _ = office.ends() => break,
+            () = switched => {}
+            () = clock.sleep(pause) => {}
+        }
+    }
+    host.stands(&app, Standing::StandingBy, "");
+    Ok(())
+}
+
+/// Runs it once, until it has ended.
+async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office) -> Went {
+    host.stands(app, Standing::Starting, "");
+    let did_not =
+        |words: String| Went { end: None, why: None, result: Ok(None), words, took: Duration::ZERO };
+    let (places, theirs, run) = (Arc::clone(host), Arc::clone(app), host.tenure.new_id().to_string());
+    let placed = tokio::task::spawn_blocking(move || {
+        Ok::<_, std::io::Error>((places.places.copy(&theirs, &run)?, places.places.data(&theirs)?))
+    });
+    let (copy, data) = match placed.await {
+        Ok(Ok(placed)) => placed,
+        Ok(Err(error)) => {
+            return did_not(format!("could not begin: its files cannot be made ready: {error}"));
+        }
+        Err(error) => return did_not(format!("could not begin: {error}")),
+    };
+    let environment = Environment {
+        place: copy.path.clone(),
+        data,
+        lease: office.lease(),
+        port: free_port(),
+        arguments: app.settings.arguments.clone(),
+        ..Environment::default()
+    };
+    let program = Program {
+        command: app.command.iter().cloned().chain(app.settings.arguments.iter().map(Into::into)).collect(),
+        env: environment.of(app),
+        folder: Some(copy.path.clone()),
+        input: Input::Nothing,
+        ..Program::default()
+    };
+    let terms = Terms {
+        stopping_wait: app.settings.stopping_wait,
+        signal_after: app.settings.signal_after,
+        timeout: None,
+        idle: None,
+    };
+    let lines = Lines::ForEver(LineLimit::new(host.as_kudu), VecDeque::new());
+    match Desk::begin(lines, program, terms) {
+        Ok((desk, went, guard)) => {
+            host.stands(app, Standing::Running, "");
+            let went = attended(host, app, office, (&desk, went, guard)).await;
+            went.unwrap_or_else(|| did_not("was lost with whoever attended to it".to_owned()))
+        }
+        Err(error) => did_not(format!("could not begin: no thread for it: {error}")),
+    }
+}
+
+type Begun<'a> = (&'a Desk, tokio::sync::oneshot::Receiver<Went>, KillOnDrop);
+
+/// Hears it until it has ended; tells it to stop when its office ends, or somebody has stopped it.
+async fn attended(
+    host: &Host,
+    app: &App,
+    office: &Office,
+    (desk, mut went, guard): Begun<'_>,
+) -> Option<Went> {
+    let clock = host.tenure.store().clock();
+    let began = clock.moment();
+    let (mut is_told, mut next_sign) = (false, FIRST_SIGN);
+    let went = loop {
+        tokio::select! {
+            biased;
+            went = &mut went => break went.ok(),
+            why = office.ends(), if !is_told => {
+                is_told = true;
+                host.stands(app, Standing::Stopping, &why.words());
+                desk.stop(why);
+            }
+            () = clock.sleep(PASS_ON) => {
+                let now = clock.moment().since(began);
+                if now >= next_sign {
+                    next_sign = now + LATER_SIGNS;
+                    desk.say(now, "run: WebJob is still running".to_owned());
+                }
+                pass_on(host, app, desk).await;
+                if let Some(reason) = host.is_stopped(app).filter(|_| !is_told) {
+                    host.stands(app, Standing::Stopping, &reason);
+                    desk.stop(Why::Stopped(reason));
+                }
+            }
+        }
+    };
+    drop(guard);
+    pass_on(host, app, desk).await;
+    went
+}
+
+async fn pass_on(host: &Host, app: &App, desk: &Desk) {
+    let (lines, progress) = desk.heard(LINES, BYTES);
+    if let Some(progress) = progress {
+        let words = format!("{:.0} % {}", progress.fraction * 100.0, progress.message);
+        host.stands(app, Standing::Running, words.trim());
+    }
+    say(host, app, &lines).await;
+}
+
+/// What cannot be written down is lost, and the app goes on.
+async fn say(host: &Host, app: &App, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let written = async { host.apps()?.say(&app.name, &host.node, lines).await };
+    if let Err(error) = written.await {
+        complain(&format!("{} lines of {} are not written down: {error}", lines.len(), app.name));
+    }
+}
+
+/// A port that nobody uses right now.
+fn free_port() -> Option<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+    Some(listener.local_addr().ok()?.port())
+}

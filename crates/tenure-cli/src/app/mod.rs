@@ -1,0 +1,16 @@
+//! Programs of a folder: `tenure run` makes them run on this host, `tenure app` asks about them.
+
+mod ask;
+mod continuous;
+mod desk;
+mod host;
+mod place;
+mod report;
+mod run;
+mod triggered;
+
+pub(crate) use ask::{AppArgs, run as app};
+pub(crate) use run::{Run, run};
+
+/// What a set is called if nobody says it.
+const SET: &str = "apps";

@@ -1,0 +1,245 @@
+//! `tenure run`: the programs of a folder run on this host.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tenure::apps::Standing;
+use tenure::{OpenOptions, Singleton, TimerDraft, Worker, limits};
+use tenure_apps::{App, Folder, Overall, Sort};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::continuous::{Office, keep};
+use super::host::Host;
+use super::place::Places;
+use super::{SET, report, triggered};
+use crate::dev::{folder as own_folder, url_of};
+use crate::exit::Failure;
+use crate::files;
+use crate::manager::Manager;
+use crate::screen::{Screen, complain};
+use crate::span::span;
+
+/// A program that was killed needs so long to be seen dead.
+const KILLED: Duration = Duration::from_secs(5);
+/// Files of the host's own folder.
+const STORE: &str = "apps.db";
+
+/// What can be said to `tenure run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tenure run ./jobs
+  tenure run ./jobs --check
+  tenure run ./jobs --db postgres://tenure@db.example/jobs
+
+The folder has the layout of Kudu's WebJobs (triggered/NAME, continuous/NAME, with run.* and settings.job), or a tenure.toml,
+or both. Any number of hosts may run the same folder on one database. `tenure app` asks about its programs.")]
+pub(crate) struct Run {
+    /// The folder of programs
+    folder: PathBuf,
+    /// The SQLite file or PostgreSQL database that all hosts of these programs share [default: apps.db in the folder's .tenure]
+    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
+    db: Option<String>,
+    /// What these programs are called together; two folders on one database need two names
+    #[arg(long, value_name = "NAME", default_value = SET)]
+    set: String,
+    /// Where data and working copies of programs are kept on this machine [default: .tenure in the folder]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// How many triggered programs run at once on this host
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    slots: u16,
+    /// For how long this host holds what it runs, unless it renews that: what a dead host ran goes on elsewhere after it
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "15s")]
+    lease: Duration,
+    /// Keeps 200 lines of each run of a continuous program, as Kudu does
+    #[arg(long)]
+    as_kudu: bool,
+    /// Says what was understood of the folder, and runs nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs until somebody interrupts it.
+pub(crate) fn run(run: Run) -> Result<(), Failure> {
+    files::allow_many();
+    let screen = Screen::open();
+    let overall = Overall::of(|name| std::env::var(name).ok());
+    overall.wrong.iter().for_each(|wrong| complain(wrong));
+    let root = overall.root.as_deref().map(Path::new);
+    let folder = tenure_apps::read(&run.folder, root, &is_installed)
+        .map_err(|error| Failure::Invalid(error.to_string()))?;
+    report::tell(&folder, &screen);
+    let running = folder.apps.iter().filter(|app| app.runs()).count();
+    if run.check {
+        let wrong = folder.apps.len() - running;
+        return if wrong == 0 {
+            Ok(())
+        } else {
+            Err(Failure::Invalid(format!("{wrong} programs cannot run")))
+        };
+    }
+    if running == 0 {
+        return Err(Failure::NotThere(format!("{} has no program that can run", run.folder.display())));
+    }
+    tenure::apps::check_set(&run.set).map_err(tenure::Error::from)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+    runtime.block_on(work(run, folder, overall, screen))
+}
+
+async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Result<(), Failure> {
+    // Before anything else: whoever interrupts a start gets a clean stop, too.
+    let interrupted = tokio::spawn(tenure::shutdown_signal());
+    let state = match &run.state {
+        Some(state) => {
+            let fail = |source| Failure::Folder { path: state.clone(), source };
+            std::fs::create_dir_all(state).map_err(fail)?;
+            state.clone()
+        }
+        None => own_folder(&run.folder)?,
+    };
+    let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
+    let tenure = OpenOptions::new().app(&run.set).program("tenure run").open(&url_of(&db)).await?;
+    let (id, node) = (tenure.new_id().to_string(), node());
+    let places = Places::open(&state, &id)?;
+    let host = Arc::new(Host::new((&tenure, &run.set), (id, node), places, overall, run.as_kudu));
+    let apps: Vec<Arc<App>> = folder.apps.into_iter().map(Arc::new).collect();
+    apps.iter().for_each(|app| host.offers(app));
+    host.look_what_is_stopped().await?;
+    for gone in set_timers(&host, &apps).await? {
+        complain(&format!("schedule {gone} has ended: no host has its program any more"));
+    }
+    let stop = CancellationToken::new();
+    let fresh = tokio::spawn(Arc::clone(&host).keep_fresh(stop.clone()));
+    let mut everywhere = JoinSet::new();
+    for app in apps.iter().filter(|app| app.sort == Sort::Continuous && app.runs()) {
+        if !app.settings.is_singleton && !app.is_disabled {
+            let office = Office::Everywhere(stop.clone());
+            everywhere.spawn(keep(Arc::clone(&host), Arc::clone(app), office));
+        }
+    }
+    let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
+    screen.line(&format!("store {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
+    manager.is_ready();
+    let working = worker(&host, &apps, &run).run(async {
+        // It ends early only if the runtime does, and then stopping is right as well.
+        let _ = interrupted.await;
+        stop.cancel();
+        manager.is_stopping();
+        screen.line("stopping: programs are told to stop");
+    });
+    let worked = tokio::select! {
+        biased;
+        worked = working => worked,
+        () = manager.tell_that_it_lives(&*clock) => Ok(tenure::Stopped::default()),
+    };
+    stop.cancel();
+    while everywhere.join_next().await.is_some() {}
+    // How it went was told when it ended.
+    let _ = fresh.await;
+    drop(host);
+    worked?;
+    tenure.close().await?;
+    screen.line("stopped");
+    Ok(())
+}
+
+/// A worker for all that runs by jobs and under leases.
+fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Worker<Arc<Host>> {
+    let longest = apps.iter().map(|app| app.settings.stopping_wait).max().unwrap_or_default();
+    let mut worker = Worker::new(&host.tenure, Arc::clone(host))
+        .name(&format!("tenure run on {} (pid {})", host.node, std::process::id()))
+        .lease(run.lease)
+        // Programs have the time to stop that their settings say, from the beginning of the stop on.
+        .finish_within(Duration::ZERO)
+        .stop_grace(longest + KILLED);
+    let (mut has_queue, mut has_singletons) = (false, false);
+    for app in apps.iter().filter(|app| app.runs()) {
+        let theirs = Arc::clone(app);
+        match app.sort {
+            Sort::Triggered => {
+                has_queue = true;
+                worker =
+                    worker.raw_job(&kind(host, app), move |run| triggered::run(run, Arc::clone(&theirs)));
+            }
+            Sort::Continuous if app.settings.is_singleton && !app.is_disabled => {
+                has_singletons = true;
+                host.stands(app, Standing::StandingBy, "");
+                let singleton = Singleton::function().lease(run.lease);
+                worker = worker.singleton_with(&app.name, singleton, move |duty| {
+                    let host = Arc::clone(duty.app());
+                    keep(host, Arc::clone(&theirs), Office::Alone(duty))
+                });
+            }
+            Sort::Continuous => {}
+        }
+    }
+    match (has_queue, has_singletons) {
+        (true, _) => worker.queue(&host.set, run.slots.into()),
+        (false, true) => worker,
+        (false, false) => worker.only_timers(),
+    }
+}
+
+/// Sets the timers of apps that have a schedule, and ends those of apps that nobody has any more; answers their names.
+async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<String>, Failure> {
+    let store = host.apps()?;
+    let mut offered = Vec::new();
+    for app in apps.iter().filter(|app| app.sort == Sort::Triggered) {
+        let kind = kind(host, app);
+        offered.push(kind.clone());
+        if !app.runs() {
+            // Perhaps another host can.
+            continue;
+        }
+        match app.settings.schedule.clone().filter(|_| !host.overall.is_schedule_off) {
+            Some(schedule) => {
+                let args = serde_json::json!({});
+                let job = store.draft(&app.name, app.settings.attempts, &args)?;
+                let policies = app.settings.policies;
+                let mut timer = TimerDraft::of(&kind, schedule, job)
+                    .catch_up(policies.catch_up)
+                    .overlap(policies.overlap)
+                    .runs_elsewhere();
+                if let Some(late) = policies.max_lateness {
+                    timer = timer.max_lateness(late);
+                }
+                host.tenure.timers().set(timer).await?;
+                if let Some(reason) = host.is_stopped(app) {
+                    host.tenure.timers().pause(&kind, &reason).await?;
+                }
+            }
+            None => {
+                host.tenure.timers().remove(&kind).await?;
+            }
+        }
+    }
+    Ok(store.end_timers_but(&offered).await?)
+}
+
+fn kind(host: &Host, app: &App) -> String {
+    format!("{}.{}", host.set, app.name)
+}
+
+/// The name of this machine.
+fn node() -> String {
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    node.chars().take(limits::HOLDER_BYTES / 4).collect()
+}
+
+/// Whether a program of this name can be run here.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

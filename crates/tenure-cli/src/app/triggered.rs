@@ -1,0 +1,220 @@
+//! A run of a triggered app: a job whose handler is a program.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tenure::apps::Standing;
+use tenure::{Failed, Run, Stopping};
+use tenure_apps::{App, Environment, Manners, RunWords, Said};
+use tenure_program::{Input, Kept, Program};
+
+use super::desk::{Desk, Lines, Terms, Went, Why};
+use super::host::Host;
+
+/// How often what a program says is passed on.
+const PASS_ON: Duration = Duration::from_millis(200);
+/// Lines that are passed on in one go: fewer than a run may have waiting.
+const LINES: usize = 500;
+const BYTES: usize = 256 * 1024;
+/// Tries to pass on the last lines while the store does not answer.
+const TRIES: u32 = 20;
+/// The largest number of arguments of a run.
+const MOST_ARGUMENTS: usize = 1_000;
+
+/// Runs the program for this job. Whatever becomes of it is an outcome.
+pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Failed> {
+    let host = Arc::clone(run.app());
+    forget_old_runs(&host, &app).await;
+    let arguments = arguments_of(run.job().args.as_bytes()).map_err(Failed::for_good)?;
+    let (places, theirs, id) = (Arc::clone(&host), Arc::clone(&app), run.id().to_string());
+    // Copying blocks, and may take its time.
+    let placed = tokio::task::spawn_blocking(move || {
+        Ok::<_, std::io::Error>((places.places.copy(&theirs, &id)?, places.places.data(&theirs)?))
+    });
+    let (copy, data) = placed
+        .await?
+        .map_err(|error| Failed::retry(format_args!("its files cannot be made ready: {error}")))?;
+    let program = Program {
+        command: command_of(&app, &arguments),
+        env: environment(&run, &app, &copy.path, data, arguments).of(&app),
+        folder: Some(copy.path.clone()),
+        input: Input::Bytes(run.job().args.as_bytes().to_vec()),
+        ..Program::default()
+    };
+    host.stands(&app, Standing::Running, &format!("job {}", run.id()));
+    let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
+        .map_err(|error| Failed::retry(format_args!("no thread for it: {error}")))?;
+    let clock = run.tenure().store().clock();
+    let mut is_told = false;
+    let went = loop {
+        tokio::select! {
+            biased;
+            went = &mut went => break went?,
+            why = run.stopped(), if !is_told => {
+                is_told = true;
+                desk.stop(why_of(why));
+            }
+            () = clock.sleep(PASS_ON) => {
+                pass_on(&run, &desk).await;
+            }
+        }
+    };
+    drop(guard);
+    let mut tries = 0;
+    while tries < TRIES && run.is_held() {
+        match pass_on(&run, &desk).await {
+            Passed::Nothing => break,
+            Passed::Some => {}
+            Passed::NotYet => {
+                tries += 1;
+                clock.sleep(PASS_ON).await;
+            }
+        }
+    }
+    host.stands(&app, Standing::Ready, &went.words);
+    verdict(&went, &app, run.attempt())
+}
+
+/// What came of passing on what a program has said.
+enum Passed {
+    Nothing,
+    Some,
+    NotYet,
+}
+
+async fn pass_on(run: &Run<Arc<Host>>, desk: &Desk) -> Passed {
+    // What the store does not have yet is waited for, so that nothing is dropped for lack of room.
+    if !run.logged().await {
+        return Passed::NotYet;
+    }
+    let (lines, progress) = desk.heard(LINES, BYTES);
+    if let Some(progress) = progress {
+        // It was checked when it was read.
+        let _ = run.progress(progress.fraction, &progress.message);
+    }
+    if lines.is_empty() {
+        return Passed::Nothing;
+    }
+    lines.iter().for_each(|line| run.log(line));
+    Passed::Some
+}
+
+/// The store keeps the last runs only. A run does not fail because old ones are there.
+async fn forget_old_runs(host: &Host, app: &App) {
+    let last = app.settings.history.unwrap_or(host.overall.history);
+    let Ok(apps) = host.apps() else { return };
+    let last = usize::try_from(last).unwrap_or(usize::MAX).saturating_sub(1);
+    if let Err(error) = apps.forget_runs_but(&app.name, last).await {
+        tracing::warn!(%error, app = app.name, "old runs are not forgotten yet");
+    }
+}
+
+/// The words of the job that go behind those of the app.
+fn arguments_of(args: &[u8]) -> Result<Vec<String>, String> {
+    let Ok(Value::Object(mut args)) = serde_json::from_slice::<Value>(args) else { return Ok(Vec::new()) };
+    let Some(said) = args.remove("arguments") else { return Ok(Vec::new()) };
+    let words: Vec<String> = serde_json::from_value(said).map_err(|error| format!("arguments: {error}"))?;
+    if words.len() > MOST_ARGUMENTS || words.iter().any(|word| word.contains('\0')) {
+        return Err(format!("arguments: more than {MOST_ARGUMENTS}, or one with a NUL"));
+    }
+    Ok(words)
+}
+
+fn command_of(app: &App, arguments: &[String]) -> Vec<std::ffi::OsString> {
+    let said = app.settings.arguments.iter().chain(arguments).map(Into::into);
+    app.command.iter().cloned().chain(said).collect()
+}
+
+fn environment(
+    run: &Run<Arc<Host>>,
+    app: &App,
+    place: &std::path::Path,
+    data: std::path::PathBuf,
+    arguments: Vec<String>,
+) -> Environment {
+    let job = run.job();
+    let words = RunWords {
+        id: run.id().to_string(),
+        kind: job.kind.as_str().to_owned(),
+        queue: job.queue.as_str().to_owned(),
+        attempt: run.attempt(),
+        fence: run.fence().number(),
+        trigger: trigger_of(run, app),
+    };
+    Environment { place: place.to_owned(), data, run: Some(words), arguments, ..Environment::default() }
+}
+
+/// Why it runs, in Kudu's words.
+fn trigger_of(run: &Run<Arc<Host>>, app: &App) -> String {
+    let by_schedule = run.slot().is_some_and(|slot| slot.origin == tenure::Origin::Schedule);
+    if let (true, Some(schedule)) = (by_schedule, &app.settings.schedule) {
+        return format!("Schedule - {schedule}");
+    }
+    let args: Value = serde_json::from_slice(run.job().args.as_bytes()).unwrap_or_default();
+    format!("External - {}", args["by"].as_str().unwrap_or("unknown"))
+}
+
+fn terms_of(host: &Host, app: &App) -> Terms {
+    let settings = &app.settings;
+    Terms {
+        stopping_wait: settings.stopping_wait,
+        signal_after: settings.signal_after,
+        timeout: settings.timeout,
+        idle: settings.idle.or(host.overall.idle),
+    }
+}
+
+fn why_of(why: Stopping) -> Why {
+    match why {
+        Stopping::Cancelled { reason, .. } => Why::Cancelled(reason),
+        Stopping::Lost | Stopping::SingletonLost => Why::Lost,
+        Stopping::HostStops => Why::HostStops,
+        Stopping::TimedOut => Why::TimedOut(Duration::ZERO),
+    }
+}
+
+/// What is said of the job.
+fn verdict(went: &Went, app: &App, attempt: u32) -> Result<Value, Failed> {
+    let Some(end) = &went.end else { return failed(&went.words, attempt >= app.settings.attempts) };
+    match (Manners::of(&app.settings).said(end.code, attempt), &went.why) {
+        (Said::Done, _) => match &went.result {
+            Ok(bytes) => {
+                Ok(json!({ "exit": 0, "usage": usage(end), "result": bytes.as_deref().map(result) }))
+            }
+            Err(why) => failed(why, true),
+        },
+        // Another host does it, or nobody any more.
+        (_, Some(Why::HostStops | Why::Lost | Why::Cancelled(_) | Why::Stopped(_))) => Err(Failed::release()),
+        (_, Some(Why::TimedOut(_) | Why::Idle(_))) => failed(&went.words, attempt >= app.settings.attempts),
+        (Said::Again(after), None) => Err(Failed::snooze(after)),
+        (Said::Failed { is_for_good }, None) => {
+            let words = match end.code {
+                Some(code) => format!("Job failed due to exit code {code}"),
+                None => format!("Job failed: it {}", went.words),
+            };
+            failed(&words, is_for_good)
+        }
+    }
+}
+
+fn failed(why: &str, is_for_good: bool) -> Result<Value, Failed> {
+    Err(if is_for_good { Failed::for_good(why) } else { Failed::retry(why) })
+}
+
+fn usage(end: &tenure_program::End) -> Value {
+    json!({
+        "user_seconds": end.usage.user.as_secs_f64(), "system_seconds": end.usage.system.as_secs_f64(),
+        "max_rss_bytes": end.usage.max_rss,
+    })
+}
+
+/// JSON as it is, else a text.
+fn result(bytes: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(bytes);
+    match serde_json::from_str::<Box<RawValue>>(&text) {
+        Ok(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
+        Err(_) => json!(text.replace('\0', "\u{fffd}")),
+    }
+}
