@@ -10,6 +10,7 @@ use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
+use crate::access::taken_back::Followed;
 use crate::access::{Access, Reach, Who};
 use crate::answer::Shown;
 use crate::callbacks::address::Allowed;
@@ -79,6 +80,7 @@ struct Inner {
     roll: Roll,
     key: OnceLock<Key>,
     known: Known,
+    followed: Followed,
     kinds: KnownKinds,
     recorder: Recorder,
     teller: Teller,
@@ -106,8 +108,9 @@ impl Api {
                 roll: Roll::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
+                followed: Followed::default(),
                 kinds: KnownKinds::default(),
-                recorder: Recorder::default(),
+                recorder: Recorder::new(rules.hiding.clone()),
                 teller: Teller::default(),
                 pushing: Pushing::default(),
                 rules,
@@ -180,6 +183,11 @@ impl Api {
     /// The access tokens that were met.
     pub(crate) fn known(&self) -> &Known {
         &self.inner.known
+    }
+
+    /// The access tokens for which something goes on.
+    pub(crate) fn followed(&self) -> Followed {
+        self.inner.followed.clone()
     }
 
     /// What is said about kinds.
@@ -287,6 +295,11 @@ impl Api {
             return Ok(());
         }
         self.job(id).await.map(drop)
+    }
+
+    /// Whether the id of a job is kept from whoever asks: he does not reach it.
+    pub(crate) async fn conceals(&self, id: JobId) -> bool {
+        self.reached(id).await.is_err()
     }
 
     /// Refuses whoever does not reach jobs of this kind in this queue.

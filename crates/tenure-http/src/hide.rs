@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Condition, Filter, Invalid};
+use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
 /// What is shown instead.
 const HIDDEN: &str = "(hidden)";
@@ -130,8 +130,36 @@ impl Hiding {
         shown
     }
 
+    /// Whether a job that was found is meant by what somebody sees of it: an error may say more than he is shown.
+    pub(crate) fn is_meant(&self, filter: &Filter, job: &JobRecord, now: Timestamp) -> bool {
+        let of_failures = filter.conditions.iter().filter(|condition| asks_for_failure(condition));
+        let mut of_failures = of_failures.peekable();
+        let Some(failure) = job.failure.as_ref().filter(|_| of_failures.peek().is_some()) else {
+            return true;
+        };
+        let shown = self.text(&failure.message);
+        if shown == failure.message {
+            return true;
+        }
+        let mut job = job.clone();
+        job.failure = Some(Failure::new(failure.cause, &shown));
+        of_failures.all(|condition| condition.holds(&job, now))
+    }
+
     /// Refuses to search for what is hidden: whoever guesses would be told.
     pub(crate) fn check(&self, filter: &Filter) -> Result<(), Invalid> {
+        let guesses = |condition: &Condition| match condition {
+            // What is left out would tell what it says.
+            Condition::Not(other) => asks_for_failure(other),
+            _ => false,
+        };
+        if filter.conditions.iter().any(guesses) {
+            return Err(Invalid::new(
+                "q",
+                "errors that do not say something",
+                "errors that say something: what is hidden in them cannot be found by what is left out",
+            ));
+        }
         if filter.conditions.iter().any(|condition| self.asks_for_hidden(condition)) {
             return Err(Invalid::new(
                 "q",
@@ -148,7 +176,7 @@ impl Hiding {
             Condition::OneOf(some) => some.iter().any(|each| self.asks_for_hidden(each)),
             Condition::Arg { path, .. } => path.iter().any(|name| self.means(name)),
             Condition::Meta { key, .. } => self.means(key),
-            // What is said of anything else holds no such names; of errors only a part is looked for.
+            // What is said of anything else holds no such names; of what errors say see [`Self::is_meant`].
             Condition::State(_)
             | Condition::Queue(_)
             | Condition::QueueBegins(_)
@@ -168,6 +196,16 @@ impl Hiding {
             | Condition::Took(_)
             | _ => false,
         }
+    }
+}
+
+/// Whether it depends on what an error says.
+fn asks_for_failure(condition: &Condition) -> bool {
+    match condition {
+        Condition::Not(other) => asks_for_failure(other),
+        Condition::OneOf(some) => some.iter().any(asks_for_failure),
+        Condition::FailureHolds(_) => true,
+        _ => false,
     }
 }
 

@@ -88,11 +88,18 @@ impl Once {
             let accepted = note.jobs.into_iter().map(Accepted::Repeated).collect();
             return Ok(Did { accepted, replayed: true });
         }
+        let are_drawn = drafts.iter().all(|draft| draft.given_id().is_none());
         let drafts = drafts.into_iter().zip(&note.jobs).map(|(draft, id)| draft.id(*id));
-        let is_other = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::IdTaken(_), .. });
-        let accepted = tenure.enqueue_all(drafts).await;
-        let accepted =
-            accepted.map_err(|error| if is_other(&error) { reused() } else { Problem::from(error) })?;
+        let accepted = match tenure.enqueue_all(drafts).await {
+            Ok(accepted) => accepted,
+            Err(Error::Refused { refusal: Refusal::IdTaken(_), .. }) if are_drawn && !is_first => {
+                // The same request had made them. What it comes to now may be another thing: what a search meant then, or the
+                // queue where a kind waits.
+                note.jobs.iter().copied().map(Accepted::Repeated).collect()
+            }
+            Err(Error::Refused { refusal: Refusal::IdTaken(_), .. }) => return Err(reused()),
+            Err(error) => return Err(error.into()),
+        };
         let jobs = accepted.iter().map(|accepted| accepted.id()).collect();
         self.end(tenure, Note { jobs, done: true, ..note }, version).await;
         Ok(Did { accepted, replayed: !is_first })

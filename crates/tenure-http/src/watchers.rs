@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 /// Whoever waits looks so often, whatever is heard: events are hints.
-const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(60);
 /// What other programs write is looked for at most so often,
 const APART: Duration = Duration::from_millis(50);
 /// and no more often than this for each that waits, so that many who wait cost no more than few.

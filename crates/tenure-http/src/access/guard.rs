@@ -15,6 +15,9 @@ use crate::api::{Api, asks_to_reveal};
 use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
+/// What is told of an access token that is good no more.
+const TAKEN_BACK: &str = "the access token is not known here, was taken back, or is over";
+
 /// Who asks, as far as that is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
@@ -86,8 +89,28 @@ pub(crate) async fn guarded(
     }
     let noted =
         (reveals || (changes && needs.is_audited(who.scopes()))).then(|| audit::Act::of(&who, &request));
-    request.extensions_mut().insert(who);
+    request.extensions_mut().insert(who.clone());
+    let waits = who.0.is_some() && request.headers().contains_key("prefer");
+    let done = done(&api, noted, request, next);
+    let response = if waits {
+        tokio::select! {
+            biased;
+            response = done => response,
+            // What he has asked for goes on or not as if he had hung up.
+            () = api.followed().taken_back(api.tenure().clone(), who.clone()) => {
+                return refused(Problem::new(ProblemType::Unauthenticated, TAKEN_BACK));
+            }
+        }
+    } else {
+        done.await
+    };
+    api.followed().until_taken_back(api.tenure().clone(), who, response)
+}
+
+/// Has it done, and writes down what needs to be.
+async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next) -> Response {
     let Some(act) = noted else { return next.run(request).await };
+    let api = api.clone();
     // In a task of its own: whoever hangs up meanwhile has done it all the same.
     let done = tokio::spawn(async move {
         let response = next.run(request).await;
@@ -117,8 +140,7 @@ async fn who(api: &Api, (needs, within): (Needs, Within), headers: &HeaderMap) -
     });
     let text = text.ok_or_else(|| nobody("the header authorization has to be Bearer and an access token"))?;
     let found = api.known().find(api.tenure(), text).await?;
-    let found =
-        found.ok_or_else(|| nobody("the access token is not known here, was taken back, or is over"))?;
+    let found = found.ok_or_else(|| nobody(TAKEN_BACK))?;
     if !needs.are_met(&found.0.scopes) {
         let detail =
             format!("this needs the right {needs}, which the access token {} does not give", found.0.id);

@@ -17,7 +17,7 @@ use super::caller::{Call, Caller, Heard, NoAnswer};
 use super::event::EventDocument;
 use super::signature::{Secret, signatures};
 use super::target::Target;
-use super::webhook::{Webhooks, secrets};
+use super::webhook::{Webhook, Webhooks, secrets};
 
 /// The kind of these jobs, and the queue in which they wait.
 pub(crate) const KIND: &str = "tenure.deliver";
@@ -130,7 +130,8 @@ pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
 async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {
     let webhooks = Webhooks::of(run.tenure());
     let webhook = webhooks.find(&job.webhook).await?;
-    let webhook = webhook.ok_or_else(|| Failed::for_good("the webhook was removed"))?.kept;
+    let found = webhook.ok_or_else(|| Failed::for_good("the webhook was removed"))?;
+    let webhook = &found.kept;
     if webhook.disabled.is_some() {
         return Err(Failed::for_good("the webhook is disabled"));
     }
@@ -149,7 +150,7 @@ async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed>
     };
     let usual = wait(run.id(), run.attempt());
     match heard {
-        Ok(heard) => judged(&webhooks, &job.webhook, &heard, run.tenure(), usual).await,
+        Ok(heard) => judged(&webhooks, found, &heard, run.tenure(), usual).await,
         // It would be refused again, until the operator allows it.
         Err(refused @ NoAnswer::Refused { .. }) => Err(Failed::for_good(refused)),
         Err(no_answer @ (NoAnswer::Unreachable(_) | NoAnswer::TooLate(_))) => {
@@ -161,7 +162,7 @@ async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed>
 /// What comes of an answer. Its text is not repeated: it is from somebody else, and may be meant for nobody who reads here.
 async fn judged(
     webhooks: &Webhooks<'_>,
-    webhook: &str,
+    webhook: Webhook,
     heard: &Heard,
     tenure: &Tenure,
     usual: Duration,

@@ -25,7 +25,7 @@ use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 
 /// So often something is sent although nothing has happened, so that nobody takes the connection for dead.
-const ALIVE: Duration = Duration::from_secs(15);
+const ALIVE: Duration = Duration::from_secs(25);
 /// When a client that was cut off should come back.
 const RETRY: Duration = Duration::from_secs(1);
 /// Events of a page at most.

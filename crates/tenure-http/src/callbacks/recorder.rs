@@ -14,11 +14,14 @@ use tokio::sync::{broadcast, watch};
 use super::event::EventDocument;
 use super::known::Known;
 use super::sources::Ends;
-use super::webhook::EVENT_KEPT;
+use super::webhook::{EVENT_KEPT, last_number};
 use super::{journal, sources};
+use crate::hide::Hiding;
 
-/// It looks at least so often,
+/// It looks at least so often, for all who follow,
 const LOOK: Duration = Duration::from_secs(2);
+/// and each of them only so often by himself: many who follow cost no more than few.
+const FOLLOWER_LOOKS: Duration = Duration::from_secs(60);
 /// and so long apart for what others have written.
 const APART: Duration = Duration::from_millis(200);
 /// After a fault it waits so long.
@@ -41,6 +44,8 @@ const KEY: &str = "position";
 #[derive(Clone)]
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
+    /// What is told to nobody.
+    hiding: Hiding,
 }
 
 struct Shared {
@@ -66,13 +71,11 @@ pub(crate) struct Follow {
     appended: watch::Receiver<u64>,
 }
 
-impl Default for Recorder {
-    fn default() -> Self {
-        Self { shared: Arc::new(Shared::new()) }
-    }
-}
-
 impl Recorder {
+    pub(crate) fn new(hiding: Hiding) -> Self {
+        Self { shared: Arc::new(Shared::new()), hiding }
+    }
+
     /// Begins to follow; what happens from now on is written down.
     pub(crate) fn follow(&self, tenure: &Tenure) -> Follow {
         let mut following = self.shared.lock();
@@ -82,7 +85,7 @@ impl Recorder {
             following.runs = true;
             self.shared.began.send_replace(None);
             // It listens before this returns, and so before anything is looked at.
-            let hearing = Hearing::new(tenure, Arc::clone(&self.shared));
+            let hearing = Hearing::new(tenure, Arc::clone(&self.shared), self.hiding.clone());
             tokio::spawn(hearing.run());
         }
         Follow {
@@ -118,7 +121,7 @@ impl Follow {
         tokio::select! {
             biased;
             Ok(()) = self.appended.changed() => {}
-            () = clock.sleep(LOOK) => {}
+            () = clock.sleep(FOLLOWER_LOOKS) => {}
         }
     }
 }
@@ -180,6 +183,7 @@ async fn kept(tenure: &Tenure) -> Result<Option<Position>, Error> {
 struct Hearing {
     tenure: Tenure,
     shared: Arc<Shared>,
+    hiding: Hiding,
     events: broadcast::Receiver<Arc<Event>>,
     others: broadcast::Receiver<()>,
     began: Timestamp,
@@ -189,6 +193,8 @@ struct Hearing {
     at: At,
     known: Known,
     slots_looked: Option<Moment>,
+    /// The last event that was in the journal when it was looked at.
+    last: Option<u64>,
     saved: Option<Moment>,
 }
 
@@ -199,23 +205,27 @@ struct At {
     ahead: Ends,
     /// The same once more, when all of it can be seen. What is written down as the position is how far this has come.
     again: Ends,
+    /// Which slots were decided before this instant was read.
+    slots: Timestamp,
     ledger: u64,
 }
 
 impl Hearing {
-    fn new(tenure: &Tenure, shared: Arc<Shared>) -> Self {
+    fn new(tenure: &Tenure, shared: Arc<Shared>, hiding: Hiding) -> Self {
         let began = tenure.now();
         Self {
             tenure: tenure.clone(),
             shared,
+            hiding,
             events: tenure.events(),
             others: tenure.store().others(),
             began,
             heard: BTreeSet::new(),
             scan: true,
-            at: At { ahead: Ends::since(began), again: Ends::since(began), ledger: 0 },
+            at: At { ahead: Ends::since(began), again: Ends::since(began), slots: began, ledger: 0 },
             known: Known::default(),
             slots_looked: None,
+            last: None,
             saved: None,
         }
     }
@@ -290,7 +300,7 @@ impl Hearing {
             }
             None => (self.began, sources::last_of_ledger(&self.tenure).await?),
         };
-        self.at = At { ahead: Ends::since(since), again: Ends::since(since), ledger };
+        self.at = At { ahead: Ends::since(since), again: Ends::since(since), slots: since, ledger };
         self.shared.began.send_replace(Some(self.began));
         Ok(())
     }
@@ -314,8 +324,12 @@ impl Hearing {
         }
         found.iter().for_each(|event| self.known.remember(&event.id));
         self.at = at;
+        if self.scan {
+            self.call_of_others().await?;
+        }
         self.scan = self.scan && (at.ahead.is_cut() || at.again.is_cut());
-        self.save(Position { since: at.again.since, ledger: at.ledger, began: self.began }).await
+        let since = at.again.since.min(at.slots);
+        self.save(Position { since, ledger: at.ledger, began: self.began }).await
     }
 
     async fn read(
@@ -324,29 +338,40 @@ impl Hearing {
         at: &mut At,
         found: &mut Vec<EventDocument>,
     ) -> Result<(), Error> {
+        let of = (&self.tenure, &self.hiding);
         for id in heard {
-            found.extend(sources::one(&self.tenure, *id).await?);
+            found.extend(sources::one(of, *id).await?);
         }
         if self.scan {
-            found.extend(at.ahead.next(&self.tenure, None).await?);
+            found.extend(at.ahead.next(of, None).await?);
             let seen_by_now = self.tenure.now().before(OVERLAP);
             if at.again.since < seen_by_now {
-                found.extend(at.again.next(&self.tenure, Some(seen_by_now)).await?);
+                found.extend(at.again.next(of, Some(seen_by_now)).await?);
             }
             let now = self.tenure.store().clock().moment();
             if self.slots_looked.is_none_or(|looked| now.since(looked) >= SLOTS_APART) {
-                found.extend(sources::slots(&self.tenure, at.again.since).await?);
+                found.extend(sources::slots(&self.tenure, at.slots).await?);
+                at.slots = at.slots.max(seen_by_now);
                 self.slots_looked = Some(now);
             }
         }
         loop {
-            let (leases, next) = sources::leases(&self.tenure, at.ledger).await?;
+            let (leases, next) = sources::leases(of, at.ledger).await?;
             found.extend(leases);
             if next == at.ledger {
                 return Ok(());
             }
             at.ledger = next;
         }
+    }
+
+    /// Calls those who follow if anything was appended, by whichever server.
+    async fn call_of_others(&mut self) -> Result<(), Error> {
+        let last = last_number(&self.tenure).await?;
+        if self.last.replace(last) != Some(last) {
+            self.shared.appended.send_modify(|count| *count += 1);
+        }
+        Ok(())
     }
 
     async fn save(&mut self, position: Position) -> Result<(), Error> {
@@ -397,7 +422,7 @@ mod tests {
 
     fn hearing(clock: &ManualClock) -> Hearing {
         let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), Chance::seeded(1));
-        Hearing::new(&tenure, Arc::new(Shared::new()))
+        Hearing::new(&tenure, Arc::new(Shared::new()), Hiding::default())
     }
 
     /// What was committed by somebody slow, behind what had been read by then.
@@ -413,6 +438,26 @@ mod tests {
         hearing.scan = true;
         hearing.look().await.unwrap();
         assert_eq!((told(&hearing.tenure).await, hearing.scan), (1, false));
+    }
+
+    /// Whoever goes on where another server has ended tells of what was decided in between.
+    #[tokio::test]
+    async fn slots_that_were_decided_while_nobody_recorded_are_told() {
+        let clock = ManualClock::new();
+        let mut first = hearing(&clock);
+        first.begin().await.unwrap();
+        first.look().await.unwrap();
+        let job = Draft::raw("report", &serde_json::Value::Null);
+        let timer = tenure::TimerDraft::of("nightly", "every 60s", job);
+        first.tenure.timers().set(timer).await.unwrap();
+        clock.advance(Duration::from_secs(61));
+        first.tenure.store().fire(10).await.unwrap();
+        clock.advance(OVERLAP * 10);
+        let shared = Arc::new(Shared::new());
+        let mut next = Hearing::new(&first.tenure, shared, Hiding::default());
+        next.begin().await.unwrap();
+        next.look().await.unwrap();
+        assert_eq!(told(&next.tenure).await, 1);
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use tenure::{
 };
 
 use super::event::EventDocument;
+use crate::hide::Hiding;
 use crate::wire::origin;
 
 /// As much is told of what went wrong.
@@ -42,7 +43,7 @@ impl Ends {
     /// The events of the next ones that ended before this instant.
     pub(crate) async fn next(
         &mut self,
-        tenure: &Tenure,
+        (tenure, hiding): (&Tenure, &Hiding),
         before: Option<Timestamp>,
     ) -> Result<Vec<EventDocument>, Error> {
         let filter = Filter { ended_from: Some(self.since), ended_before: before, ..Filter::default() };
@@ -51,7 +52,7 @@ impl Ends {
         let (mut found, mut last) = (Vec::new(), self.since);
         for _ in 0..PAGES {
             let page = tenure.jobs().page(ask.clone()).await?;
-            found.extend(page.jobs.iter().filter_map(of_job));
+            found.extend(page.jobs.iter().filter_map(|job| of_job(job, hiding)));
             last = page.jobs.last().and_then(ended_at).unwrap_or(last).max(last);
             ask.after = page.next;
             if page.next.is_none() {
@@ -70,11 +71,15 @@ fn ended_at(job: &JobRecord) -> Option<Timestamp> {
 }
 
 /// The event of one job, if it has ended.
-pub(crate) async fn one(tenure: &Tenure, id: JobId) -> Result<Option<EventDocument>, Error> {
-    Ok(tenure.store().job(id).await?.as_ref().and_then(of_job))
+pub(crate) async fn one(
+    (tenure, hiding): (&Tenure, &Hiding),
+    id: JobId,
+) -> Result<Option<EventDocument>, Error> {
+    Ok(tenure.store().job(id).await?.as_ref().and_then(|job| of_job(job, hiding)))
 }
 
-fn of_job(job: &JobRecord) -> Option<EventDocument> {
+/// What is hidden is told to nobody: who hears of it need not have any right.
+fn of_job(job: &JobRecord, hiding: &Hiding) -> Option<EventDocument> {
     let State::Finished { at, end } = job.state else { return None };
     // An event about a delivery would be delivered.
     if job.kind.is_own() {
@@ -91,7 +96,7 @@ fn of_job(job: &JobRecord) -> Option<EventDocument> {
     let mut event = EventDocument::of(event_type, event_id, &id, at);
     event.queue = Some(job.queue.as_str().to_owned());
     event.kind = Some(job.kind.as_str().to_owned());
-    let failed = |message: &str| json!({ "detail": cut(message), "attempt": job.attempt });
+    let failed = |message: &str| json!({ "detail": cut(&hiding.text(message)), "attempt": job.attempt });
     event.data = json!({
         "job_id": id,
         "kind": job.kind.as_str(),
@@ -170,7 +175,10 @@ fn merge(data: &mut Value, more: Value) {
 }
 
 /// The events of what stands in the ledger of leases behind a number, and behind which number it goes on.
-pub(crate) async fn leases(tenure: &Tenure, behind: u64) -> Result<(Vec<EventDocument>, u64), Error> {
+pub(crate) async fn leases(
+    (tenure, hiding): (&Tenure, &Hiding),
+    behind: u64,
+) -> Result<(Vec<EventDocument>, u64), Error> {
     let ask = LedgerAsk {
         order: Order::OldestFirst,
         behind: Some(behind),
@@ -179,7 +187,7 @@ pub(crate) async fn leases(tenure: &Tenure, behind: u64) -> Result<(Vec<EventDoc
     };
     let page = tenure.store().ledger(ask).await?;
     let last = page.entries.last().map_or(behind, |entry| entry.number).max(page.next.unwrap_or(behind));
-    Ok((page.entries.iter().filter_map(of_lease).collect(), last))
+    Ok((page.entries.iter().filter_map(|entry| of_lease(entry, hiding)).collect(), last))
 }
 
 /// The number of the last entry of the ledger.
@@ -188,7 +196,7 @@ pub(crate) async fn last_of_ledger(tenure: &Tenure) -> Result<u64, Error> {
     Ok(tenure.store().ledger(ask).await?.entries.first().map_or(0, |entry| entry.number))
 }
 
-fn of_lease(entry: &LedgerEntry) -> Option<EventDocument> {
+fn of_lease(entry: &LedgerEntry, hiding: &Hiding) -> Option<EventDocument> {
     let note = &entry.note;
     let event_type = match note.what {
         What::Acquired | What::TookOver => "lease.acquired",
@@ -205,7 +213,7 @@ fn of_lease(entry: &LedgerEntry) -> Option<EventDocument> {
     event.data = json!({
         "lease": name,
         "fence": note.fence.number().to_string(),
-        "note": cut(&note.note),
+        "note": cut(&hiding.text(&note.note)),
     });
     Some(event)
 }

@@ -18,6 +18,8 @@ use super::{delivery, journal};
 const LOOK: Duration = Duration::from_secs(5);
 /// After a fault it waits so long.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
+/// Deliveries of one call: there may be as many webhooks as events.
+const AT_ONCE: usize = 1_000;
 const SHELF: &str = "events";
 const KEY: &str = "told";
 
@@ -68,9 +70,7 @@ impl Teller {
 }
 
 async fn look(tenure: &Tenure, recorder: &Recorder, follow: &mut Option<Follow>) -> Result<(), Error> {
-    let webhooks = Webhooks::of(tenure).all().await?;
-    let enabled: Vec<Webhook> =
-        webhooks.into_iter().filter(|webhook| webhook.kept.disabled.is_none()).collect();
+    let enabled = enabled(tenure).await?;
     if enabled.is_empty() {
         *follow = None;
         return Ok(());
@@ -78,20 +78,27 @@ async fn look(tenure: &Tenure, recorder: &Recorder, follow: &mut Option<Follow>)
     if follow.is_none() {
         *follow = Some(recorder.follow(tenure));
     }
-    tell(tenure, &enabled).await
+    // What came before the first webhook is nobody's.
+    let first = enabled.iter().map(|webhook| webhook.kept.behind).min().unwrap_or_default();
+    tell(tenure, first).await
 }
 
-/// Makes what is new in the journal into deliveries.
-async fn tell(tenure: &Tenure, webhooks: &[Webhook]) -> Result<(), Error> {
+async fn enabled(tenure: &Tenure) -> Result<Vec<Webhook>, Error> {
+    let webhooks = Webhooks::of(tenure).all().await?;
+    Ok(webhooks.into_iter().filter(|webhook| webhook.kept.disabled.is_none()).collect())
+}
+
+/// Makes what is new in the journal behind this number into deliveries.
+async fn tell(tenure: &Tenure, first: u64) -> Result<(), Error> {
     let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
     let there = tenure.store().record(&shelf, &key).await?;
     let told = there.as_ref().and_then(|there| serde_json::from_slice::<Told>(there.value.as_bytes()).ok());
-    // What came before the first webhook is nobody's.
-    let first = webhooks.iter().map(|webhook| webhook.kept.behind).min().unwrap_or_default();
     let began = told.unwrap_or_default().number.max(first);
     let mut number = began;
     loop {
         let (events, next) = journal::behind(tenure, number).await?;
+        // Only now: a webhook that was made meanwhile is told of what stands on this page behind its beginning.
+        let webhooks = if events.is_empty() { Vec::new() } else { enabled(tenure).await? };
         let mut drafts: Vec<Draft> = Vec::new();
         for told in &events {
             let wants =
@@ -120,9 +127,12 @@ async fn tell(tenure: &Tenure, webhooks: &[Webhook]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Enqueues deliveries, however many. What was enqueued before a fault is not enqueued twice: their ids follow from what
+/// they deliver.
 async fn enqueue(tenure: &Tenure, drafts: Vec<Draft>) -> Result<(), Error> {
-    if drafts.is_empty() {
-        return Ok(());
+    let mut left = drafts.into_iter().peekable();
+    while left.peek().is_some() {
+        tenure.enqueue_all(left.by_ref().take(AT_ONCE)).await?;
     }
-    tenure.enqueue_all(drafts).await.map(drop)
+    Ok(())
 }

@@ -180,12 +180,10 @@ impl<'a> Webhooks<'a> {
         Err(tenure::Fault::Unavailable(format!("webhook {id} is changed by many at once")).into())
     }
 
-    /// Tells it of nothing more, because it has said so itself; that is an event as well.
-    pub(crate) async fn disable(&self, id: &str, why: &str) -> Result<(), Error> {
-        let now = self.tenure.now();
-        let Some(there) = self.find(id).await?.filter(|there| there.kept.disabled.is_none()) else {
-            return Ok(());
-        };
+    /// Tells it of nothing more, because it has said so itself; that is an event as well. It is the one that was called: if
+    /// it was changed since, it may be told again what it was told not to be.
+    pub(crate) async fn disable(&self, there: Webhook, why: &str) -> Result<(), Error> {
+        let (now, id) = (self.tenure.now(), there.id.as_str());
         let mut event =
             EventDocument::of("webhook.disabled", format!("webhook.{id}.{}", there.version), id, now);
         event.data = serde_json::json!({ "webhook_id": id, "why": why });
@@ -193,7 +191,7 @@ impl<'a> Webhooks<'a> {
         let only = Only::Version(there.version);
         let kept = Kept { disabled: Some(disabled), ..there.kept };
         let put = Put { shelf: shelf()?, key: RecordKey::new(id)?, only, to: Some(value(&kept)?) };
-        // If somebody else has changed it meanwhile, the next delivery says it again.
+        // If somebody has changed it meanwhile this is refused, and the next delivery asks again.
         self.write(vec![put], vec![entry(&event)?]).await?;
         Ok(())
     }

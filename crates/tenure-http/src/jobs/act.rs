@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header::IF_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -93,16 +94,17 @@ pub(crate) enum Removal {
 pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> Result<Removal, Problem> {
     let job = api.job(id).await?;
     if api.shown(&job).tag.is_refused(headers) {
-        return Err(Problem::new(
-            ProblemType::PreconditionFailed,
-            format!("job {id} has changed since it was looked at"),
-        ));
+        return Err(changed(id));
     }
     if !job.state.is_finished() {
         let outcome = api.tenure().jobs().cancel(id, GRACE, "").await?;
-        // It may have ended since it was looked at.
         if outcome != ChangeOutcome::RefusedFinished {
             return refusal(api, id, outcome).map_or(Ok(Removal::Ended(outcome)), Err);
+        }
+        // It has ended since it was looked at: what it has come to is removed only by whoever has not said as what he has
+        // seen it.
+        if headers.contains_key(IF_MATCH) {
+            return Err(changed(id));
         }
     }
     let outcome = api.tenure().jobs().delete(id).await?;
@@ -147,6 +149,11 @@ pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Pr
         ChangeOutcome::RefusedUnfinished => "it has not ended",
         ChangeOutcome::RefusedChanged => return Some(changed(id)),
         ChangeOutcome::RefusedKeyHeld(other) => {
+            if !api.reach().is_whole() {
+                // It may be one that whoever asks does not reach.
+                let detail = format!("another job holds the unique key of job {id}");
+                return Some(Problem::new(ProblemType::UniqueConflict, detail));
+            }
             let detail = format!("job {other} holds the unique key of job {id}");
             return Some(Problem::new(ProblemType::UniqueConflict, detail).with("job_id", other.to_string()));
         }

@@ -46,8 +46,8 @@ pub(crate) struct BatchAnswer {
 pub(crate) struct BatchItem {
     /// Its place in the batch, from 0.
     index: usize,
-    /// The job that is there now.
-    id: String,
+    /// The job that is there now; nothing if it was there before and the access token does not reach it.
+    id: Option<String>,
     /// Whether it was not there before.
     created: bool,
 }
@@ -74,14 +74,21 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let (kind, queue) = first.unwrap_or_default();
     let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: accepted.len() };
     spans::attempt::sent(&api, begun, began, sent, None);
-    let items = accepted.into_iter().enumerate().map(|(index, accepted)| BatchItem {
-        index,
-        id: accepted.id().to_string(),
-        created: matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. }),
-    });
-    let mut response = json(StatusCode::ACCEPTED, &BatchAnswer { items: items.collect() });
+    let items = items(&api, accepted).await;
+    let mut response = json(StatusCode::ACCEPTED, &BatchAnswer { items });
     say_replayed(&mut response, replayed);
     Ok(response)
+}
+
+/// What became of each, as whoever asks may know it.
+async fn items(api: &Api, accepted: Vec<Accepted>) -> Vec<BatchItem> {
+    let mut items = Vec::with_capacity(accepted.len());
+    for (index, accepted) in accepted.into_iter().enumerate() {
+        let created = matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. });
+        let is_kept_back = !created && api.conceals(accepted.id()).await;
+        items.push(BatchItem { index, id: (!is_kept_back).then(|| accepted.id().to_string()), created });
+    }
+    items
 }
 
 /// The jobs, if each of them may be enqueued, of the trace that they belong to unless one of them names its own.

@@ -50,8 +50,12 @@ pub(crate) async fn get(
     api.reach().narrow(&mut filter);
     let after = query.one::<Cursor>("cursor")?;
     let ask = PageAsk { filter, by, order, after, at_most: query.limit(limits::PAGE_JOBS)? };
-    let page = page(&api, ask).await?;
+    let meant = ask.filter.clone();
+    let mut page = page(&api, ask).await?;
     let now = api.tenure().now();
+    if is_hidden {
+        page.jobs.retain(|job| api.hiding().is_meant(&meant, job, now));
+    }
     let next_cursor = page.next.map(|next| next.to_string());
     let base = answer::base(&headers);
     let item = |job: &JobRecord| {

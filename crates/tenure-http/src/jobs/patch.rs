@@ -60,6 +60,13 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     if let Some(queue) = edit.edit.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }
+    if edit.edit.queue.is_some() && job.kind.is_own() {
+        let detail = format!(
+            "job {id} is the program's own, of kind {}: only its own queue is served for it",
+            job.kind
+        );
+        return Err(Problem::new(ProblemType::StateConflict, detail));
+    }
     if api.shown(&job).tag.is_refused(&headers) {
         return Err(changed(id));
     }

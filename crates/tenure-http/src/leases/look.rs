@@ -6,11 +6,12 @@ use axum::extract::OriginalUri;
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{Invalid, LeaseInfo, LeaseName, LeasesAsk, LedgerAsk, limits};
+use tenure::{Invalid, LeaseInfo, LeaseName, LeasesAsk, LedgerAsk, LedgerEntry, limits};
 
 use super::end::missing;
 use crate::answer::{not_modified, page, tagged};
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Named;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
@@ -34,7 +35,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
     };
     let found = api.tenure().leases().list(ask).await?;
     let now = api.tenure().now();
-    let items = found.leases.iter().map(|info| NamedLease::of(info, now)).collect();
+    let items = found.leases.iter().map(|info| seen(&api, NamedLease::of(info, now))).collect();
     let next_cursor = found.next.map(|name| name.to_string());
     Ok(page(&uri, next_cursor.clone().as_deref(), &NamedLeasePage { items, next_cursor }))
 }
@@ -45,7 +46,15 @@ pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Res
     let info = once_as_wanted(&api, &name, &headers).await?;
     let document = NamedLease::of(&info, api.tenure().now());
     let tag = tag(&document);
-    Ok(if tag.is_known(&headers) { not_modified(&tag) } else { tagged(StatusCode::OK, &tag, &document) })
+    if tag.is_known(&headers) {
+        return Ok(not_modified(&tag));
+    }
+    Ok(tagged(StatusCode::OK, &tag, &seen(&api, document)))
+}
+
+/// A lease as whoever asks is shown it.
+fn seen(api: &Api, document: NamedLease) -> NamedLease {
+    if api.view() == View::Hidden { document.hidden(api.hiding()) } else { document }
 }
 
 /// A weak one: what it tells of the time differs each time.
@@ -104,7 +113,12 @@ pub(crate) async fn history(
     if nothing && api.tenure().leases().info(name.as_str()).await?.is_none() {
         return Err(missing(&name));
     }
-    let items = found.entries.iter().map(LeaseEntryDocument::of).collect();
+    let is_hidden = api.view() == View::Hidden;
+    let item = |entry: &LedgerEntry| {
+        let document = LeaseEntryDocument::of(entry);
+        if is_hidden { document.hidden(api.hiding()) } else { document }
+    };
+    let items = found.entries.iter().map(item).collect();
     let next_cursor = found.next.map(|number| number.to_string());
     Ok(page(&uri, next_cursor.clone().as_deref(), &LeaseHistory { items, next_cursor }))
 }

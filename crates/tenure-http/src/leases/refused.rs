@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure::{LeaseInfo, LeaseName, LeaseRefusal, Timestamp};
 
 use crate::api::Api;
+use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::HolderDocument;
 
@@ -15,7 +16,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 const AT_LEAST: Duration = Duration::from_secs(60);
 
 /// Somebody else has it.
-pub(crate) fn held(name: &LeaseName, refusal: &LeaseRefusal, now: Timestamp) -> Problem {
+pub(crate) fn held(api: &Api, name: &LeaseName, refusal: &LeaseRefusal) -> Problem {
+    let now = api.tenure().now();
     let problem = Problem::new(ProblemType::LeaseHeld, format!("lease {name}: {refusal}"));
     let problem = problem.with("name", name.as_str());
     let ends = |problem: Problem, until: Option<Timestamp>| {
@@ -27,7 +29,7 @@ pub(crate) fn held(name: &LeaseName, refusal: &LeaseRefusal, now: Timestamp) -> 
     };
     match refusal {
         LeaseRefusal::Held { by, fence, since, until, waiting } => {
-            let problem = problem.with("holder", document(by)).with("fence", fence.to_string());
+            let problem = problem.with("holder", document(api, by)).with("fence", fence.to_string());
             let problem = problem.with("held_since", since.to_string()).with("waiting", *waiting);
             ends(problem, *until)
         }
@@ -55,12 +57,16 @@ pub(crate) async fn lost(api: &Api, name: &LeaseName, why: &str) -> Problem {
     match lease.held.as_ref().filter(|_| state.is_locked()) {
         Some(held) => {
             let left = lease.until().map(|until| until.since(api.tenure().now()).as_secs_f64());
-            problem.with("holder", document(&held.by)).with("expires_in_seconds", left)
+            problem.with("holder", document(api, &held.by)).with("expires_in_seconds", left)
         }
         None => problem.with("holder", serde_json::Value::Null),
     }
 }
 
-fn document(holder: &tenure::Holder) -> serde_json::Value {
-    serde_json::to_value(HolderDocument::of(holder)).unwrap_or_default()
+fn document(api: &Api, holder: &tenure::Holder) -> serde_json::Value {
+    let mut document = HolderDocument::of(holder);
+    if api.view() == View::Hidden {
+        api.hiding().notes(&mut document.metadata);
+    }
+    serde_json::to_value(document).unwrap_or_default()
 }

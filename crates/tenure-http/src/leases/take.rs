@@ -48,7 +48,7 @@ pub(crate) async fn acquire(
     let grant = match taken {
         Ok(grant) => grant,
         Err(_) if api.is_draining() => return Err(ending()),
-        Err(refusal) => return Err(held(&name, &refusal, now)),
+        Err(refusal) => return Err(held(&api, &name, &refusal)),
     };
     let until = grant.until.unwrap_or(now);
     let granted = LeaseGranted {

@@ -9,7 +9,8 @@ use crate::callbacks::caller::{Heard, NoAnswer};
 
 /// With this whoever was called says that no other attempt will help.
 const NO_RETRY: &str = "job-no-retry";
-/// A job rests for so long if whoever was called may be called no more.
+/// A job rests for so long if whoever was called may be called no more, and at least so long if he would have it called
+/// again at once.
 const RELEASED_FOR: Duration = Duration::from_secs(1);
 /// Nobody is left alone for longer than this because he would have it so.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
@@ -39,7 +40,7 @@ impl Meaning {
         };
         let status = heard.status.as_u16();
         let said = format!("it was answered with {status}");
-        let rest = heard.retry_after(now).map(|span| span.min(LONGEST_WAIT));
+        let rest = heard.retry_after(now).map(|span| span.clamp(RELEASED_FOR, LONGEST_WAIT));
         match (status, rest) {
             (202, _) => Self::GoesOn,
             (200..=299, _) => Self::Ends(done(heard)),
@@ -138,6 +139,8 @@ mod tests {
         assert!(matches!(heard(410, &[], b""), Meaning::Disabled(_)));
         let rest = Verdict::Snoozed(Due::In(Duration::from_secs(7)));
         assert_eq!(heard(503, &[("retry-after", "7")], b""), Meaning::Ends(rest));
+        let soonest = Verdict::Snoozed(Due::In(RELEASED_FOR));
+        assert_eq!(heard(429, &[("retry-after", "0")], b""), Meaning::Ends(soonest));
         for status in [429, 503, 500, 502, 404, 302, 400] {
             let Meaning::Ends(Verdict::Retry { failure, due: None }) = heard(status, &[], b"secret") else {
                 panic!("{status}")

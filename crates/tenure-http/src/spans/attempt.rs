@@ -126,7 +126,7 @@ impl End {
             began: job.started.unwrap_or(began),
             ended: began,
             attributes,
-            error: self.error.as_ref().map(|(_, message)| message.clone()),
+            error: self.error.as_ref().map(|(_, message)| api.hiding().text(message)),
         };
         api.spans().tell(process);
         let operation = match self.outcome {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tenure::{Holder, LeaseInfo, LedgerEntry, Timestamp};
 
 use super::shape;
+use crate::hide::Hiding;
 
 /// A wish to have a lease.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -186,6 +187,14 @@ impl NamedLease {
         }
     }
 
+    /// The same without what is hidden.
+    pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
+        if let Some(holder) = &mut self.holder {
+            hiding.notes(&mut holder.metadata);
+        }
+        self
+    }
+
     /// What makes it another one than before. That it is renewed and that time passes does not.
     pub(crate) fn essence(&self) -> Vec<u8> {
         let essence = (&self.name, self.state, &self.fence, &self.holder, &self.held_since);
@@ -206,6 +215,13 @@ impl HolderDocument {
 }
 
 impl LeaseEntryDocument {
+    /// The same without what is hidden.
+    pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
+        hiding.notes(&mut self.by.metadata);
+        self.note = hiding.text(&self.note);
+        self
+    }
+
     /// What there is to tell of an entry.
     #[must_use]
     pub fn of(entry: &LedgerEntry) -> Self {

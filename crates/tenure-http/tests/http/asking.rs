@@ -141,6 +141,11 @@ impl Asker {
         Self { app: tenure_http::api(tenure) }
     }
 
+    /// Somebody who asks a server that lets nobody in without an access token.
+    pub fn guarded_on(tenure: &Tenure) -> Self {
+        Self { app: tenure_http::guarded_api(tenure) }
+    }
+
     /// Asks, with headers such as `Prefer: wait=1` and a body of JSON, if that is not empty.
     pub async fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Told {
         let json = (!body.is_empty() && !headers.iter().any(|header| header.starts_with("content-type")))

@@ -136,3 +136,15 @@ async fn what_is_tenures_own_is_nobody_elses() {
     let claimed = service.post("/v1/claim", r#"{"queues":["*"]}"#).await;
     assert_eq!(claimed.json()["jobs"], json!([]), "{claimed:?}");
 }
+
+/// The program's own jobs are done where they are looked for: in another queue nobody would.
+#[tokio::test]
+async fn a_job_of_the_programs_own_is_not_moved() {
+    let service = given().await;
+    let id = bulk(&service, json!({"action": "retry", "filter": {"q": "state:failed"}})).await.id();
+    let path = format!("/v1/jobs/{id}");
+    let told = service.ask("PATCH", &path, &["if-match: *"], r#"{"queue":"other"}"#).await;
+    assert_eq!(told.status.as_u16(), 409, "{told:?}");
+    let told = service.ask("PATCH", &path, &["if-match: *"], r#"{"priority":7}"#).await;
+    assert_eq!(told.status.as_u16(), 200, "{told:?}");
+}

@@ -179,3 +179,46 @@ async fn a_secret_in_args_is_in_no_metrics_no_problem_no_audit_and_no_trace() {
         );
     }
 }
+
+/// What stands behind a name is hidden, and no search that is tried piece by piece finds it.
+#[tokio::test]
+async fn what_an_error_hides_is_not_found_by_its_pieces() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (enqueue, work) = (token(&service, &[Scope::Enqueue]).await, token(&service, &[Scope::Work]).await);
+    let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
+    jobs(&guarded, &enqueue, &work).await;
+    let found = async |who: &str, query: &str| {
+        let told = get(&guarded, who, &format!("/v1/jobs?q={query}")).await;
+        (told.status.as_u16(), told.json()["items"].as_array().map_or(0, Vec::len))
+    };
+    for piece in ["canary", "5ecre7", "password=canary", "=c"] {
+        assert_eq!(found(&read, &format!("error:{piece}")).await, (200, 0), "{piece}");
+        assert_eq!(found(&manage, &format!("error:{piece}")).await, (200, 0), "{piece}");
+        assert_eq!(found(&manage, &format!("error:{piece}&reveal=true")).await, (200, 1), "{piece}");
+        assert_eq!(found(&read, &format!("-error:{piece}")).await.0, 422, "{piece}");
+    }
+    assert_eq!(found(&read, "error:refused").await, (200, 1));
+    assert_eq!(found(&read, "error:refused,other").await, (200, 1));
+}
+
+/// Who holds a lease may say more of himself than everybody is shown.
+#[tokio::test]
+async fn what_a_holder_says_of_itself_is_hidden_as_well() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (work, read) = (token(&service, &[Scope::Work]).await, token(&service, &[Scope::Read]).await);
+    let ask_for =
+        json!({ "owner": "one", "ttl_seconds": 30, "metadata": { "api_token": SECRET, "host": "a" } });
+    let path = "/v1/leases/reports/acquire";
+    assert!(ask(&guarded, &work, "POST", path, &ask_for).await.status.is_success());
+    let refused = ask(&guarded, &work, "POST", path, &json!({ "owner": "two", "ttl_seconds": 30 })).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    let mut told = vec![refused];
+    for path in ["/v1/leases", "/v1/leases/reports", "/v1/leases/reports/history"] {
+        told.push(get(&guarded, &read, path).await);
+    }
+    for told in told {
+        assert!(!told.text.contains(SECRET) && told.text.contains("(hidden)"), "{told:?}");
+    }
+}

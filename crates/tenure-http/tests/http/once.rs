@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tenure::records::{Document, NewValue, Only, Put, RecordsAsk, Writes};
 
 use crate::asking::{Service, Told};
 
@@ -159,4 +160,34 @@ async fn a_key_is_for_one_request_in_a_service_of_ones_own_too() {
     assert_eq!(ask("/stars", "Vega").await.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(ask("/suns", "Sol").await.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(jobs(&service).await, 1);
+}
+
+/// The server was killed when the operation was accepted and that was not yet written down. What the search means has changed
+/// since, and the one who sends it again is told of the operation that he has begun.
+#[tokio::test]
+async fn an_operation_on_many_jobs_that_was_cut_off_is_the_same_when_it_is_sent_again() {
+    let mut service = Service::new();
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let body = r#"{"action":"cancel","filter":{"q":"created:>-1h"}}"#;
+    let first = post(&service, "/v1/bulk", "k", body).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED);
+    forget_that_it_was_done(&service).await;
+    service.advance(Duration::from_secs(60));
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let again = post(&service, "/v1/bulk", "k", body).await;
+    assert_eq!((again.status, again.id()), (StatusCode::ACCEPTED, first.id()), "{again:?}");
+    assert_eq!(again.header("idempotency-replayed"), "true");
+}
+
+async fn forget_that_it_was_done(service: &Service) {
+    let store = service.tenure().store();
+    let shelf = tenure::Name::new("shelf", "idempotency").unwrap();
+    let there = store.records(RecordsAsk::of(shelf.clone())).await.unwrap().records.remove(0);
+    let mut note: Value = serde_json::from_slice(there.value.as_bytes()).unwrap();
+    assert_eq!(note["done"], true);
+    note["done"] = json!(false);
+    let value = Document::new(note.to_string().into_bytes()).unwrap();
+    let to = Some(NewValue { value, keep: Some(Duration::from_secs(3600)) });
+    let put = Put { shelf, key: there.key, only: Only::Any, to };
+    store.write_records(Writes { records: vec![put], ..Writes::default() }).await.unwrap();
 }

@@ -338,3 +338,24 @@ async fn whoever_waits_is_given_nothing_that_another_in_line_reaches() {
     assert!(told.0.unwrap().json()["jobs"].as_array().unwrap().is_empty());
     assert_eq!(told.1.unwrap().json()["jobs"][0]["queue"], "foreign");
 }
+
+/// A batch tells which jobs are there instead, but not of those that whoever sent it does not reach.
+#[tokio::test]
+async fn the_ids_of_others_are_not_told_by_a_batch() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let admin = token(&service, &[Scope::Admin]).await;
+    let all = Bearer::new(&guarded, &admin);
+    let id = of_others(&all).await;
+    let own = bound(&service, &BELOW_ADMIN, &["mail"], &[]).await;
+    let own = Bearer::new(&guarded, &own);
+    let unique = json!({ "key": "shared", "scope": "any" });
+    let job = json!({ "kind": "k", "queue": "mail" });
+    let batch = json!({ "jobs": [{ "kind": "k", "queue": "mail", "unique": unique }, job] });
+    let told = own.post("/v1/jobs/batch", &batch).await;
+    assert!(told.status == StatusCode::ACCEPTED && !told.text.contains(&id), "{told:?}");
+    let items = told.json()["items"].clone();
+    assert_eq!((&items[0]["id"], &items[0]["created"]), (&Value::Null, &json!(false)));
+    assert!(items[1]["id"].is_string());
+    assert!(all.post("/v1/jobs/batch", &batch).await.text.contains(&id), "whoever reaches it is told");
+}

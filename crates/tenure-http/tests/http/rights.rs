@@ -1,5 +1,6 @@
 //! Who may ask what: every route, by everybody.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -254,4 +255,54 @@ async fn the_page_about_rights_tells_of_every_route() {
     told.sort_unstable();
     expected.sort_unstable();
     assert_eq!(told, expected, "\n{}", expected.join("\n"));
+}
+
+/// An access token that is taken back ends what still goes on for whoever has shown it: waits, and streams.
+#[tokio::test]
+async fn what_goes_on_for_somebody_ends_when_his_access_token_is_taken_back() {
+    let place = crate::receiving::Place::new();
+    let asker = Arc::new(Asker::guarded_on(&place.tenure));
+    let new = |scopes: &[Scope]| NewAccessToken {
+        name: "somebody".to_owned(),
+        scopes: scopes.to_vec(),
+        reach: Reach::default(),
+        keep: None,
+    };
+    let tokens = Tokens::of(&place.tenure);
+    let (made, token) = tokens.create(new(&[Scope::Enqueue, Scope::Work, Scope::Read])).await.unwrap();
+    let header = format!("authorization: Bearer {token}");
+    let job = asker.ask("POST", "/v1/jobs", &[&header], r#"{"kind":"k","delay_seconds":3600}"#).await.id();
+    let waits: Vec<(&str, String, &str, &str)> = vec![
+        ("GET", format!("/v1/jobs/{job}"), "prefer: wait=50", ""),
+        ("GET", format!("/v1/jobs/{job}/result"), "prefer: wait=50", ""),
+        ("POST", "/v1/claim".to_owned(), "prefer: wait=50", "{}"),
+        ("GET", "/v1/events".to_owned(), "prefer: wait=50", ""),
+        ("GET", format!("/v1/jobs/{job}/events"), "accept: text/event-stream", ""),
+        ("GET", "/v1/events".to_owned(), "accept: text/event-stream", ""),
+    ];
+    let count = waits.len();
+    let mut going_on = tokio::task::JoinSet::new();
+    for (method, path, with, body) in waits {
+        let (asker, header) = (Arc::clone(&asker), header.clone());
+        going_on.spawn(async move {
+            let told = asker.ask(method, &path, &[&header, with], body).await;
+            (path, with, told)
+        });
+    }
+    for _ in 0..6 {
+        place.pass(Duration::from_secs(1)).await;
+    }
+    assert!(going_on.try_join_next().is_none(), "nobody is sent away while it is good");
+    assert!(tokens.revoke(&made.id).await.unwrap());
+    for _ in 0..8 {
+        place.pass(Duration::from_secs(1)).await;
+    }
+    let mut ended = 0;
+    while let Some(told) = going_on.try_join_next() {
+        let (path, with, told) = told.unwrap();
+        let expected = if with.starts_with("prefer") { 401 } else { 200 };
+        assert_eq!(told.status.as_u16(), expected, "{path}: {told:?}");
+        ended += 1;
+    }
+    assert_eq!(ended, count, "each has ended long before its time");
 }
