@@ -189,7 +189,9 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "If-Match" => (json!({ "type": "string" }), false),
-        "redirect" => (json!({ "type": "boolean" }), false),
+        "redirect" | "follow" => (json!({ "type": "boolean" }), false),
+        "delivery" => (json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), false),
+        "tail" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::LOG_LINES }), false),
         "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
         "order" => {

@@ -41,11 +41,30 @@ impl Query {
 
     /// A whole number in these bounds; `usual` if it is not said.
     pub(crate) fn number(&self, name: &str, bounds: (u64, u64), usual: u64) -> Result<u64, Problem> {
-        let Some(Number(number)) = self.one::<Number>(name)? else { return Ok(usual) };
-        if (bounds.0..=bounds.1).contains(&number) {
-            return Ok(number);
+        Ok(self.maybe_number(name, bounds)?.unwrap_or(usual))
+    }
+
+    /// A whole number in these bounds, if it is said.
+    pub(crate) fn maybe_number(&self, name: &str, bounds: (u64, u64)) -> Result<Option<u64>, Problem> {
+        match self.one::<Number>(name)? {
+            Some(Number(number)) if !(bounds.0..=bounds.1).contains(&number) => {
+                Err(out_of(name, number, bounds))
+            }
+            found => Ok(found.map(|Number(number)| number)),
         }
-        Err(out_of(name, number, bounds))
+    }
+
+    /// Whether something is wanted: `true` or `false`; not, if it is not said.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.text(name)?.as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                let shown: String = other.chars().take(32).collect();
+                let detail = format!("{name}: {shown:?}; allowed: true or false");
+                Err(Problem::new(ProblemType::Malformed, detail).with("field", name))
+            }
+        }
     }
 
     /// The one value of a name, whatever stands in it.

@@ -28,6 +28,8 @@ use crate::query::Query;
 const ALIVE: Duration = Duration::from_secs(25);
 /// When a client that was cut off should come back.
 const RETRY: Duration = Duration::from_secs(1);
+/// Pages of the journal that are looked at for one page: who wants little of much goes on behind it.
+const PAGES: usize = 50;
 /// Events of a page at most.
 const PAGE: usize = 200;
 /// A batch of CloudEvents.
@@ -126,14 +128,14 @@ async fn page(
     let over = api.over(wait);
     tokio::pin!(over);
     loop {
-        let (found, next) = some(api, ask, at, most).await?;
-        at = next;
-        if !found.is_empty() || wait.is_zero() {
-            return Ok((found, at));
+        let some = some(api, ask, at, most).await?;
+        at = some.at;
+        if !some.found.is_empty() || some.is_cut || wait.is_zero() {
+            return Ok((some.found, at));
         }
         tokio::select! {
             biased;
-            () = &mut over => return Ok((found, at)),
+            () = &mut over => return Ok((Vec::new(), at)),
             () = more(api, follow.as_mut()) => {}
         }
     }
@@ -148,10 +150,19 @@ async fn more(api: &Api, follow: Option<&mut Follow>) {
     }
 }
 
-/// Some that are wanted behind a place, and behind which place it goes on.
-async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<(Vec<Told>, Place), Problem> {
+/// Some that are wanted behind a place.
+struct Found {
+    found: Vec<Told>,
+    /// Behind which place it goes on.
+    at: Place,
+    /// Whether there may be more although few were found.
+    is_cut: bool,
+}
+
+async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<Found, Problem> {
     let mut found = Vec::new();
-    loop {
+    for _ in 0..PAGES {
+        let looked = api.tenure().now();
         let (events, next) = journal::behind(api.tenure(), at.number).await?;
         for told in events {
             at = told.at;
@@ -159,12 +170,16 @@ async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<(Vec<T
                 found.push(told);
             }
             if found.len() == most {
-                return Ok((found, at));
+                return Ok(Found { found, at, is_cut: true });
             }
         }
-        let Some(next) = next else { return Ok((found, at)) };
+        let Some(next) = next else {
+            // Up to now nothing is missing, however long it has been quiet.
+            return Ok(Found { found, at: Place::new(at.number, looked), is_cut: false });
+        };
         at.number = at.number.max(next);
     }
+    Ok(Found { found, at, is_cut: true })
 }
 
 /// Whether something may have happened behind this place that is not told: it is not kept any more, or was not written down
@@ -265,10 +280,10 @@ impl Following {
                 return Some((Ok(event.retry(RETRY).data(data)), self));
             }
             // If the store cannot answer he comes back, perhaps to another server, with what he has seen last.
-            let (found, at) = some(&self.api, &self.ask, self.at, PAGE).await.ok()?;
+            let Found { found, at, is_cut } = some(&self.api, &self.ask, self.at, PAGE).await.ok()?;
             (self.left, self.at) = (found, at);
             self.left.reverse();
-            if !self.left.is_empty() {
+            if is_cut || !self.left.is_empty() {
                 continue;
             }
             tokio::select! {

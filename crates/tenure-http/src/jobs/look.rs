@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use axum::extract::OriginalUri;
+use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tenure::{End, Invalid, JobId, State as JobState, limits};
+use tenure::{End, Invalid, JobId, State as JobState};
 
 use crate::answer::{Shown, json, look_next};
 use crate::api::Api;
@@ -14,9 +14,8 @@ use crate::hide::View;
 use crate::id::Id;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType, whole_seconds};
-use crate::query::Query;
 use crate::wait::until;
-use crate::wire::{AttemptDocument, LogLineDocument, LogPage};
+use crate::wire::AttemptDocument;
 
 /// `GET /v1/jobs/{id}`
 pub(crate) async fn get(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
@@ -72,6 +71,25 @@ fn hidden(api: &Api, value: Vec<u8>) -> Vec<u8> {
     shown.map_or_else(|| b"null".to_vec(), |shown| shown.get().as_bytes().to_vec())
 }
 
+/// `GET /v1/jobs/{id}/attempts/{delivery}`
+pub(crate) async fn attempt(
+    api: Api,
+    Path((id, number)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let id: JobId = id.parse()?;
+    let no_number = |_| Invalid::new("delivery", "another text", "a number: 1 is the first grant of the job");
+    let number: u32 = number.parse().map_err(no_number)?;
+    api.job(id).await?;
+    let attempts = api.tenure().jobs().attempts(id).await?;
+    let found = attempts.iter().find(|attempt| attempt.delivery == number);
+    let none = || Problem::new(ProblemType::NotFound, format!("job {id} has no grant {number} that is kept"));
+    let mut document = AttemptDocument::of(found.ok_or_else(none)?);
+    if api.view() == View::Hidden {
+        document.error = document.error.map(|error| api.hiding().text(&error));
+    }
+    Ok(json(StatusCode::OK, &document))
+}
+
 /// `GET /v1/jobs/{id}/attempts`
 pub(crate) async fn attempts(api: Api, Id(id): Id) -> Result<Response, Problem> {
     api.job(id).await?;
@@ -82,37 +100,4 @@ pub(crate) async fn attempts(api: Api, Id(id): Id) -> Result<Response, Problem> 
         errors.for_each(|error| *error = api.hiding().text(error));
     }
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
-}
-
-/// `GET /v1/jobs/{id}/logs`
-pub(crate) async fn logs(api: Api, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["after", "limit", "reveal"])?;
-    let behind = query.one::<Behind>("after")?.unwrap_or(Behind(0, 0));
-    let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 100)?;
-    api.job(id).await?;
-    let most = usize::try_from(most).unwrap_or(limits::PAGE_JOBS);
-    let lines = api.tenure().jobs().logs(id, (behind.0, behind.1), most).await?;
-    let next_after = lines.last().map(|line| format!("{}.{}", line.delivery, line.number));
-    let mut items: Vec<LogLineDocument> = lines.iter().map(LogLineDocument::of).collect();
-    if api.view() == View::Hidden {
-        items.iter_mut().for_each(|line| line.text = api.hiding().text(&line.text));
-    }
-    Ok(json(StatusCode::OK, &LogPage { items, next_after }))
-}
-
-/// Behind which line.
-struct Behind(u32, u32);
-
-impl std::str::FromStr for Behind {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let read = || {
-            let (delivery, number) = text.split_once('.')?;
-            Some(Self(delivery.parse().ok()?, number.parse().ok()?))
-        };
-        read().ok_or_else(|| {
-            Invalid::new("after", "another text", "`next_after` of an earlier page, such as 1.20")
-        })
-    }
 }

@@ -6,5 +6,6 @@ pub(crate) mod batch;
 pub(crate) mod enqueue;
 pub(crate) mod explain;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod patch;

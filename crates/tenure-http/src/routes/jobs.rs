@@ -6,7 +6,7 @@ use axum::routing;
 use super::{Answer, END, ENQUEUE, Endpoint, FOLLOW, JSON, MANAGE, NOTHING, READ, REVEAL, Takes, empty, job};
 use crate::access::Within;
 use crate::events;
-use crate::jobs::{act, batch, enqueue, explain, list, look, patch};
+use crate::jobs::{act, batch, enqueue, explain, list, logs, look, patch};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::wire::{AttemptDocument, JobPage, LogPage, Submit};
@@ -186,27 +186,48 @@ pub(super) fn jobs() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::GET,
+            path: "/v1/jobs/{id}/attempts/{delivery}",
+            name: "get_attempt",
+            summary: "One attempt of a job",
+            needs: FOLLOW,
+            within: Within::Jobs,
+            takes: Takes { query: &[REVEAL], ..NOTHING },
+            answers: vec![Answer {
+                status: 200,
+                summary: "The attempt",
+                kind: JSON,
+                body: Some(Schemas::of::<AttemptDocument>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            serve: || routing::get(look::attempt),
+        },
+        Endpoint {
+            method: Method::GET,
             path: "/v1/jobs/{id}/logs",
             name: "list_log_lines",
-            summary: "What the attempts of a job have logged, page by page",
+            summary: "What the attempts of a job have logged: page by page, or as it is written (Accept: text/plain, application/x-ndjson or text/event-stream)",
             needs: FOLLOW,
             within: Within::Jobs,
             takes: Takes {
                 query: &[
                     REVEAL,
-                    ("after", "`next_after` of the page before"),
+                    ("after", "Behind this line: `next_after` of the page before, or the id of an event"),
+                    ("delivery", "Of this grant of the job only"),
+                    ("tail", "Only so many of the last lines of that grant, or of the last one"),
                     ("limit", "How many at most: 1 to 1000, usually 100"),
+                    ("follow", "Whether what is written later is sent as well, until the job has ended"),
                 ],
+                waits: true,
                 ..NOTHING
             },
             answers: vec![Answer {
                 status: 200,
-                summary: "A page",
+                summary: "A page; or lines of text, of documents or of events, if these are accepted",
                 kind: JSON,
                 body: Some(Schemas::of::<LogPage>),
             }],
             refuses: &[ProblemType::NotFound, ProblemType::Gone],
-            serve: || routing::get(look::logs),
+            serve: || routing::get(logs::get),
         },
         Endpoint {
             method: Method::GET,

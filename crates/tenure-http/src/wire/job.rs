@@ -67,6 +67,8 @@ pub struct JobDocument {
     pub lease: Option<LeaseDocument>,
     /// What runs one at a time with it.
     pub ordering_key: Option<String>,
+    /// Which schedule has made it, if one has.
+    pub schedule: Option<String>,
     /// What its number is limited by.
     pub limit_key: Option<String>,
     /// What it returned, once it has succeeded.
@@ -184,6 +186,7 @@ impl JobDocument {
             }),
             lease: lease(job),
             ordering_key: job.terms.ordering.as_ref().map(|ordering| ordering.key.as_str().to_owned()),
+            schedule: job.terms.slot.as_ref().map(|slot| slot.timer.as_str().to_owned()),
             limit_key: job.terms.limit.as_ref().map(|limit| limit.key.as_str().to_owned()),
             result: job.output.as_ref().and_then(|output| raw(&output.value)),
             resource_location_again: place.clone(),

@@ -13,6 +13,7 @@ mod item;
 mod kinds;
 mod leases;
 mod listing;
+mod logs;
 mod metrics;
 mod once;
 mod pushing;

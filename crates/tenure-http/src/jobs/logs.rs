@@ -1,0 +1,263 @@
+//! What the attempts of a job have logged: page by page, the end of it, or as it is written.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::OriginalUri;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use tenure::{Invalid, JobId, LogLine, limits};
+
+use crate::answer::json;
+use crate::api::Api;
+use crate::hide::View;
+use crate::id::Id;
+use crate::prefer::Prefer;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::wire::{LogLineDocument, LogPage};
+
+/// Whoever follows looks so often for what was written since.
+const LOOK: Duration = Duration::from_secs(1);
+/// So often something is sent to whoever follows although nothing was written, where that disturbs nobody.
+const ALIVE: u32 = 25;
+/// Lines that are looked for together.
+const AT_ONCE: usize = limits::PAGE_JOBS;
+
+/// What may stand behind the question mark.
+pub(crate) const KNOWN: [&str; 6] = ["after", "limit", "delivery", "tail", "follow", "reveal"];
+
+/// In which form lines are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A page of them.
+    Page,
+    /// Text alone, a line each.
+    Plain,
+    /// A document a line.
+    Lines,
+    /// Server-sent events.
+    Events,
+}
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    behind: Behind,
+    /// Of this attempt only.
+    delivery: Option<u32>,
+    /// Only so many of the last ones.
+    tail: Option<usize>,
+    most: usize,
+    follow: bool,
+}
+
+/// `GET /v1/jobs/{id}/logs`
+pub(crate) async fn get(
+    api: Api,
+    Id(id): Id,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let form = Form::of(&headers);
+    let ask = Ask::read(&Query::read(uri.query(), &KNOWN)?, &headers, form)?;
+    let last = api.job(id).await?.delivery;
+    let lines = match ask.tail {
+        Some(tail) => ending(&api, id, ask.delivery.unwrap_or(last), tail).await?,
+        None => some(&api, id, ask, ask.most).await?,
+    };
+    let after = lines.last().map_or(ask.behind, Behind::the);
+    if form == Form::Page {
+        let next_after = lines.last().map(|line| Behind::the(line).to_string());
+        let items = lines.iter().map(|line| shown(&api, line)).collect();
+        return Ok(json(StatusCode::OK, &LogPage { items, next_after }));
+    }
+    let first = form.write(&api, &lines);
+    let body = if ask.follow {
+        let over = Prefer::of(&headers).wait;
+        let following = Following { api, id, form, ask: Ask { behind: after, ..ask }, over, quiet: 0 };
+        Body::from_stream(stream::unfold((Some(first), following), next))
+    } else {
+        Body::from(first)
+    };
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    headers.insert(VARY, HeaderValue::from_static("Accept, Authorization"));
+    // Some intermediaries gather what they pass on.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+impl Ask {
+    fn read(query: &Query, headers: &HeaderMap, form: Form) -> Result<Self, Problem> {
+        let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
+        let seen = seen.filter(|_| form == Form::Events).and_then(|seen| seen.trim().parse().ok());
+        let behind = seen.or(query.one::<Behind>("after")?).unwrap_or(Behind(0, 0));
+        let delivery = query.maybe_number("delivery", (1, u64::from(u32::MAX)))?;
+        let tail = query.maybe_number("tail", (1, u64::from(limits::LOG_LINES)))?;
+        let usual = if form == Form::Page { 100 } else { AT_ONCE as u64 };
+        let most = query.number("limit", (1, AT_ONCE as u64), usual)?;
+        Ok(Self {
+            behind,
+            delivery: delivery.and_then(|delivery| u32::try_from(delivery).ok()),
+            tail: tail.and_then(|tail| usize::try_from(tail).ok()),
+            most: usize::try_from(most).unwrap_or(AT_ONCE),
+            follow: form == Form::Events || query.flag("follow")?,
+        })
+    }
+}
+
+impl Form {
+    fn of(headers: &HeaderMap) -> Self {
+        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let forms = [
+            ("text/event-stream", Self::Events),
+            ("application/x-ndjson", Self::Lines),
+            ("text/plain", Self::Plain),
+        ];
+        forms.into_iter().find(|(name, _)| accept.contains(name)).map_or(Self::Page, |(_, form)| form)
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Page => "application/json",
+            Self::Plain => "text/plain; charset=utf-8",
+            Self::Lines => "application/x-ndjson",
+            Self::Events => "text/event-stream",
+        }
+    }
+
+    fn write(self, api: &Api, lines: &[LogLine]) -> Bytes {
+        let mut text = String::new();
+        for line in lines {
+            let document = shown(api, line);
+            let written = serde_json::to_string(&document).unwrap_or_default();
+            match self {
+                Self::Page | Self::Lines => text.push_str(&written),
+                Self::Plain => text.push_str(&document.text.replace(['\n', '\r'], " ")),
+                Self::Events => {
+                    text.push_str(&format!("id: {}\nevent: line\ndata: {written}\n", Behind::the(line)));
+                }
+            }
+            text.push('\n');
+        }
+        Bytes::from(text)
+    }
+}
+
+/// A line as whoever asks is shown it.
+fn shown(api: &Api, line: &LogLine) -> LogLineDocument {
+    let mut document = LogLineDocument::of(line);
+    if api.view() == View::Hidden {
+        document.text = api.hiding().text(&document.text);
+    }
+    document
+}
+
+/// Lines behind one, of one attempt if that is said.
+async fn some(api: &Api, id: JobId, ask: Ask, most: usize) -> Result<Vec<LogLine>, Problem> {
+    let Behind(delivery, number) = ask.behind;
+    let from = match ask.delivery {
+        Some(only) if only > delivery => (only, 0),
+        Some(_) | None => (delivery, number),
+    };
+    let mut lines = api.tenure().jobs().logs(id, from, most).await?;
+    lines.retain(|line| ask.delivery.is_none_or(|only| line.delivery == only));
+    Ok(lines)
+}
+
+/// The last lines of an attempt. No attempt has more than a bounded number, and they are passed page by page.
+async fn ending(api: &Api, id: JobId, delivery: u32, tail: usize) -> Result<Vec<LogLine>, Problem> {
+    let (mut kept, mut behind) = (Vec::new(), (delivery, 0));
+    loop {
+        let lines = api.tenure().jobs().logs(id, behind, AT_ONCE).await?;
+        let of_it = lines.iter().filter(|line| line.delivery == delivery).count();
+        let is_over = of_it < AT_ONCE;
+        behind = lines.get(of_it.wrapping_sub(1)).map_or(behind, |line| (line.delivery, line.number));
+        kept.extend(lines.into_iter().take(of_it));
+        kept.drain(..kept.len().saturating_sub(tail));
+        if is_over {
+            return Ok(kept);
+        }
+    }
+}
+
+/// Somebody who follows.
+struct Following {
+    api: Api,
+    id: JobId,
+    form: Form,
+    ask: Ask,
+    /// For how long he would follow at most.
+    over: Option<Duration>,
+    /// How often he has looked in vain since something was sent.
+    quiet: u32,
+}
+
+type Step = (Option<Bytes>, Following);
+
+/// What is written next, and how it goes on after it. Once the job has ended and all was sent, it ends.
+async fn next((first, mut following): Step) -> Option<(Result<Bytes, Infallible>, Step)> {
+    if let Some(first) = first {
+        return Some((Ok(first), (None, following)));
+    }
+    let clock = following.api.tenure().store().clock();
+    loop {
+        // Whether it has ended is asked first: what it has written by then is found below.
+        let has_ended = following.api.job(following.id).await.ok()?.state.is_finished();
+        let lines = some(&following.api, following.id, following.ask, AT_ONCE).await.ok()?;
+        if let Some(last) = lines.last() {
+            following.ask.behind = Behind::the(last);
+            following.quiet = 0;
+            return Some((Ok(following.form.write(&following.api, &lines)), (None, following)));
+        }
+        if has_ended || following.over.is_some_and(|over| over.is_zero()) {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            // He comes back with what he has seen last, to another server.
+            () = following.api.drained() => return None,
+            () = clock.sleep(LOOK) => following.quiet += 1,
+        }
+        following.over = following.over.map(|over| over.saturating_sub(LOOK));
+        if following.form == Form::Events && following.quiet.is_multiple_of(ALIVE) {
+            return Some((Ok(Bytes::from_static(b":\n\n")), (None, following)));
+        }
+    }
+}
+
+/// Behind which line.
+#[derive(Debug, Clone, Copy)]
+struct Behind(u32, u32);
+
+impl Behind {
+    fn the(line: &LogLine) -> Self {
+        Self(line.delivery, line.number)
+    }
+}
+
+impl std::fmt::Display for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl std::str::FromStr for Behind {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let read = || {
+            let (delivery, number) = text.split_once('.')?;
+            Some(Self(delivery.parse().ok()?, number.parse().ok()?))
+        };
+        read().ok_or_else(|| {
+            Invalid::new("after", "another text", "`next_after` of an earlier page, such as 1.20")
+        })
+    }
+}

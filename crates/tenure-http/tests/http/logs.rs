@@ -1,0 +1,125 @@
+//! What attempts have logged: the end of it, one attempt, in other forms, and as it is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::asking::{Asker, Told};
+use crate::receiving::Place;
+
+async fn post(asker: &Asker, path: &str, body: Value) -> Told {
+    asker.ask("POST", path, &[], &body.to_string()).await
+}
+
+/// A running job that has logged these lines: its path, and its token.
+async fn logging(asker: &Asker, lines: usize) -> (String, Value) {
+    let id = post(asker, "/v1/jobs", json!({ "kind": "k" })).await.id();
+    (format!("/v1/jobs/{id}"), claimed_and_logging(asker, &id, lines).await)
+}
+
+async fn claimed_and_logging(asker: &Asker, id: &str, lines: usize) -> Value {
+    let claimed = post(asker, "/v1/claim", json!({})).await.json();
+    assert_eq!(claimed["jobs"][0]["id"], id, "{claimed}");
+    let token = claimed["jobs"][0]["token"].clone();
+    log(asker, &format!("/v1/jobs/{id}"), &token, 1, lines).await;
+    token
+}
+
+async fn log(asker: &Asker, job: &str, token: &Value, first: usize, count: usize) {
+    let numbers: Vec<usize> = (first..first + count).collect();
+    for some in numbers.chunks(100) {
+        let lines: Vec<String> = some.iter().map(|number| format!("line {number}")).collect();
+        let said = json!({ "token": token, "first": some[0], "lines": lines });
+        let told = post(asker, &format!("{job}/logs"), said).await;
+        assert!(told.status.is_success(), "{told:?}");
+    }
+}
+
+fn numbers(page: &Told) -> Vec<u64> {
+    page.json()["items"].as_array().unwrap().iter().map(|line| line["number"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_end_of_a_log_is_told_without_its_beginning() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let (job, _) = logging(&asker, 2_050).await;
+    assert_eq!(numbers(&asker.get(&format!("{job}/logs?tail=3")).await), [2_048, 2_049, 2_050]);
+    assert_eq!(numbers(&asker.get(&format!("{job}/logs?tail=2000")).await).len(), 2_000);
+    assert_eq!(asker.get(&format!("{job}/logs?delivery=2&tail=3")).await.json()["items"], json!([]));
+    for bad in ["tail=0", "tail=10001", "delivery=0", "follow=maybe", "tail=1&tail=2"] {
+        let told = asker.get(&format!("{job}/logs?{bad}")).await;
+        let field = bad.split('=').next().unwrap();
+        assert_eq!((told.status.as_u16(), &told.json()["field"]), (400, &json!(field)), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn each_attempt_has_lines_of_its_own() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let (job, token) = logging(&asker, 3).await;
+    let given_back = post(&asker, &format!("{job}/release"), json!({ "token": token })).await;
+    assert!(given_back.status.is_success(), "{given_back:?}");
+    claimed_and_logging(&asker, job.rsplit('/').next().unwrap(), 2).await;
+    let of = async |query: &str| numbers(&asker.get(&format!("{job}/logs{query}")).await);
+    assert_eq!(of("").await, [1, 2, 3, 1, 2]);
+    assert_eq!((of("?delivery=1").await, of("?delivery=2").await), (vec![1, 2, 3], vec![1, 2]));
+    assert_eq!((of("?tail=9").await, of("?delivery=1&tail=2").await), (vec![1, 2], vec![2, 3]));
+    assert_eq!(of("?delivery=2&after=2.1").await, [2]);
+    let one = asker.get(&format!("{job}/attempts/1")).await.json();
+    assert_eq!((&one["delivery"], &one["outcome"]), (&json!(1), &json!("released")), "{one}");
+    for (other, status) in [("3", 404), ("0", 404), ("x", 422), ("-1", 422)] {
+        assert_eq!(asker.get(&format!("{job}/attempts/{other}")).await.status.as_u16(), status, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_told_as_text_as_documents_and_as_events() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let (job, token) = logging(&asker, 3).await;
+    let path = format!("{job}/logs");
+    let plain = asker.ask("GET", &path, &["accept: text/plain"], "").await;
+    assert_eq!(plain.text, "line 1\nline 2\nline 3\n");
+    assert_eq!(plain.header("content-type"), "text/plain; charset=utf-8");
+    let lines = asker.ask("GET", &path, &["accept: application/x-ndjson"], "").await;
+    let documents: Vec<Value> = lines.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((documents.len(), &documents[2]["text"]), (3, &json!("line 3")));
+    post(&asker, &format!("{job}/complete"), json!({ "token": token })).await;
+    let events = asker.ask("GET", &path, &["accept: text/event-stream"], "").await;
+    assert!(events.text.starts_with("id: 1.1\nevent: line\ndata: {") && events.text.contains("id: 1.3"));
+    let behind = ["accept: text/event-stream", "last-event-id: 1.2"];
+    let rest = asker.ask("GET", &path, &behind, "").await;
+    assert!(rest.text.starts_with("id: 1.3\n") && !rest.text.contains("id: 1.2"), "{rest:?}");
+}
+
+/// Whoever follows is sent what is written later, and is let go when the job has ended.
+#[tokio::test]
+async fn whoever_follows_is_sent_all_until_the_job_has_ended() {
+    let place = Place::new();
+    let asker = Arc::new(Asker::on(&place.tenure));
+    let (job, token) = logging(&asker, 2).await;
+    let following = {
+        let (asker, path) = (Arc::clone(&asker), format!("{job}/logs?follow=true"));
+        tokio::spawn(async move { asker.ask("GET", &path, &["accept: text/plain"], "").await.text })
+    };
+    place.pass(Duration::from_secs(3)).await;
+    log(&asker, &job, &token, 3, 2).await;
+    place.pass(Duration::from_secs(3)).await;
+    assert!(!following.is_finished());
+    log(&asker, &job, &token, 5, 1).await;
+    post(&asker, &format!("{job}/complete"), json!({ "token": token })).await;
+    place.pass(Duration::from_secs(3)).await;
+    assert_eq!(following.await.unwrap(), "line 1\nline 2\nline 3\nline 4\nline 5\n");
+    // Who would follow for a while only is let go then.
+    let (job, _) = logging(&asker, 1).await;
+    let path = format!("{job}/logs?follow=true");
+    let for_a_while =
+        tokio::spawn(
+            async move { asker.ask("GET", &path, &["accept: text/plain", "prefer: wait=2"], "").await },
+        );
+    place.pass(Duration::from_secs(4)).await;
+    assert_eq!(for_a_while.await.unwrap().text, "line 1\n");
+}
