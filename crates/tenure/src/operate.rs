@@ -121,7 +121,10 @@ const VACUUMS: &str = "only a SQLite file is made smaller so; a PostgreSQL serve
 fn file_of(url: &str, otherwise: &str) -> Result<String, Error> {
     match Place::of(url)? {
         Place::Sqlite(path) => Ok(path),
-        Place::Memory => Err(in_memory()),
+        Place::Memory => {
+            let _ = otherwise;
+            Err(in_memory())
+        }
         #[cfg(feature = "postgres")]
         Place::Postgres => Err(Error::Url { url: "postgres:…".to_owned(), why: otherwise.to_owned() }),
     }
