@@ -148,11 +148,9 @@ impl Hiding {
 
     /// Refuses to search for what is hidden: whoever guesses would be told.
     pub(crate) fn check(&self, filter: &Filter) -> Result<(), Invalid> {
-        let guesses = |condition: &Condition| match condition {
-            // What is left out would tell what it says.
-            Condition::Not(other) => asks_for_failure(other),
-            _ => false,
-        };
+        // What is left out would tell what it says.
+        let guesses =
+            |condition: &Condition| matches!(condition, Condition::Not(other) if asks_for_failure(other));
         if filter.conditions.iter().any(guesses) {
             return Err(Invalid::new(
                 "q",
@@ -201,12 +199,13 @@ impl Hiding {
 
 /// Whether it depends on what an error says.
 fn asks_for_failure(condition: &Condition) -> bool {
-    match condition {
-        Condition::Not(other) => asks_for_failure(other),
-        Condition::OneOf(some) => some.iter().any(asks_for_failure),
-        Condition::FailureHolds(_) => true,
-        _ => false,
+    if let Condition::Not(other) = condition {
+        return asks_for_failure(other);
     }
+    if let Condition::OneOf(some) = condition {
+        return some.iter().any(asks_for_failure);
+    }
+    matches!(condition, Condition::FailureHolds(_))
 }
 
 /// Where a value ends that stands at the beginning of this text: behind its closing quotation mark, or before what separates
