@@ -8,14 +8,15 @@ use axum::response::Response;
 
 const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/// Nothing of somebody else's is run or framed, no search engine lists it, nobody is told where a link came from.
+/// Nothing of somebody else's is run or framed, no search engine lists it, nobody else is told where a link came from. This
+/// server is: a browser that may tell nobody sends forms from the origin `null`, which is anybody's.
 pub(crate) async fn set(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("x-robots-tag"), "noindex"),
     ] {

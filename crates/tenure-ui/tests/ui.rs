@@ -101,7 +101,7 @@ async fn each_page_is_served_with_a_strict_policy() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{page}: {answer}");
         let policy = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
         for said in
-            [policy, "x-robots-tag: noindex", "referrer-policy: no-referrer", "cache-control: no-store"]
+            [policy, "x-robots-tag: noindex", "referrer-policy: same-origin", "cache-control: no-store"]
         {
             assert!(answer.contains(said), "{page} lacks {said}");
         }
@@ -157,6 +157,21 @@ async fn a_form_of_somebody_elses_page_is_refused() {
     assert!(site.get(&format!("/ui/jobs/{ID}")).await.contains("state scheduled"));
     let answer = site.ask(&format!("POST {path}"), &format!("{FORM}{own}"), &good).await;
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_browser_that_tells_nobody_where_it_was_has_its_forms_taken() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let fields = format!("token={}", site.token().await);
+    let path = format!("POST /ui/jobs/{ID}/cancel");
+    let secret = "origin: null\r\n";
+    let elsewhere = site.ask(&path, &format!("{FORM}{secret}sec-fetch-site: cross-site\r\n"), &fields).await;
+    assert!(elsewhere.starts_with("HTTP/1.1 403"), "{elsewhere}");
+    let unsaid = site.ask(&path, &format!("{FORM}{secret}"), &fields).await;
+    assert!(unsaid.starts_with("HTTP/1.1 403"), "{unsaid}");
+    let here = site.ask(&path, &format!("{FORM}{secret}sec-fetch-site: same-origin\r\n"), &fields).await;
+    assert!(here.starts_with("HTTP/1.1 303"), "{here}");
 }
 
 #[tokio::test]

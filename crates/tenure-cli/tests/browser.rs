@@ -1,0 +1,135 @@
+//! The dashboard in a browser: every page and every action, in both themes and as narrow as a phone.
+//!
+//! What it needs is installed: Debian's Chromium, Playwright's driver from Python's package index, and axe from the registry
+//! of Node's packages. The last two lie below `target/`.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
+
+mod program;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use program::Program;
+use tempfile::tempdir;
+
+const SOON: Duration = Duration::from_secs(60);
+/// What moves the browser: Python's package index has it.
+const DRIVER: &str = "playwright==1.65.2";
+/// What judges whether everybody can use a page, and the digest of what is fetched.
+const AXE: &str = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz";
+const AXE_SHA512: &str = "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5";
+const CHROMIUM: &str = "/usr/bin/chromium";
+/// One browser at a time: two of them and their servers would only wait for each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Where all of it is; none where it is not there and may not be installed, which is said, and is a mistake where everything
+/// is to be tried.
+static TOOLS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    if !has_browser() {
+        assert!(std::env::var_os("CI").is_none(), "Chromium is needed; only root may install it");
+        eprintln!("NOT TRIED: the dashboard in a browser, because there is no Chromium and this is not root");
+        return None;
+    }
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    let (done, all) = (place.join("installed"), format!("{DRIVER}\n{AXE}"));
+    if fs::read_to_string(&done).is_ok_and(|done| done == all) {
+        return Some(place);
+    }
+    let _ = fs::remove_dir_all(&place);
+    said(Command::new("python3").args(["-m", "venv"]).arg(&place));
+    said(Command::new(place.join("bin/pip")).args(["install", "--quiet", DRIVER]));
+    let archive = place.join("axe.tgz");
+    said(
+        Command::new("curl")
+            .args(["--fail", "--silent", "--show-error", "--location", "--output"])
+            .arg(&archive)
+            .arg(AXE),
+    );
+    let digest = said(Command::new("sha512sum").arg(&archive));
+    assert!(digest.starts_with(AXE_SHA512), "what was fetched is something else: {digest}");
+    said(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place));
+    fs::write(done, all).unwrap();
+    Some(place)
+});
+
+/// Whether there is a browser, after it was installed if that may be done. A package manager serves one at a time, and other
+/// tests of ours install things by the same lock.
+fn has_browser() -> bool {
+    let lock = File::options().create(true).append(true).open(std::env::temp_dir().join("own-postgres.lock"));
+    let _alone = lock.and_then(|file| file.lock().map(|()| file));
+    if Path::new(CHROMIUM).exists() {
+        return true;
+    }
+    let is_root = said(Command::new("id").arg("-u")).trim() == "0";
+    if !is_root {
+        return false;
+    }
+    for args in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", "chromium"]] {
+        let wait = ["-o", "DPkg::Lock::Timeout=300"];
+        said(Command::new("apt-get").args(wait).args(args).env("DEBIAN_FRONTEND", "noninteractive"));
+    }
+    Path::new(CHROMIUM).exists()
+}
+
+/// What a program says, if it ends well.
+fn said(command: &mut Command) -> String {
+    let ended = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [ended.stdout, ended.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
+    text
+}
+
+/// Has a story played in the browser, on a server that is filled. It tells what it has seen.
+fn played(story: &str) {
+    let Some(tools) = &*TOOLS else { return };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempdir().unwrap();
+    let mut dev = Program::start(&["dev", "--db", "dev.db", "--port", "0"], folder.path());
+    let line = dev.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.py");
+    let told = said(
+        Command::new(tools.join("bin/python"))
+            .arg("-B")
+            .arg(script)
+            .args([story, &format!("http://{address}"), CHROMIUM])
+            .arg(tools.join("package/axe.min.js"))
+            .arg(tools.join("shots"))
+            .env("TENURE", env!("CARGO_BIN_EXE_tenure")),
+    );
+    assert!(told.contains("all of it"), "{told}");
+    println!("{told}");
+    dev.interrupt();
+    assert_eq!(dev.end(SOON), Some(0));
+}
+
+#[test]
+fn every_page_can_be_used_by_everybody_in_both_themes_and_on_a_phone() {
+    played("pages");
+}
+
+#[test]
+fn whatever_can_be_done_is_done_by_a_form() {
+    played("forms");
+}
+
+#[test]
+fn a_keyboard_is_enough() {
+    played("keyboard");
+}
+
+#[test]
+fn what_is_hostile_is_text() {
+    played("hostile");
+}
+
+#[test]
+fn what_is_shown_is_what_is() {
+    played("live");
+}

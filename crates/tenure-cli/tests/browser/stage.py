@@ -1,0 +1,81 @@
+"""A browser, a server, and what a story needs of them."""
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from playwright.sync_api import sync_playwright
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+# What a page says that was not let through is told like any other mistake.
+TATTLE = "document.addEventListener('securitypolicyviolation', (e) => console.error('CSP', e.violatedDirective, e.blockedURI))"
+
+
+class Stage:
+    def __init__(self, base, chromium, axe, shots):
+        self.base, self.ui, self.shots = base, f"{base}/ui/", shots
+        self.axe = open(axe, encoding="utf-8").read()
+        self.play = sync_playwright().start()
+        self.browser = self.play.chromium.launch(executable_path=chromium, args=FLAGS)
+        self.mistakes = []
+        self.expects_outage = False
+        os.makedirs(shots, exist_ok=True)
+
+    def page(self, theme="light", width=1280, **more):
+        height = 844 if width < 500 else 900
+        context = self.browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce", **more)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.add_init_script(TATTLE)
+        page.on("console", self.heard)
+        page.on("pageerror", lambda error: self.mistakes.append(f"{page.url}: {error}"))
+        page.on("dialog", lambda dialog: (self.mistakes.append(f"{page.url}: a dialog"), dialog.dismiss()))
+        return page
+
+    def heard(self, said):
+        if said.type == "error" and not (self.expects_outage and "CSP" not in said.text):
+            self.mistakes.append(f"{said.location.get('url')}: {said.text}")
+
+    def judged(self, page, where):
+        """What keeps somebody from using the page."""
+        found = page.evaluate(self.axe + """
+            ;axe.run(document, { runOnly: %s, rules: { 'target-size': { enabled: true } }, resultTypes: ['violations'] })
+              .then((told) => told.violations.flatMap((rule) => rule.nodes.slice(0, 3).map((node) =>
+                rule.id + ': ' + node.html.slice(0, 160) + ' ' + node.failureSummary)))""" % json.dumps(RULES))
+        self.mistakes += [f"{where}: {each}" for each in found]
+
+    def fits(self, page, where):
+        """Nothing hangs over the side of the page."""
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if over > 0:
+            self.mistakes.append(f"{where}: is {over} pixels wider than the screen")
+
+    def ask(self, method, path, body=None, headers=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **(headers or {})}
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from refused
+        return json.loads(text) if text.strip() else None
+
+    def enqueue(self, kind, **more):
+        return self.ask("POST", "/v1/jobs", {"kind": kind, "args": {}, **more}, {"prefer": "respond-async"})["id"]
+
+    def end(self):
+        self.browser.close()
+        self.play.stop()
+        assert not self.mistakes, "\n".join(self.mistakes)
+
+
+def quoted(text):
+    return urllib.parse.quote(text, safe="")
