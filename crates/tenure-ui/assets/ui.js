@@ -1,91 +1,262 @@
-// Live updates, keys and the pause button. Without this the pages can be read and acted on all the same.
-const every = 2000;
-const pause = document.querySelector("#pause");
-const help = document.querySelector("#help");
-let paused = false;
-let asking = false;
-let missed = 0;
+// Live updates, keys, and what is filled in while somebody writes. Without this the pages can be read and acted on all the same.
+const root = document.documentElement;
+const { home, run } = root.dataset;
+const one = (what, within = document) => within.querySelector(what);
+const all = (what, within = document) => [...within.querySelectorAll(what)];
+const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one("#help"), palette = one("#palette");
 
-const busy = () =>
-  paused || asking || document.hidden || help.open || !getSelection().isCollapsed ||
-  document.querySelector("details[open]") !== null;
+// ---- What is shown is what is -------------------------------------------------------------------------------------------
+
+// Nobody who is told nothing waits longer than this; and pages paint no more often than that.
+const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
+const isLive = root.dataset.live === "on" && one("[data-live]") !== null;
+let paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
+
+const isBusy = () =>
+  paused || document.hidden || help.open || palette.open || !getSelection().isCollapsed ||
+  one("main details[open]") !== null || one("[data-live] input:checked") !== null;
 
 async function refresh() {
-  if (busy()) return;
+  if (isBusy()) return;
+  const wait = lastAsked + apart - Date.now();
+  if (asking || wait > 0) {
+    if (!again) setTimeout(() => { again = false; refresh(); }, Math.max(wait, 50));
+    again = true;
+    return;
+  }
   asking = true;
+  lastAsked = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!answer.ok || answer.redirected) throw new Error(answer.status);
+    if (answer.redirected) return say("You are not signed in any more. ", "Load the page again");
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!paused) paint(fresh);
-    missed = 0;
+    if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
+    if (!isBusy()) paint(fresh);
+    lastHeard = Date.now();
+    say("");
   } catch {
-    missed += 1;
+    if (Date.now() - lastHeard > worriesAfter) {
+      say(`No answer since ${new Date(lastHeard).toLocaleTimeString()}: what is shown is as it was then.`);
+    }
+  } finally {
+    asking = false;
   }
-  asking = false;
-  label();
+}
+
+function say(text, link) {
+  if (old.dataset.says === text) return;
+  old.dataset.says = text;
+  old.hidden = text === "";
+  old.textContent = text;
+  if (link) {
+    const to = document.createElement("a");
+    to.href = location.href;
+    to.textContent = link;
+    old.append(to);
+  }
 }
 
 // Only what is another one is put in place, and never what somebody is in.
 function paint(fresh) {
-  for (const part of document.querySelectorAll("[data-live]")) {
+  for (const part of all("[data-live]")) {
     const now = fresh.getElementById(part.id);
-    if (!now || now.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
-    const at = [...part.querySelectorAll("tbody tr")].findIndex((row) => row.ariaSelected === "true");
+    if (!now || same(now, part) || (part.contains(document.activeElement) && !one("[data-tail]", part))) continue;
+    if ("hold" in part.dataset && hold(part, now)) continue;
+    const at = chosenAt(part), tail = one("[data-tail]", part), follows = tail && isAtEnd(tail);
     part.replaceChildren(...document.importNode(now, true).childNodes);
-    const row = part.querySelectorAll("tbody tr")[at];
-    if (row) row.ariaSelected = "true";
+    choose(all(".rows tbody tr", part)[at]);
+    if (follows) toEnd(one("[data-tail]", part));
   }
+}
+
+const plain = (part) => part.innerHTML.replaceAll(/<time [^>]*>[^<]*/g, (time) => time.slice(0, time.indexOf(">")));
+const same = (now, part) => plain(now).replaceAll(/ (aria-selected="true"|tabindex="-1")/g, "") ===
+  plain(part).replaceAll(/ (aria-selected="true"|tabindex="-1")/g, "");
+
+// Rows that are new would move what somebody reads: they are counted, and come when they are wanted.
+function hold(part, now) {
+  const known = new Map(all("tr[data-key]", part).map((row) => [row.dataset.key, row]));
+  const rows = all("tr[data-key]", now);
+  if (known.size === 0 || rows.length === 0) return false;
+  const fresh = rows.filter((row) => !known.has(row.dataset.key)).length;
+  for (const row of rows) {
+    const was = known.get(row.dataset.key);
+    if (was && !same(row, was)) was.replaceChildren(...document.importNode(row, true).childNodes);
+  }
+  const pill = one("#fresh") ?? document.createElement("button");
+  if (fresh === 0) return pill.remove(), true;
+  pill.id = "fresh";
+  pill.type = "button";
+  pill.className = "pill";
+  pill.textContent = `${fresh === rows.length ? `${fresh} or more` : fresh} new`;
+  pill.onclick = () => { pill.remove(); part.replaceChildren(...document.importNode(now, true).childNodes); };
+  if (!pill.isConnected) part.before(pill);
+  if (Date.now() - lastTold > tellsEvery) {
+    lastTold = Date.now();
+    told.textContent = pill.textContent;
+  }
+  return true;
+}
+
+function follow() {
+  stream?.close();
+  stream = null;
+  if (!isLive || paused || document.hidden) return;
+  stream = new EventSource(`${home}live`);
+  stream.addEventListener("change", refresh);
+  // A server that was started again does not take the forms of this page any more.
+  stream.addEventListener("hello", (event) => {
+    if (event.data === run) return refresh();
+    if (isBusy() || all("main input:not([type=hidden])").some((field) => field.value !== field.defaultValue)) {
+      return say("The server was started again. ", "Load the page again");
+    }
+    location.reload();
+  });
 }
 
 function label() {
   if (!pause) return;
-  pause.hidden = document.querySelector("[data-live]") === null;
+  pause.hidden = !isLive;
   pause.ariaPressed = String(paused);
-  pause.textContent = paused ? "Go on" : missed > 2 ? "No answer, data is old" : "Pause";
+  pause.firstChild.textContent = paused ? "Go on with" : "Pause";
+  pause.classList.toggle("is-paused", paused);
 }
 
 function toggle() {
   paused = !paused;
   label();
+  follow();
+  refresh();
 }
 
-const rows = () => [...document.querySelectorAll(".rows tbody tr")];
+pause?.addEventListener("click", toggle);
+addEventListener("visibilitychange", () => { follow(); refresh(); });
+label();
+follow();
+if (isLive) setInterval(refresh, atLatest);
+
+// How long ago something was grows by itself.
+const spans = [[0.9995, 1000, "ms", 0], [9.95, 1, "s", 1], [120, 1, "s", 0], [7200, 1 / 60, "min", 0], [172800, 1 / 3600, "h", 0], [Infinity, 1 / 86400, "days", 0]];
+function ages() {
+  for (const time of all("time[data-ago]")) {
+    const away = (new Date(time.dateTime) - Date.now()) / 1000, far = Math.abs(away);
+    const [, by, unit, digits] = spans.find(([below]) => far < below);
+    const text = `${(far * by).toFixed(digits)} ${unit}`;
+    const says = away > 0 ? `in ${text}` : `${text} ago`;
+    if (time.textContent !== says) time.textContent = says;
+  }
+}
+const skew = new Date(one("main").dataset.now ?? Date.now()) - Date.now();
+if (Math.abs(skew) < 2000) setInterval(() => { if (!paused && getSelection().isCollapsed) ages(); }, 1000);
+
+// ---- Logs open at their end -----------------------------------------------------------------------------------------------
+
+const isAtEnd = (tail) => tail.scrollHeight - tail.scrollTop - tail.clientHeight < 8;
+const toEnd = (tail) => { tail.scrollTop = tail.scrollHeight; };
+all("[data-tail]").forEach(toEnd);
+
+// ---- Keys -----------------------------------------------------------------------------------------------------------------
+
+const rows = () => all(".rows tbody tr");
+const chosenAt = (part) => all(".rows tbody tr", part).findIndex((row) => row.ariaSelected === "true");
+function choose(row) {
+  if (!row) return;
+  row.ariaSelected = "true";
+}
 
 function move(by) {
-  const all = rows();
-  if (all.length === 0) return;
-  const at = all.findIndex((row) => row.ariaSelected === "true");
-  const to = Math.min(Math.max(at + by, 0), all.length - 1);
-  if (at >= 0) all[at].ariaSelected = null;
-  all[to].ariaSelected = "true";
-  all[to].scrollIntoView({ block: "nearest" });
+  const every = rows();
+  if (every.length === 0) return;
+  const at = every.findIndex((row) => row.ariaSelected === "true");
+  const to = Math.min(Math.max(at + by, 0), every.length - 1);
+  if (at >= 0) every[at].ariaSelected = null;
+  choose(every[to]);
+  every[to].scrollIntoView({ block: "nearest" });
 }
+
+const chosen = () => rows().find((row) => row.ariaSelected === "true");
+const press = (what) => one(what)?.click();
+const DOES = {
+  "?": () => help.showModal(),
+  "/": () => one("#q")?.focus(),
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => one("input[type=checkbox]", chosen() ?? document.createElement("tr"))?.click(),
+  o: () => one("a", chosen() ?? document.createElement("tr"))?.click(),
+  r: () => one('main button[data-does="retry"]')?.focus(),
+  c: () => one('main button[data-does="cancel"]')?.focus(),
+  p: () => isLive && toggle(),
+};
 
 let going = false;
 addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    return palette.open ? palette.close() : palette.showModal();
+  }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") document.activeElement?.blur();
-  if (event.target.closest?.("input, textarea, select")) return;
-  const key = event.key;
+  if (event.key === "Escape") {
+    document.activeElement?.blur();
+    chosen()?.removeAttribute("aria-selected");
+  }
+  if (root.dataset.keys === "off" || event.target.closest?.("input, textarea, select, dialog")) return;
   if (going) {
     going = false;
-    document.querySelector(`[data-go="${CSS.escape(key)}"]`)?.click();
-  } else if (key === "g") going = true;
-  else if (key === "?") help.showModal();
-  else if (key === "/") {
-    const search = document.querySelector("#q");
-    if (!search) return;
+    return press(`[data-go="${CSS.escape(event.key)}"]`);
+  }
+  if (event.key === "g") going = true;
+  else if (event.key === "Enter" && event.target === document.body) DOES.o();
+  else if (Object.hasOwn(DOES, event.key)) {
     event.preventDefault();
-    search.focus();
-  } else if (key === "j") move(1);
-  else if (key === "k") move(-1);
-  else if (key === "p") toggle();
-  else if (key === "Enter" && event.target === document.body) {
-    rows().find((row) => row.ariaSelected === "true")?.querySelector("a")?.click();
+    DOES[event.key]();
   }
 });
 
-pause?.addEventListener("click", toggle);
-label();
-setInterval(refresh, every);
+const where = one("#where", palette);
+where.addEventListener("input", () => {
+  const said = where.value.trim().toLowerCase();
+  for (const item of all("li", palette)) item.hidden = !item.textContent.toLowerCase().includes(said);
+});
+where.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  const item = all("li", palette).find((item) => !item.hidden);
+  if (item) one("a", item).click();
+  else location.href = `${home}jobs?q=${encodeURIComponent(where.value.trim())}`;
+});
+
+// ---- What is filled in ----------------------------------------------------------------------------------------------------
+
+for (const button of all("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(one(`#${button.dataset.copy}`).textContent);
+    button.textContent = "Copied";
+  });
+}
+
+const ownZone = one("#own-zone");
+if (ownZone) {
+  ownZone.hidden = false;
+  ownZone.addEventListener("click", () => {
+    one("#zone").value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    one('input[name="clocks"][value="zone"]').checked = true;
+  });
+}
+
+// What a rule comes to is shown while it is written.
+const drafted = one("form[data-preview]");
+let later = 0;
+drafted?.addEventListener("input", () => {
+  clearTimeout(later);
+  later = setTimeout(async () => {
+    const query = new URLSearchParams([...new FormData(drafted)].filter(([name]) => name !== "token"));
+    const answer = await fetch(`${location.pathname}?${query}`);
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    one("#preview").replaceChildren(...document.importNode(fresh.getElementById("preview"), true).childNodes);
+  }, 300);
+});
+
+// All that is on the page is ticked, or nothing.
+one("#tick-all")?.addEventListener("change", (event) => {
+  for (const box of all('tbody input[type="checkbox"]')) box.checked = event.target.checked;
+});

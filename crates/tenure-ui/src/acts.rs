@@ -13,23 +13,24 @@ use crate::guard::{Filled, check};
 use crate::layout::{failed, show};
 use crate::pages;
 use crate::stays::LASTS;
-use crate::visit::{STAY, THEME, Visit};
+use crate::visit::{STAY, Visit};
 
 /// A wish to the contract, and the page to come back to.
-struct Wish {
-    method: Method,
-    path: String,
-    body: Value,
-    back: String,
+pub(crate) struct Wish {
+    pub method: Method,
+    pub path: String,
+    pub body: Value,
+    pub back: String,
 }
 
 impl Wish {
-    fn post(path: String, back: String) -> Self {
+    pub(crate) fn post(path: String, back: String) -> Self {
         Self { method: Method::POST, path, body: json!({}), back }
     }
 }
 
-async fn done(
+/// Asks for it, and leads back to the page that shows what came of it.
+pub(crate) async fn done(
     visit: Visit,
     headers: HeaderMap,
     filled: Filled,
@@ -39,11 +40,10 @@ async fn done(
     let Some(wish) = wish else { return pages::nowhere(visit).await };
     let asked = match check(&visit, &headers, &filled) {
         Err(trouble) => Err(trouble),
-        Ok(()) if visit.ui.read_only => {
-            let detail = "This server only tells; ask another one to have something changed.";
-            Err(Trouble::new(StatusCode::FORBIDDEN, "Nothing is changed here", detail))
-        }
-        Ok(()) => visit.ask(wish.method, &wish.path, &wish.body).await,
+        Ok(()) => match visit.may_change() {
+            Ok(()) => visit.ask(wish.method, &wish.path, &wish.body).await,
+            Err(trouble) => Err(trouble),
+        },
     };
     match asked {
         Ok(_) => back(&visit.at(&format!("{}?did={notice}", wish.back))),
@@ -51,7 +51,8 @@ async fn done(
     }
 }
 
-fn back(to: &str) -> Response {
+/// Leads to a page.
+pub(crate) fn back(to: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, to.to_owned())]).into_response()
 }
 
@@ -79,10 +80,41 @@ pub(crate) async fn queue(
     headers: HeaderMap,
     Form(filled): Form<Filled>,
 ) -> Response {
-    let known = matches!(act.as_str(), "pause" | "resume");
-    let path = format!("/v1/queues/{}/{act}", encoded(&name));
-    let wish = known.then(|| Wish::post(path, "queues".to_owned()));
-    done(visit, headers, filled, wish, &act).await
+    let own = format!("/v1/queues/{}", encoded(&name));
+    let page = format!("queues/{}", encoded(&name));
+    let wish = match act.as_str() {
+        "pause" | "resume" => Wish::post(format!("{own}/{act}"), page),
+        "bounds" => match bounds(&filled) {
+            Ok(body) => Wish { method: Method::PATCH, path: own, body, back: page },
+            Err(trouble) => return failed(&visit, trouble).await,
+        },
+        // The contract compares the name with what was written.
+        "purge" => {
+            let typed = filled.get("typed").cloned().unwrap_or_default();
+            Wish { body: json!({ "confirm": typed }), ..Wish::post(format!("{own}/purge"), page) }
+        }
+        _ => return pages::nowhere(visit).await,
+    };
+    done(visit, headers, filled, Some(wish), &act).await
+}
+
+/// What was filled in as the bounds of a queue; what is empty is lifted.
+fn bounds(filled: &Filled) -> Result<Value, Trouble> {
+    let number = |name: &str| -> Result<Option<f64>, Trouble> {
+        let text = filled.get(name).map(|text| text.trim()).unwrap_or_default();
+        let wrong = |_| {
+            let detail = format!("{text:?} is no number; nothing was changed.");
+            Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no bound", &detail)
+        };
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(wrong) }
+    };
+    // A whole number is written as one.
+    let whole = |number: Option<f64>| {
+        number.map(|number| if number.fract() == 0.0 { json!(number as i64) } else { json!(number) })
+    };
+    let (most, limit, per) = (number("max_running")?, number("limit")?, number("per_seconds")?);
+    let rate = limit.map(|_| json!({ "limit": whole(limit), "per_seconds": per.unwrap_or(1.0) }));
+    Ok(json!({ "max_running": whole(most), "rate": rate }))
 }
 
 /// `POST schedules/{name}/{act}`
@@ -92,9 +124,19 @@ pub(crate) async fn schedule(
     headers: HeaderMap,
     Form(filled): Form<Filled>,
 ) -> Response {
-    let name = encoded(&name);
-    let known = matches!(act.as_str(), "pause" | "resume" | "trigger");
-    let wish = known.then(|| Wish::post(format!("/v1/schedules/{name}/{act}"), format!("schedules/{name}")));
+    let (path, page) = (format!("/v1/schedules/{}", encoded(&name)), format!("schedules/{}", encoded(&name)));
+    let wish = match act.as_str() {
+        "pause" | "resume" | "trigger" => Some(Wish::post(format!("{path}/{act}"), page)),
+        "remove" if filled.get("typed") == Some(&name) => {
+            Some(Wish { method: Method::DELETE, path, body: Value::Null, back: "schedules".to_owned() })
+        }
+        "remove" => {
+            let detail = "To remove a schedule its name has to be written as it is; nothing was done.";
+            let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The name is another one", detail);
+            return failed(&visit, trouble).await;
+        }
+        _ => None,
+    };
     done(visit, headers, filled, wish, &act).await
 }
 
@@ -167,15 +209,4 @@ pub(crate) async fn sign_out(
 fn stay_cookie(visit: &Visit, value: &str, lasts: u64) -> String {
     let (name, secure) = if visit.is_secure { (STAY[1], "; Secure") } else { (STAY[0], "") };
     format!("{name}={value}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict{secure}")
-}
-
-/// `POST theme`
-pub(crate) async fn theme(visit: Visit, headers: HeaderMap, Form(filled): Form<Filled>) -> Response {
-    if let Err(trouble) = check(&visit, &headers, &filled) {
-        return failed(&visit, trouble).await;
-    }
-    let liked = filled.get("theme").map(String::as_str).unwrap_or_default();
-    let liked = ["light", "dark"].into_iter().find(|known| *known == liked).unwrap_or("system");
-    let cookie = format!("{THEME}={liked}; Path={}; Max-Age=31536000; HttpOnly; SameSite=Strict", visit.home);
-    ([(SET_COOKIE, cookie)], back(&visit.home)).into_response()
 }

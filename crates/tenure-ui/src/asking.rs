@@ -66,6 +66,15 @@ impl Visit {
         Ok(told)
     }
 
+    /// Refuses to change anything on a server that only tells.
+    pub(crate) fn may_change(&self) -> Result<(), Trouble> {
+        if self.ui.read_only {
+            let detail = "This server only tells; ask another one to have something changed.";
+            return Err(Trouble::new(StatusCode::FORBIDDEN, "Nothing is changed here", detail));
+        }
+        Ok(())
+    }
+
     /// Whether whoever looks may change things that others began: decided here for what is shown, and by the contract for
     /// what is done.
     pub(crate) async fn may(&self, right: &str) -> bool {

@@ -10,21 +10,35 @@ use crate::assets;
 use crate::visit::Visit;
 
 /// The rooms: where, name, and the key that leads there after `g`.
-const ROOMS: [(&str, &str, &str); 10] = [
+const ROOMS: [(&str, &str, &str); 12] = [
     ("", "Overview", "o"),
     ("jobs", "Jobs", "j"),
     ("queues", "Queues", "q"),
+    ("kinds", "Kinds", "k"),
     ("schedules", "Schedules", "s"),
     ("calendar", "Calendar", "c"),
     ("leases", "Leases", "l"),
     ("workers", "Workers", "w"),
-    ("kinds", "Kinds", "k"),
+    ("bulk", "Bulk", "b"),
+    ("webhooks", "Webhooks", "h"),
     ("events", "Events", "e"),
     ("audit", "Audit", "a"),
 ];
 
+/// What single keys do beside going to a room.
+const KEYS: [(&[&str], &str); 8] = [
+    (&["/"], "search"),
+    (&["j", "k"], "next and previous row"),
+    (&["Enter", "o"], "open the row"),
+    (&["x"], "tick the row"),
+    (&["r"], "go to the button that does it again"),
+    (&["c"], "go to the button that cancels"),
+    (&["p"], "pause live updates, or go on"),
+    (&["?"], "these keys; Ctrl-K goes anywhere by name"),
+];
+
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 8] = [
+const NOTICES: [(&str, &str); 19] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
@@ -33,6 +47,17 @@ const NOTICES: [(&str, &str); 8] = [
     ("resume", "Goes on."),
     ("trigger", "A job was enqueued now."),
     ("break", "The lease was taken from its holder."),
+    ("keep", "Kept in this browser."),
+    ("bulk", "It is being done, by this job."),
+    ("bounds", "The queue is bounded so from now on."),
+    ("purge", "It is being emptied, by this job."),
+    ("add", "The schedule is set."),
+    ("remove", "It is gone."),
+    ("test", "A test is being delivered."),
+    ("enable", "It is told what happens."),
+    ("disable", "It is told nothing any more."),
+    ("redeliver", "It is delivered once more."),
+    ("hook", "The webhook is told what happens from now on."),
 ];
 
 /// A page, or what is wrong.
@@ -64,14 +89,16 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
     let token = visit.form_token().unwrap_or_default();
     let did = visit.said("did");
     let notice = NOTICES.iter().find(|(what, _)| *what == did).map(|(_, said)| *said);
+    let likes = &visit.likes;
     let asset = |name| visit.at(&format!("assets/{}", assets::name(name)));
     let page = html! {
         (DOCTYPE)
-        html lang="en" data-theme=(visit.theme) data-home=(visit.home) {
+        html lang="en" data-theme=(likes.theme) data-density=(likes.density) data-keys=(likes.keys) data-live=(likes.live)
+            data-home=(visit.home) data-run=(visit.ui.run) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content=(colours(visit.theme));
+                meta name="color-scheme" content=(colours(likes.theme));
                 title { (title) " · Tenure" }
                 link rel="stylesheet" href=(asset("ui.css"));
                 link rel="icon" href=(asset("icon.svg"));
@@ -88,14 +115,8 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                         }
                     }
                     div.tools {
-                        button.quiet #pause type="button" hidden aria-pressed="false" { "Pause" }
-                        form method="post" action=(visit.at("theme")) {
-                            input type="hidden" name="token" value=(token);
-                            @let next = following(visit.theme);
-                            button.quiet name="theme" value=(next) title={ "Change to " (next) " colours" } {
-                                span.sr { "Colours: " } (visit.theme)
-                            }
-                        }
+                        button.quiet #pause type="button" hidden aria-pressed="false" { "Pause" span.sr { " live updates" } }
+                        a.quiet href=(visit.at("settings")) aria-current=[(room == "Settings").then_some("page")] { "Settings" }
                         @if visit.access_token.is_some() {
                             form method="post" action=(visit.at("sign-out")) {
                                 input type="hidden" name="token" value=(token);
@@ -104,21 +125,21 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                         }
                     }
                 }
-                main #main tabindex="-1" {
+                main #main tabindex="-1" data-now=(visit.ui.tenure.now()) {
                     @if visit.ui.read_only { p.notice { "Read-only: this server shows everything and changes nothing." } }
                     @if let Some(notice) = notice { p.notice role="status" { (notice) } }
+                    p.notice.old #old hidden {}
+                    p.sr #told aria-live="polite" {}
                     (body)
                 }
-                dialog #help {
-                    h2 { "Keys" }
-                    dl.keys {
-                        dt { kbd { "/" } } dd { "search" }
-                        dt { kbd { "j" } " " kbd { "k" } } dd { "next and previous row" }
-                        dt { kbd { "Enter" } } dd { "open the row" }
-                        dt { kbd { "p" } } dd { "pause or go on with live updates" }
-                        @for (_, name, key) in ROOMS { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }
-                    }
-                    form method="dialog" { button { "Close" } }
+                footer { p.faint { "Times by the clocks of " (likes.clocks()) ". "
+                    a href=(visit.at("settings")) { "Other clocks, colours and keys" } } }
+                (help())
+                dialog #palette aria-label="Go anywhere" {
+                    label { "Go to" input #where type="search" autocomplete="off" placeholder="a room, or the id of a job"; }
+                    ul { @for (at, name, _) in ROOMS { li { a href=(visit.at(at)) { (name) } } }
+                        li { a href=(visit.at("new-schedule")) { "New schedule" } }
+                        li { a href=(visit.at("settings")) { "Settings" } } }
                 }
             }
         }
@@ -130,10 +151,15 @@ fn colours(theme: &str) -> &str {
     if theme == "system" { "light dark" } else { theme }
 }
 
-fn following(theme: &str) -> &'static str {
-    match theme {
-        "system" => "light",
-        "light" => "dark",
-        _ => "system",
+fn help() -> Markup {
+    html! {
+        dialog #help aria-labelledby="keys" {
+            h2 #keys { "Keys" }
+            dl.keys {
+                @for (keys, does) in KEYS { dt { @for key in keys { kbd { (key) } " " } } dd { (does) } }
+                @for (_, name, key) in ROOMS { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }
+            }
+            form method="dialog" { button { "Close" } }
+        }
     }
 }

@@ -13,14 +13,21 @@
 //! the same program, so that rights, read-only servers and hidden values are decided in one place.
 
 mod acts;
+mod ansi;
 mod asking;
 mod assets;
 mod guard;
 mod headers;
+mod hooks;
 mod layout;
+mod likes;
+mod live;
+mod many;
 mod pages;
 mod parts;
+mod plans;
 mod secret;
+mod settings;
 mod stays;
 mod visit;
 
@@ -31,6 +38,7 @@ use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use tenure::Tenure;
+use tokio::sync::Semaphore;
 
 use crate::stays::Stays;
 
@@ -53,6 +61,10 @@ pub(crate) struct Shared {
     api: Router,
     read_only: bool,
     stays: Stays,
+    /// What tells this server from one that ran before it.
+    run: String,
+    /// Places for pages that are told what happens.
+    looking: Arc<Semaphore>,
 }
 
 type Ui = Arc<Shared>;
@@ -74,28 +86,44 @@ impl Dashboard {
     /// The pages, to be nested under a prefix that ends in a slash.
     pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let Self { tenure, api, read_only } = self;
-        let ui = Arc::new(Shared { tenure, api, read_only, stays: Stays::default() });
+        let run = secret::drawn().unwrap_or_default();
+        let looking = Arc::new(Semaphore::new(live::MOST));
+        let ui = Arc::new(Shared { tenure, api, read_only, stays: Stays::default(), run, looking });
         Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))
             .route("/jobs/{id}", get(pages::job::page))
+            .route("/jobs/{id}/logs.txt", get(pages::logs::raw))
             .route("/jobs/{id}/{act}", post(acts::job))
             .route("/queues", get(pages::queues::page))
+            .route("/queues/{name}", get(pages::queue::page))
             .route("/queues/{name}/{act}", post(acts::queue))
             .route("/schedules", get(pages::schedules::page))
+            .route("/new-schedule", get(pages::schedule_new::page).post(plans::add))
             .route("/schedules/{name}", get(pages::schedule::page))
             .route("/schedules/{name}/{act}", post(acts::schedule))
             .route("/leases", get(pages::leases::page))
             .route("/leases/{name}", get(pages::lease::page))
             .route("/leases/{name}/break", post(acts::break_lease))
             .route("/calendar", get(pages::calendar::page))
+            .route("/bulk", get(pages::bulk::page))
+            .route("/bulk/new", get(pages::bulk_new::page).post(many::begin))
+            .route("/bulk/{id}", get(pages::bulk::one))
+            .route("/bulk/{id}/cancel", post(many::cancel))
             .route("/events", get(pages::events::page))
+            .route("/webhooks", get(pages::webhooks::page).post(hooks::add))
+            .route("/webhooks/{id}", get(pages::webhook::page))
+            .route("/webhooks/{id}/{act}", post(hooks::act))
+            .route("/webhooks/{id}/deliveries/{delivery}/redeliver", post(hooks::redeliver))
             .route("/audit", get(pages::audit::page))
             .route("/workers", get(pages::workers::page))
             .route("/kinds", get(pages::kinds::page))
+            .route("/kinds/{name}", get(pages::kind::page))
+            .route("/workers/{id}", get(pages::worker::page))
             .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in))
             .route("/sign-out", post(acts::sign_out))
-            .route("/theme", post(acts::theme))
+            .route("/settings", get(pages::settings::page).post(settings::keep))
+            .route("/live", get(live::get))
             .route("/assets/{name}", get(assets::get))
             .fallback(pages::nowhere)
             .layer(middleware::from_fn(headers::set))

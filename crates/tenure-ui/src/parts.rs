@@ -3,8 +3,10 @@
 use maud::{Markup, html};
 use serde_json::Value;
 use tenure::Timestamp;
+use tenure::schedule::Zone;
 
 use crate::asking::encoded;
+use crate::likes::by_clock;
 use crate::visit::Visit;
 
 /// The states of jobs in the order in which they are shown, each with its sign.
@@ -36,6 +38,11 @@ pub(crate) fn state(name: &str) -> Markup {
 
 /// An instant: how far away, and when exactly.
 pub(crate) fn time(visit: &Visit, at: &str) -> Markup {
+    time_in(visit, &visit.likes.zone, at)
+}
+
+/// The same by the clocks of a zone.
+pub(crate) fn time_in(visit: &Visit, zone: &Zone, at: &str) -> Markup {
     let Ok(instant) = at.parse::<Timestamp>() else { return html! { span.faint { "–" } } };
     let now = visit.ui.tenure.now();
     let said = if instant > now {
@@ -43,12 +50,7 @@ pub(crate) fn time(visit: &Visit, at: &str) -> Markup {
     } else {
         format!("{} ago", span(now.since(instant).as_secs_f64()))
     };
-    html! { time datetime=(at) title=(exact(at)) { (said) } }
-}
-
-/// An instant to the second, in UTC.
-pub(crate) fn exact(at: &str) -> String {
-    format!("{} UTC", at.get(..19).unwrap_or(at).replace('T', " "))
+    html! { time datetime=(at) title=(by_clock(zone, at)) data-ago { (said) } }
 }
 
 /// A length of time in a few letters.
@@ -88,12 +90,17 @@ pub(crate) fn jobs_in(visit: &Visit, name: &str, jobs: &Value, search: &str) -> 
     html! { td.number { a href=(to) class={ "count " (name) } { (count(number)) } } }
 }
 
+/// What stands in each form, so that it is known for one of ours.
+pub(crate) fn proof(visit: &Visit) -> Markup {
+    html! { input type="hidden" name="token" value=(visit.form_token().unwrap_or_default()); }
+}
+
 /// A button that does something.
 pub(crate) fn button(visit: &Visit, to: &str, label: &str, class: &str) -> Markup {
     html! {
         form.inline method="post" action=(visit.at(to)) {
-            input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
-            button class=(class) { (label) }
+            (proof(visit))
+            button class=(class) data-does=(to.rsplit('/').next().unwrap_or_default()) { (label) }
         }
     }
 }

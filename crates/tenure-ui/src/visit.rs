@@ -4,15 +4,14 @@ use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
 use axum::http::HeaderMap;
-use axum::http::header::COOKIE;
+use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
 
 use crate::Ui;
+use crate::likes::{Likes, by_clock};
 
 /// Name of the cookie of whoever is signed in, without and with TLS.
 pub(crate) const STAY: [&str; 2] = ["tenure_stay", "__Host-tenure_stay"];
-/// Name of the cookie that says the colours.
-pub(crate) const THEME: &str = "tenure_theme";
 
 /// What a page knows of whoever looks at it.
 pub(crate) struct Visit {
@@ -21,8 +20,9 @@ pub(crate) struct Visit {
     pub home: String,
     /// What was asked for behind the question mark.
     pub query: String,
-    /// `light`, `dark` or, as the system says, `system`.
-    pub theme: &'static str,
+    pub likes: Likes,
+    /// By which name the server was asked, with its scheme.
+    pub server: String,
     /// The cookie of whoever is signed in; empty if nobody is.
     pub cookie: String,
     pub access_token: Option<String>,
@@ -42,13 +42,13 @@ impl FromRequestParts<Ui> for Visit {
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
         let access_token = ui.stays.find(&cookie, ui.tenure.now());
-        let liked = self::cookie(headers, THEME);
-        let theme = ["light", "dark"].into_iter().find(|theme| liked.as_deref() == Some(*theme));
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
         Ok(Self {
             ui: ui.clone(),
             home,
             query: uri.query().unwrap_or_default().to_owned(),
-            theme: theme.unwrap_or("system"),
+            likes: Likes::of(headers),
+            server: format!("{}://{host}", if is_secure { "https" } else { "http" }),
             cookie: if access_token.is_some() { cookie } else { String::new() },
             access_token,
             is_secure,
@@ -69,16 +69,27 @@ impl Visit {
 
     /// What was said behind the question mark by this name.
     pub(crate) fn said(&self, name: &str) -> String {
-        let found = self.query.split('&').find_map(|pair| {
-            let (key, value) = pair.split_once('=')?;
-            (key == name).then(|| value.replace('+', " "))
-        });
-        let found = found.unwrap_or_default();
-        percent_encoding::percent_decode_str(&found).decode_utf8_lossy().into_owned()
+        self.all_said(name).into_iter().next().unwrap_or_default()
+    }
+
+    /// All that was said there by this name.
+    pub(crate) fn all_said(&self, name: &str) -> Vec<String> {
+        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        let decoded = |text: &str| {
+            let text = text.replace('+', " ");
+            percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
+        };
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).collect()
+    }
+
+    /// An instant to the second, by the clocks that somebody likes.
+    pub(crate) fn exact(&self, at: &str) -> String {
+        by_clock(&self.likes.zone, at)
     }
 }
 
-fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+/// What a cookie of this name holds.
+pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
     let mut pairs = all.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())

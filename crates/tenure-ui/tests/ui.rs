@@ -95,6 +95,16 @@ async fn each_page_is_served_with_a_strict_policy() {
         "/ui/events",
         "/ui/events?of=jobs",
         "/ui/audit",
+        "/ui/calendar?month=2026-03",
+        "/ui/new-schedule",
+        "/ui/new-schedule?rule=daily%2002:30",
+        "/ui/queues/mail",
+        "/ui/kinds/echo",
+        "/ui/bulk",
+        "/ui/bulk/new?q=kind:echo",
+        "/ui/webhooks",
+        "/ui/settings",
+        "/ui/settings?zone=%3Cb%3E",
         "/ui/sign-in",
     ] {
         let answer = site.get(page).await;
@@ -182,7 +192,7 @@ async fn a_server_that_only_tells_shows_no_actions_and_takes_none() {
     site.tenure.queues().pause("mail").await.unwrap();
     let page = site.get("/ui/queues").await;
     assert!(page.contains("paused") && !page.contains("/resume"), "{page}");
-    let body = format!("token={}", token(&page));
+    let body = format!("token={}", site.token().await);
     let answer = site.act("/ui/queues/mail/resume", "", &body).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     assert!(site.get("/ui/queues").await.contains("paused"));
@@ -276,6 +286,108 @@ async fn files_are_named_by_their_content_and_asked_for_once() {
     let (_, etag) = answer.split_once("etag: ").unwrap();
     let known = format!("if-none-match: {}\r\n", etag.split_once('\r').unwrap().0);
     assert!(site.ask(&format!("GET {sheet}"), &known, "").await.starts_with("HTTP/1.1 304"));
+}
+
+#[tokio::test]
+async fn many_jobs_are_done_with_only_by_whoever_writes_how_many() {
+    let site = Site::open(Options::default()).await;
+    let jobs: Vec<_> =
+        (0..150).map(|_| serde_json::json!({"kind": "echo", "delay_seconds": 3600.0})).collect();
+    let body = serde_json::json!({ "jobs": jobs }).to_string();
+    site.ask("POST /v1/jobs/batch", "content-type: application/json\r\n", &body).await;
+    let preview = site.get("/ui/bulk/new?q=kind%3Aecho").await;
+    assert!(preview.contains("150 jobs are meant") && preview.contains("name=\"typed\""), "{preview}");
+    let token = site.token().await;
+    let fields = format!("token={token}&q=kind%3Aecho&ids=&action=cancel&matched=150");
+    for typed in ["", "&typed=", "&typed=15", "&typed=all"] {
+        let answer = site.act("/ui/bulk/new", "", &format!("{fields}{typed}")).await;
+        assert!(answer.starts_with("HTTP/1.1 422"), "{typed}: {answer}");
+    }
+    assert!(site.get("/ui/bulk").await.contains("Nothing was done with many jobs"));
+    let answer = site.act("/ui/bulk/new", "", &format!("{fields}&typed=150")).await;
+    assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /ui/bulk/"), "{answer}");
+    let list = site.get("/ui/bulk").await;
+    assert!(list.contains("Cancel") && list.contains("150"), "{list}");
+    let nobody = site.get("/ui/bulk/new").await;
+    assert!(nobody.contains("No job is meant"), "{nobody}");
+}
+
+#[tokio::test]
+async fn what_somebody_likes_is_kept_in_his_browser_and_what_nobody_knows_is_told() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let token = site.token().await;
+    let fields =
+        format!("token={token}&theme=dark&clocks=zone&zone=asia/kolkata&density=dense&keys=off&live=on");
+    let answer = site.act("/ui/settings", "", &fields).await;
+    for said in
+        ["tenure_theme=dark;", "tenure_zone=Asia/Kolkata;", "tenure_density=dense;", "tenure_keys=off;"]
+    {
+        assert!(answer.contains(said), "{said}: {answer}");
+    }
+    let cookie = "cookie: tenure_theme=dark; tenure_zone=Asia/Kolkata; tenure_keys=off\r\n";
+    let page = site.ask(&format!("GET /ui/jobs/{ID}"), cookie, "").await;
+    assert!(page.contains("data-theme=\"dark\"") && page.contains("data-keys=\"off\""), "{page}");
+    assert!(page.contains("Asia/Kolkata\" data-ago"), "{page}");
+    let wrong = site.act("/ui/settings", "", &format!("token={token}&clocks=zone&zone=Mars/Olympus")).await;
+    assert!(
+        wrong.contains("location: /ui/settings?zone=Mars%2FOlympus") && !wrong.contains("set-cookie"),
+        "{wrong}"
+    );
+    assert!(site.get("/ui/settings?zone=Mars%2FOlympus").await.contains("value=\"Mars/Olympus\""));
+}
+
+#[tokio::test]
+async fn pages_are_told_when_something_happens_and_by_whom_they_were_made() {
+    let site = Site::open(Options::default()).await;
+    let page = site.get("/ui/").await;
+    let (_, run) = page.split_once("data-run=\"").unwrap();
+    let run = run.split_once('"').unwrap().0.to_owned();
+    let mut stream = TcpStream::connect(site.at).await.unwrap();
+    let ask = format!("GET /ui/live HTTP/1.1\r\nhost: {}\r\n\r\n", site.at);
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    let mut heard = String::new();
+    let mut some = [0; 4096];
+    for wanted in [format!("data: {run}"), "event: change".to_owned()] {
+        while !heard.contains(&wanted) {
+            let length = stream.read(&mut some).await.unwrap();
+            assert!(length > 0, "it ended: {heard}");
+            heard.push_str(std::str::from_utf8(&some[..length]).unwrap());
+        }
+        site.enqueue("echo").await;
+    }
+    assert!(heard.contains("text/event-stream"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_listened_to_does_not_keep_the_server() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let mut options = Options::default();
+    options.bind = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::bind(&tenure, options).await.unwrap();
+    let pages = Dashboard::over(&tenure, server.contract()).mounted();
+    let server = server.merge(pages);
+    let at = server.address();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let served = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(format!("GET /ui/live HTTP/1.1\r\nhost: {at}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut some = [0; 4096];
+    assert!(stream.read(&mut some).await.unwrap() > 0);
+    stop.send(()).unwrap();
+    // It would have the grace of the server to end, which is 25 seconds, and the clock is a real one.
+    let began = tenure.now();
+    served.await.unwrap();
+    assert!(tenure.now().since(began).as_secs() < 10);
+}
+
+#[tokio::test]
+async fn a_page_that_may_not_be_seen_is_not_told_of_either() {
+    let mut options = Options::default();
+    options.access = Access::Tokens;
+    let site = Site::open(options).await;
+    let answer = site.get("/ui/live").await;
+    assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /ui/sign-in"), "{answer}");
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ pub(super) fn serve(tenure: &Tenure, server: Option<Server>) -> (JoinHandle<()>,
     let (serving, stop) = oneshot::channel::<()>();
     // The timers are fired by the worker of the demo.
     let worker = deliveries(tenure, &Network::loopback()).no_timers().name("tenure dev, webhooks");
-    let worker = worker.finish_within(GRACE).stop_grace(GRACE);
+    let worker = worker.bulk_operations(1).finish_within(GRACE).stop_grace(GRACE);
     let served = tokio::spawn(async move {
         let Some(server) = server else { return };
         let stopping = CancellationToken::new();

@@ -1,5 +1,8 @@
 """Each thing that can be done on a page is done by its form, and the store is asked whether it was."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 from playwright.sync_api import expect
 
 
@@ -13,6 +16,9 @@ def play(stage):
     queues(stage, page)
     schedules(stage, page)
     leases(stage, page)
+    bulk(stage, page)
+    webhooks(stage, page)
+    settings(stage, page)
 
 
 def state(stage, job):
@@ -40,9 +46,134 @@ def queues(stage, page):
     page.goto(f"{stage.ui}queues")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="mail"))
     row.get_by_role("button", name="pause").click()
-    expect(row).to_contain_text("paused")
-    row.get_by_role("button", name="resume").click()
-    expect(row).not_to_contain_text("paused")
+    expect(page.locator("#queue")).to_contain_text("paused")
+    press(page, "Resume")
+    expect(page.locator("#queue .paused")).to_have_count(0)
+    page.get_by_label("Jobs that run at once").fill("3")
+    page.get_by_label("Jobs that start").fill("10")
+    page.get_by_label("in so many seconds").fill("60")
+    press(page, "Set these bounds")
+    expect(page.get_by_role("status")).to_contain_text("bounded")
+    queue = stage.ask("GET", "/v1/queues/mail")
+    assert (queue["max_running"], queue["rate"]["limit"]) == (3, 10), queue
+    page.get_by_label("Jobs that run at once").fill("")
+    page.get_by_label("Jobs that start").fill("")
+    press(page, "Set these bounds")
+    queue = stage.ask("GET", "/v1/queues/mail")
+    assert (queue["max_running"], queue["rate"]) == (None, None), queue
+    page.get_by_label("Write its name").fill("mail")
+    press(page, "Empty mail")
+    expect(page.get_by_role("status")).to_contain_text("emptied")
+    eventually(page, lambda: not stage.ask("GET", "/v1/jobs?queue=mail")["items"])
+
+
+def bulk(stage, page):
+    """All that a search means, by a job of its own; many of them only for whoever writes how many."""
+    ask = {"jobs": [{"kind": "many", "queue": "nobody", "delay_seconds": 3600} for _ in range(120)]}
+    stage.ask("POST", "/v1/jobs/batch", ask)
+    page.goto(f"{stage.ui}jobs?q=kind%3Amany&state=scheduled")
+    page.get_by_role("link", name="With all of these").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("120 jobs are meant")
+    page.get_by_role("radio", name="Cancel").check()
+    page.get_by_label("Write how many").fill("12")
+    stage.expects_outage = True
+    press(page, "Do it with 120")
+    expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+    stage.expects_outage = False
+    assert len(stage.ask("GET", "/v1/jobs?kind=many&state=scheduled&limit=200")["items"]) == 120
+    page.go_back()
+    page.get_by_role("radio", name="Cancel").check()
+    page.get_by_label("Write how many").fill("120")
+    press(page, "Do it with 120")
+    expect(page.locator("#operation")).to_contain_text("succeeded", timeout=20_000)
+    assert len(stage.ask("GET", "/v1/jobs?kind=many&state=cancelled&limit=200")["items"]) == 120
+    page.goto(f"{stage.ui}jobs?q=kind%3Amany")
+    page.locator("tbody input[type=checkbox]").nth(0).check()
+    page.locator("tbody input[type=checkbox]").nth(3).check()
+    press(page, "With the ticked ones…")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("2 jobs are meant")
+    page.get_by_role("radio", name="Delete").check()
+    press(page, "Do it with 2")
+    expect(page.locator("#operation")).to_contain_text("succeeded", timeout=20_000)
+    assert len(stage.ask("GET", "/v1/jobs?kind=many&limit=200")["items"]) == 118
+    page.goto(f"{stage.ui}bulk")
+    assert page.locator(".rows tbody tr").count() >= 2
+
+
+def settings(stage, page):
+    page.goto(f"{stage.ui}settings")
+    page.get_by_role("radio", name="dark").check()
+    page.get_by_role("radio", name="dense").check()
+    page.get_by_role("textbox", name="The zone").or_(page.get_by_role("combobox", name="The zone")).fill("Asia/Kolkata")
+    press(page, "Keep these")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.locator("html")).to_have_attribute("data-density", "dense")
+    page.goto(stage.ui)
+    expect(page.get_by_role("contentinfo")).to_contain_text("Asia/Kolkata")
+    assert "Asia/Kolkata" in page.locator("time").first.get_attribute("title")
+    page.goto(f"{stage.ui}settings")
+    page.locator("#zone").fill("Mars/Olympus")
+    press(page, "Keep these")
+    expect(page.get_by_role("alert")).to_contain_text("Mars/Olympus")
+    page.locator("#own-zone").click()
+    page.get_by_role("radio", name="as the system says").check()
+    press(page, "Keep these")
+    expect(page.get_by_role("status")).to_contain_text("Kept")
+
+
+def webhooks(stage, page):
+    with Receiver() as receiver:
+        page.goto(f"{stage.ui}webhooks")
+        page.get_by_label("The URL").fill(receiver.url)
+        page.get_by_role("radio", name="job.failed").check()
+        press(page, "Make it")
+        expect(page.locator("#secret")).to_contain_text("whsec_")
+        page.get_by_role("link", name="To the webhook").click()
+        press(page, "Send a test")
+        expect(page.locator("#list")).to_contain_text("webhook.test", timeout=20_000)
+        eventually(page, lambda: len(receiver.heard) == 1)
+        expect(page.locator("#list")).to_contain_text("succeeded", timeout=20_000)
+        press(page, "Redeliver")
+        eventually(page, lambda: len(receiver.heard) == 2)
+        press(page, "Disable")
+        expect(page.locator("#webhook")).to_contain_text("disabled")
+        press(page, "Enable")
+        expect(page.locator("#webhook")).to_contain_text("enabled")
+        page.get_by_label("Write its id").fill(page.locator("#webhook .id").inner_text())
+        press(page, "Remove this webhook")
+        expect(page.get_by_role("status")).to_contain_text("gone")
+
+
+class Receiver:
+    """Takes deliveries, and remembers them."""
+
+    def __enter__(self):
+        heard = self.heard = []
+
+        class Taker(BaseHTTPRequestHandler):
+            def do_POST(self):
+                heard.append(self.rfile.read(int(self.headers["content-length"])))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+
+
+def eventually(page, is_so):
+    for _ in range(100):
+        if is_so():
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError("it did not become so")
 
 
 def schedules(stage, page):
@@ -54,6 +185,31 @@ def schedules(stage, page):
     press(page, "Run now")
     expect(page.get_by_role("status")).to_contain_text("enqueued")
     assert stage.ask("GET", "/v1/jobs?kind=close_books")["items"]
+
+
+    page.goto(f"{stage.ui}schedules")
+    page.get_by_role("link", name="New schedule").click()
+    page.get_by_label("Its name").fill("by-hand")
+    page.get_by_label("When it fires").fill("weekly mon-fri 25:99")
+    expect(page.locator("#preview .wrong")).to_be_visible()
+    page.get_by_label("When it fires").fill("weekly mon-fri 09:30")
+    page.get_by_label("By the clocks of").fill("Europe/Berlin")
+    expect(page.locator("#preview strong")).to_contain_text("09:30")
+    expect(page.locator("#preview tbody tr")).to_have_count(10)
+    page.get_by_label("The kind of its jobs").fill("report")
+    page.get_by_label("What their handler is given").fill("{not json")
+    stage.expects_outage = True
+    press(page, "Set this schedule")
+    expect(page.get_by_role("alert")).to_contain_text("JSON")
+    stage.expects_outage = False
+    page.get_by_label("What their handler is given").fill('{"of": "sales"}')
+    press(page, "Set this schedule")
+    expect(page.get_by_role("status")).to_contain_text("set")
+    made = stage.ask("GET", "/v1/schedules/by-hand")
+    assert (made["time_zone"], made["job"]["args"]) == ("Europe/Berlin", {"of": "sales"}), made
+    page.get_by_label("Write its name").fill("by-hand")
+    press(page, "Remove by-hand")
+    expect(page.get_by_role("status")).to_contain_text("gone")
 
 
 def leases(stage, page):

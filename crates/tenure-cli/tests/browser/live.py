@@ -1,19 +1,118 @@
 """What is shown is what is, and it does not run away from whoever reads it."""
 
+import os
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
 from playwright.sync_api import expect
 
 
 def play(stage):
     page = stage.page()
+    told(stage, page)
+    logs(stage, page)
+    outage(stage)
+
+
+def told(stage, page):
     page.goto(f"{stage.ui}jobs?q=kind%3Afresh")
     expect(page.locator("#list")).to_contain_text("No job is like that")
-    stage.enqueue("fresh", queue="nobody")
-    expect(page.locator("#list tbody tr")).to_have_count(1, timeout=10_000)
+    first = stage.enqueue("fresh", queue="nobody")
+    # Sooner than a page looks by itself: it was told.
+    expect(page.locator("#list tbody tr")).to_have_count(1, timeout=4_000)
     pause = page.locator("#pause")
     pause.click()
     expect(pause).to_have_attribute("aria-pressed", "true")
     stage.enqueue("fresh", queue="nobody")
     page.wait_for_timeout(3_000)
     expect(page.locator("#list tbody tr")).to_have_count(1)
+    expect(page.locator("#fresh")).to_have_count(0)
     pause.click()
-    expect(page.locator("#list tbody tr")).to_have_count(2, timeout=10_000)
+    # What is new is counted, and comes when it is wanted.
+    expect(page.locator("#fresh")).to_have_text("1 new", timeout=10_000)
+    expect(page.locator("#list tbody tr")).to_have_count(1)
+    page.locator("#fresh").click()
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    # What is there is kept up to date where it stands.
+    stage.ask("POST", f"/v1/jobs/{first}/cancel", {})
+    expect(page.locator(f"tr[data-key='{first}']")).to_contain_text("cancelled", timeout=10_000)
+    # Whoever ticks is not disturbed.
+    page.locator("tbody input[type=checkbox]").first.check()
+    stage.ask("POST", f"/v1/jobs/{first}/retry", {})
+    page.wait_for_timeout(3_000)
+    expect(page.locator(f"tr[data-key='{first}']")).to_contain_text("cancelled")
+    expect(page.locator("tbody input[type=checkbox]").first).to_be_checked()
+
+
+def logs(stage, page):
+    """A log opens at its end and follows, unless somebody reads further up."""
+    job = stage.enqueue("chatty", queue="chat")
+    claimed = stage.ask("POST", "/v1/claim", {"queues": ["chat"], "name": "chatter", "lease_seconds": 600})["jobs"][0]
+    say = lambda first, lines: stage.ask("POST", f"/v1/jobs/{job}/logs", {"token": claimed["token"], "first": first, "lines": lines})
+    for begin in range(1, 1500, 500):
+        say(begin, [f"line {number}" for number in range(begin, begin + 500)])
+    page.goto(f"{stage.ui}jobs/{job}")
+    log = page.locator(".logs")
+    expect(log).to_contain_text("line 1500")
+    assert "line 1200 " not in log.inner_text() and log.evaluate("(log) => log.scrollTop > 0"), "it opens at its end"
+    say(1501, ["\u001b[31mit is on fire\u001b[0m"])
+    expect(log.locator(".a31")).to_have_text("it is on fire", timeout=10_000)
+    assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it follows"
+    page.get_by_role("link", name="Earlier lines").click()
+    expect(page.locator(".logs")).to_contain_text("line 1\n")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    lines = open(download.value.path(), encoding="utf-8").read().splitlines()
+    assert len(lines) == 1501 and lines[0].endswith("line 1"), lines[:2]
+
+
+def outage(stage):
+    """A server that ends and comes back: what is old is said to be, and then it is not any more."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        server = serve(folder, port)
+        page = stage.page()
+        page.goto(f"http://127.0.0.1:{port}/ui/queues")
+        expect(page.locator("#pause")).to_be_visible()
+        page.wait_for_timeout(1_000)
+        began = time.monotonic()
+        server.terminate()
+        server.wait(30)
+        took = time.monotonic() - began
+        assert took < 10, f"a page that is looked at kept the server for {took:.0f} s"
+        stage.expects_outage = True
+        expect(page.locator("#old")).to_contain_text("No answer since", timeout=40_000)
+        server = serve(folder, port)
+        ask(port, "PUT", "/v1/queues/afterwards", b"{}")
+        expect(page.locator("main")).to_contain_text("afterwards", timeout=40_000)
+        expect(page.locator("#old")).to_be_hidden()
+        stage.expects_outage = False
+        # Forms are those of the new server.
+        page.get_by_role("main").get_by_role("button", name="pause").click()
+        expect(page.get_by_role("status")).to_contain_text("Paused")
+        server.kill()
+        server.wait(30)
+        page.context.close()
+
+
+def serve(folder, port):
+    command = [os.environ["TENURE"], "serve", "--db", "jobs.db", "--bind", f"127.0.0.1:{port}"]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(200):
+        try:
+            ask(port, "GET", "/livez")
+            return server
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("it does not answer")
+
+
+def ask(port, method, path, body=None):
+    headers = {"content-type": "application/json"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers, method=method)
+    return urllib.request.urlopen(request, timeout=10).read()

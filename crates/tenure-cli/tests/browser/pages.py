@@ -1,7 +1,5 @@
 """Every page, in both themes, wide and as narrow as a phone: everybody can use it, and nothing is out of place."""
 
-from stage import quoted
-
 
 def fill(stage):
     """What makes each page have something to show."""
@@ -11,30 +9,34 @@ def fill(stage):
     stage.ask("POST", "/v1/leases/month-end/acquire", {"owner": "ledger-1", "ttl_seconds": 600})
     stage.ask("POST", "/v1/queues/mail/pause", {})
     stage.ask("POST", "/v1/queues/mail/resume", {})
-    return job
+    bulk = stage.ask("POST", "/v1/bulk", {"action": "run_now", "filter": {"q": "kind:nobody"}})["id"]
+    hook = stage.ask("POST", "/v1/webhooks", {"url": "http://127.0.0.1:9/", "types": ["*"]})["id"]
+    stage.ask("POST", f"/v1/webhooks/{hook}/test", {})
+    worker = stage.ask("GET", "/v1/workers")["items"][0]["worker_id"]
+    return job, bulk, hook, worker
 
 
-def addresses(stage, job):
+def addresses(job, bulk, hook, worker):
     return [
         "", "jobs", "jobs?state=failed", "jobs?q=kind%3Aecho", "jobs?q=stat%3A1", f"jobs/{job}", "queues", "schedules",
         "schedules/nightly", "schedules/pulse", "calendar", "leases", "leases/month-end", "workers", "kinds", "events",
-        "audit", "sign-in", "nowhere",
+        "audit", "sign-in", "settings", "bulk", f"bulk/{bulk}", "bulk/new?q=kind%3Aecho", "bulk/new", "webhooks",
+        f"webhooks/{hook}", "queues/mail", "kinds/echo", f"workers/{worker}", "new-schedule",
+        "new-schedule?rule=weekly+mon-fri+09%3A30&zone=Europe%2FBerlin", "new-schedule?rule=never", "calendar?month=2035-03",
+        "settings?zone=Mars", "nowhere",
     ]
 
 
 def play(stage):
-    job = fill(stage)
+    filled = fill(stage)
     for theme in ("light", "dark"):
         for width in (1280, 390):
             page = stage.page(theme, width)
-            for address in addresses(stage, job):
+            for address in addresses(*filled):
                 where = f"{address or 'overview'} ({theme}, {width})"
-                if address != "nowhere":
-                    page.goto(stage.ui + address)
-                else:
-                    stage.expects_outage = True
-                    page.goto(stage.ui + address)
-                    stage.expects_outage = False
+                stage.expects_outage = address == "nowhere"
+                page.goto(stage.ui + address)
+                stage.expects_outage = False
                 stage.judged(page, where)
                 stage.fits(page, where)
                 name = (address or "overview").replace("/", "-").replace("?", "-")[:40]

@@ -1,10 +1,12 @@
 //! What holds for every request: who may be addressed, what is told when nothing fits, and a number to find it by.
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 
 use super::hosts::Hosts;
 use crate::api::Api;
@@ -15,6 +17,21 @@ use crate::trace;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest number that a client may give its request.
 const ID_BYTES: usize = 128;
+
+/// Routes beside those of the contract: what streams without end ends with the server, which would wait for it otherwise.
+pub(crate) fn until_the_end(more: Router, api: &Api) -> Router {
+    more.layer(middleware::from_fn_with_state(api.clone(), cut_at_the_end))
+}
+
+async fn cut_at_the_end(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("text/event-stream") {
+        return response;
+    }
+    let end = async move { api.drained().await };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
+}
 
 /// The routes, with all that holds for each.
 pub(crate) fn wrapped(router: Router, hosts: Hosts, api: &Api) -> Router {

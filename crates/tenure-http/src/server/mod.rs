@@ -171,7 +171,8 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
         let api = Api::new(&self.tenure, self.rules(spans));
-        let app = around::wrapped(router(&api).merge(self.more), Hosts::new(&self.options.hosts), &api);
+        let more = around::until_the_end(self.more, &api);
+        let app = around::wrapped(router(&api).merge(more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
         let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));

@@ -5,10 +5,11 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::timeline;
+use super::logs::{self, Lines};
+use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{between, button, exact, json, list, span, state, text, time};
+use crate::parts::{between, button, json, list, short, span, state, text, time};
 use crate::visit::Visit;
 
 /// `GET jobs/{id}`
@@ -22,9 +23,10 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let job = visit.get(&path).await?;
     let why = visit.get(&format!("{path}/explain")).await.unwrap_or_default();
     let attempts = visit.get(&format!("{path}/attempts")).await.unwrap_or_default();
-    let logs = visit.get(&format!("{path}/logs?limit=200")).await.unwrap_or_default();
     let acts = visit.may("manage").await;
     let (standing, attempts) = (text(&job, "state"), list(&attempts, "items"));
+    let delivery = logs::wanted(visit, attempts);
+    let lines = Lines::of(visit, id, delivery, visit.said("lines") == "all").await;
     let now = visit.ui.tenure.now().to_string();
     Ok(html! {
         div #job data-live {
@@ -45,7 +47,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             @if job["error"].is_object() {
                 section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
-            section.card { (attempt_table(attempts)) }
+            section.card { (attempt_table(visit, attempts)) }
             div.columns {
                 section.card { h2 { "Args" } (json(&job["args"])) }
                 section.card { h2 { "Result" } (json(&job["result"])) }
@@ -53,24 +55,9 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                     section.card { h2 { "Notes" } (json(&job["meta"])) }
                 }
             }
-            section.card {
-                h2 { "Logs" }
-                @if list(&logs, "items").is_empty() { p.faint { "It has logged nothing." } }
-                @else {
-                    pre.logs tabindex="0" { @for line in list(&logs, "items") {
-                        span.faint { (exact(text(line, "at"))) } " " (text(line, "text")) "\n"
-                    } }
-                }
-            }
+            @if let Ok(lines) = &lines { section.card { (logs::shown(visit, id, attempts, lines)) } }
         }
-        details.card {
-            summary { "Copy as curl, command line or Rust" }
-            pre tabindex="0" { code {
-                "curl http://127.0.0.1:8368/v1/jobs/" (id) "\n\n"
-                "tenure job get " (id) "\n\n"
-                "tenure.jobs().get(\"" (id) "\".parse()?).await?"
-            } }
-        }
+        (copied::of_job(visit, &job))
     })
 }
 
@@ -88,12 +75,11 @@ fn buttons(visit: &Visit, id: &str, standing: &str) -> Markup {
 }
 
 fn facts(visit: &Visit, job: &Value) -> Markup {
-    let search = |key: &str, value: &str| visit.at(&format!("jobs?q={}", encoded(&format!("{key}:{value}"))));
     let (queue, kind) = (text(job, "queue"), text(job, "kind"));
     html! {
         dl.facts {
-            div { dt { "Queue" } dd { a href=(search("queue", queue)) { (queue) } } }
-            div { dt { "Kind" } dd { a href=(search("kind", kind)) { (kind) } } }
+            div { dt { "Queue" } dd { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } } }
+            div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
             div { dt { "Attempt" } dd { (job["attempt"]) @if let Some(most) = job["max_attempts"].as_u64() { " of " (most) } } }
             div { dt { "Priority" } dd { (job["priority"]) } }
             @for (label, key) in [
@@ -103,40 +89,43 @@ fn facts(visit: &Visit, job: &Value) -> Markup {
                 @if job[key].is_string() { div { dt { (label) } dd { (time(visit, text(job, key))) } } }
             }
             @if job["lease"].is_object() {
-                div { dt { "Worker" } dd.id { (text(&job["lease"], "worker_id")) } }
+                div { dt { "Worker" } dd.id { a href=(visit.at(&format!("workers/{}", encoded(text(&job["lease"], "worker_id"))))) { (short(text(&job["lease"], "worker_id"))) } } }
                 div { dt { "Fence" } dd { (text(&job["lease"], "fence")) } }
             }
             @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
                 @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
             }
             @if !list(job, "tags").is_empty() {
-                div { dt { "Tags" } dd { @for tag in list(job, "tags") { span.tag { (tag.as_str().unwrap_or_default()) } " " } } }
+                div { dt { "Tags" } dd { @for tag in list(job, "tags").iter().filter_map(Value::as_str) {
+                    a.tag href=(visit.at(&format!("jobs?q={}", encoded(&format!("tag:{tag}"))))) { (tag) } " " } } }
             }
         }
     }
 }
 
-fn attempt_table(attempts: &[Value]) -> Markup {
+fn attempt_table(visit: &Visit, attempts: &[Value]) -> Markup {
     html! {
         table {
             caption { "Attempts" }
             thead { tr {
                 th scope="col" { "No." } th scope="col" { "Outcome" } th scope="col" { "Started" }
-                th.number scope="col" { "Took" } th scope="col" { "Error" }
+                th.number scope="col" { "Took" } th scope="col" { "By" } th scope="col" { "Error" }
             } }
             tbody {
                 @for attempt in attempts {
                     tr {
                         td { (attempt["attempt"]) }
                         td { (state(attempt["outcome"].as_str().unwrap_or("running"))) }
-                        td { (exact(text(attempt, "started_at"))) }
+                        td { (visit.exact(text(attempt, "started_at"))) }
                         td.number {
                             (between(text(attempt, "started_at"), text(attempt, "finished_at")).map_or_else(|| "–".to_owned(), span))
                         }
+                        @let worker = text(attempt, "worker_id");
+                        td { a.id href=(visit.at(&format!("workers/{}", encoded(worker)))) title=(worker) { (short(worker)) } }
                         td.says { (text(attempt, "error")) }
                     }
                 }
-                @if attempts.is_empty() { tr { td.faint colspan="5" { "None yet." } } }
+                @if attempts.is_empty() { tr { td.faint colspan="6" { "None yet." } } }
             }
         }
     }

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tenure::SEARCH_FIELDS;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
@@ -36,6 +37,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let stats =
         if search.is_empty() { visit.get("/v1/stats").await.unwrap_or_default() } else { Value::Null };
     let jobs = list(&found, "items");
+    let acts = visit.may("manage").await;
     let to = |state: &str| visit.at(&format!("jobs?state={state}&q={}", encoded(&search)));
     Ok(html! {
         h1 { "Jobs" }
@@ -47,7 +49,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             @if !chosen.is_empty() { input type="hidden" name="state" value=(chosen); }
             button { "Search" }
         }
-        @if let Some(wrong) = &wrong { p #wrong .wrong role="alert" { (wrong) } }
+        @if let Some(wrong) = &wrong { (marked(&search, wrong)) }
+        details.how { summary { "How to search" } (how()) }
         nav.tabs #tabs data-live aria-label="States" {
             a href=(to("")) aria-current=[chosen.is_empty().then_some("true")] { "all" }
             @for (name, sign) in STATES {
@@ -59,10 +62,11 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 }
             }
         }
-        div #list data-live=[cursor.is_empty().then_some("")] {
+        @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
+        div #list data-hold data-live=[cursor.is_empty().then_some("")] {
             @if jobs.is_empty() && wrong.is_none() {
                 (empty("No job is like that", "Look in another state, or make the search wider. What ended long ago is not kept."))
-            } @else if wrong.is_none() { (table(visit, jobs)) }
+            } @else if wrong.is_none() { (table(visit, jobs, acts)) }
         }
         @if let Some(next) = found["next_cursor"].as_str() {
             p.more { a rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { "Older jobs →" } }
@@ -70,23 +74,25 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     })
 }
 
-fn table(visit: &Visit, jobs: &[Value]) -> Markup {
+fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Jobs" {
             table.rows {
                 caption.sr { "Jobs, the latest first" }
                 thead { tr {
+                    @if acts { td.tick { label { span.sr { "Tick all on this page" } input #tick-all type="checkbox"; } } }
                     th scope="col" { "State" } th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Queue" }
                     th.number scope="col" { "Attempt" } th.number scope="col" { "Took" } th scope="col" { "Created" }
                     th scope="col" { "Says" }
                 } }
                 tbody { @for job in jobs {
                     @let id = text(job, "id");
-                    tr {
+                    tr data-key=(id) {
+                        @if acts { td.tick { label { span.sr { "Tick " (short(id)) } input type="checkbox" name="id" value=(id) form="ticked"; } } }
                         td { (state(text(job, "state"))) }
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
-                        td { (text(job, "kind")) }
-                        td { (text(job, "queue")) }
+                        td { a.plain href=(visit.at(&format!("kinds/{}", encoded(text(job, "kind"))))) { (text(job, "kind")) } }
+                        td { a.plain href=(visit.at(&format!("queues/{}", encoded(text(job, "queue"))))) { (text(job, "queue")) } }
                         td.number { (job["attempt"]) }
                         td.number { (between(text(job, "started_at"), text(job, "finished_at")).map_or_else(|| "–".to_owned(), span)) }
                         td { (time(visit, text(job, "created_at"))) }
@@ -95,6 +101,42 @@ fn table(visit: &Visit, jobs: &[Value]) -> Markup {
                 } }
             }
         }
+    }
+}
+
+/// What can be done with many jobs at once: with those that are ticked, or with all that are meant, on however many pages.
+fn many(visit: &Visit, search: &str, chosen: &str) -> Markup {
+    let all = if chosen.is_empty() { search.to_owned() } else { format!("state:{chosen} {search}") };
+    let all = all.trim();
+    html! {
+        form.bar #ticked method="get" action=(visit.at("bulk/new")) {
+            button { "With the ticked ones…" }
+            @if !all.is_empty() { a.button href=(visit.at(&format!("bulk/new?q={}", encoded(all)))) { "With all of these…" } }
+        }
+    }
+}
+
+/// What is wrong with a search, and where.
+fn marked(search: &str, wrong: &str) -> Markup {
+    let place =
+        wrong.split_once("character ").and_then(|(_, rest)| rest.split_once(':')?.0.parse::<usize>().ok());
+    let place = place.filter(|place| *place <= search.chars().count());
+    html! {
+        div #wrong .wrong role="alert" {
+            p { (wrong) }
+            @if let Some(place) = place {
+                @let at = search.char_indices().nth(place.saturating_sub(1)).map_or(0, |(at, _)| at);
+                p { code { (&search[..at]) mark { (&search[at..]) } } }
+            }
+        }
+    }
+}
+
+fn how() -> Markup {
+    html! {
+        p { "Words that are all true: " code { "state:failed kind:send_email error:\"timed out\" created:>-2h -tag:test" }
+            ". A comma is an or, a minus a not; a bare word begins an id or is part of a kind." }
+        dl.keys { @for (field, means) in SEARCH_FIELDS { dt { code { (field) ":" } } dd { (means) } } }
     }
 }
 

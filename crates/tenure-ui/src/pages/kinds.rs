@@ -32,7 +32,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                     tbody { @for kind in kinds {
                         @let name = text(kind, "kind");
                         tr {
-                            th scope="row" { a href=(visit.at(&format!("jobs?q={}", encoded(&format!("kind:{name}"))))) { (name) } }
+                            th scope="row" { a href=(visit.at(&format!("kinds/{}", encoded(name)))) { (name) } }
                             td { (list(kind, "queues").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")) }
                             @for (state, _) in STATES { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) }
                         }

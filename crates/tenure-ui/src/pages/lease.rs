@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{exact, list, text, time};
+use crate::parts::{list, proof, text, time};
 use crate::visit::Visit;
 
 /// `GET leases/{name}`
@@ -42,7 +42,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 } }
                 tbody { @for entry in list(&history, "items") {
                     tr {
-                        td { (exact(text(entry, "at"))) }
+                        td { (visit.exact(text(entry, "at"))) }
                         td { (text(entry, "what")) }
                         td { (text(&entry["by"], "owner")) }
                         td.number { (text(entry, "fence")) }
@@ -59,7 +59,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 h2 { "Break this lease" }
                 p { "It is taken from its holder at once, and whatever he writes afterwards under its fence is refused where that is checked." }
                 form.stack method="post" action=(visit.at(&format!("leases/{}/break", encoded(name)))) {
-                    input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
+                    (proof(visit))
                     label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
                     label { "Why, for the record" input name="reason" autocomplete="off"; }
                     button.danger { "Break " (name) }

@@ -1,20 +1,31 @@
 //! One page a file.
 
 pub(crate) mod audit;
+pub(crate) mod bulk;
+pub(crate) mod bulk_new;
 pub(crate) mod calendar;
+mod copied;
 pub(crate) mod events;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod kind;
 pub(crate) mod kinds;
 pub(crate) mod lease;
 pub(crate) mod leases;
+pub(crate) mod logs;
 pub(crate) mod overview;
+pub(crate) mod queue;
 pub(crate) mod queues;
 pub(crate) mod schedule;
+pub(crate) mod schedule_new;
 pub(crate) mod schedules;
+pub(crate) mod settings;
 pub(crate) mod sign_in;
 mod throughput;
 mod timeline;
+pub(crate) mod webhook;
+pub(crate) mod webhooks;
+pub(crate) mod worker;
 pub(crate) mod workers;
 
 use axum::http::StatusCode;

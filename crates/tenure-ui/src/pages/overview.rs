@@ -47,7 +47,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             (tile("Workers alive", &count(list(&workers, "items").len() as u64), &visit.at("workers"), "succeeded"))
         }
         @if let Some(series) = stats["series"].as_array() {
-            section.card #throughput data-live { h2 { "Throughput" } (throughput::chart(series)) }
+            section.card #throughput data-live { h2 { "Throughput" } (throughput::chart(visit, series)) }
         }
         section.card #queues data-live {
             @if queues.is_empty() {
@@ -110,7 +110,7 @@ fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
                     @for queue in queues {
                         @let name = text(queue, "queue");
                         tr {
-                            th scope="row" { (name) @if queue["paused"] == true { " " span.state.paused { "Ⅱ paused" } } }
+                            th scope="row" { a href=(visit.at(&format!("queues/{}", encoded(name)))) { (name) } @if queue["paused"] == true { " " span.state.paused { "Ⅱ paused" } } }
                             @for (state, _) in STATES { (jobs_in(visit, state, &queue["jobs"], &format!("queue:{name}"))) }
                             td.number { (queue["oldest_due_seconds"].as_f64().map_or_else(|| "–".to_owned(), span)) }
                         }
@@ -135,7 +135,7 @@ fn kind_table(visit: &Visit, kinds: &[Value]) -> Markup {
                 @for kind in &busy {
                     @let name = text(kind, "kind");
                     tr {
-                        th scope="row" { (name) }
+                        th scope="row" { a href=(visit.at(&format!("kinds/{}", encoded(name)))) { (name) } }
                         @for state in ["running", "failed"] { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) }
                     }
                 }

@@ -35,7 +35,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                         @let paused = queue["paused"] == true;
                         tr {
                             th scope="row" {
-                                a href=(visit.at(&format!("jobs?q={}", encoded(&format!("queue:{name}"))))) { (name) }
+                                a href=(visit.at(&format!("queues/{}", encoded(name)))) { (name) }
                                 @if paused { " " span.state.paused { "Ⅱ paused" } }
                             }
                             @for (state, _) in STATES { (jobs_in(visit, state, &queue["jobs"], &format!("queue:{name}"))) }

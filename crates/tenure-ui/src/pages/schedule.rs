@@ -4,10 +4,12 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tenure::schedule::Zone;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{button, exact, json, list, short, text, time};
+use crate::likes::by_clock;
+use crate::parts::{button, json, list, proof, short, text, time_in};
 use crate::visit::Visit;
 
 /// `GET schedules/{name}`
@@ -22,6 +24,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let part = async |of: &str| visit.get(&format!("{path}/{of}")).await.unwrap_or_default();
     let (why, next, runs) = (part("explain").await, part("next?count=10").await, part("runs?limit=20").await);
     let paused = !schedule["paused"].is_null();
+    let zone = visit.likes.zone_of(text(&schedule, "time_zone"));
     let to = |act: &str| format!("schedules/{}/{act}", encoded(name));
     Ok(html! {
         div #schedule data-live {
@@ -38,16 +41,27 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
             }
             @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
             div.columns {
-                section.card { (coming(visit, list(&next, "items"))) }
-                section.card { (past(visit, list(&runs, "items"))) }
+                section.card { (coming(visit, &zone, list(&next, "items"))) }
+                section.card { (past(visit, &zone, list(&runs, "items"))) }
                 section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
                 section.card { h2 { "Its job" } (json(&schedule["job"])) }
+            }
+        }
+        @if visit.may("manage").await {
+            section.card {
+                h2 { "Remove this schedule" }
+                p { "It fires no more. Its jobs, and what became of its slots, stay." }
+                form.stack method="post" action=(visit.at(&to("remove"))) {
+                    (proof(visit))
+                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    button.danger { "Remove " (name) }
+                }
             }
         }
     })
 }
 
-fn coming(visit: &Visit, slots: &[Value]) -> Markup {
+fn coming(visit: &Visit, zone: &Zone, slots: &[Value]) -> Markup {
     html! {
         table {
             caption { "What comes" }
@@ -55,7 +69,7 @@ fn coming(visit: &Visit, slots: &[Value]) -> Markup {
             tbody {
                 @for slot in slots {
                     tr {
-                        td { (time(visit, text(slot, "at"))) }
+                        td { (time_in(visit, zone, text(slot, "at"))) }
                         td { (text(slot, "local"))
                             @if let Some(change) = slot["clock_change"].as_str() { " " span.tag { "clock change: " (change) } } }
                     }
@@ -66,7 +80,7 @@ fn coming(visit: &Visit, slots: &[Value]) -> Markup {
     }
 }
 
-fn past(visit: &Visit, runs: &[Value]) -> Markup {
+fn past(visit: &Visit, zone: &Zone, runs: &[Value]) -> Markup {
     html! {
         table {
             caption { "What became of its slots" }
@@ -75,7 +89,7 @@ fn past(visit: &Visit, runs: &[Value]) -> Markup {
                 @for run in runs {
                     @let id = text(run, "job_id");
                     tr {
-                        td { (exact(text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
+                        td { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
                         td { (text(run, "outcome")) " " (text(run, "skipped_because")) }
                         td { @if !id.is_empty() { a.id href=(visit.at(&format!("jobs/{id}"))) { (short(id)) } } }
                     }

@@ -24,7 +24,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let found = visit.get(&path).await?;
     let schedules = list(&found, "items");
     Ok(html! {
-        h1 { "Schedules" }
+        div.head { h1 { "Schedules" }
+            @if visit.may("manage").await { div.acts { a.button href=(visit.at("new-schedule")) { "New schedule" } } } }
         form.search method="get" action=(visit.at("schedules")) role="search" {
             label.sr for="q" { "Names that begin so" }
             input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="names that begin so" autocomplete="off";

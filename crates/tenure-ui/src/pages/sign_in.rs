@@ -4,6 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use crate::layout::show;
+use crate::parts::proof;
 use crate::visit::Visit;
 
 /// `GET sign-in`
@@ -19,7 +20,7 @@ pub(crate) fn form(visit: &Visit, wrong: Option<&str>) -> Markup {
             p { "With an access token; " code { "tenure token create" } " makes one." }
             @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong) } }
             form.stack method="post" action=(visit.at("sign-in")) {
-                input type="hidden" name="token" value=(visit.form_token().unwrap_or_default());
+                (proof(visit))
                 label { "Access token" input name="access_token" type="password" required autocomplete="off"; }
                 button { "Sign in" }
             }

@@ -3,13 +3,14 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::parts::{count, exact, text};
+use crate::parts::{count, text};
+use crate::visit::Visit;
 
 const HEIGHT: f64 = 80.0;
 /// From one bar to the next.
 const STEP: usize = 10;
 
-pub(super) fn chart(series: &[Value]) -> Markup {
+pub(super) fn chart(visit: &Visit, series: &[Value]) -> Markup {
     let number = |step: &Value, key: &str| step[key].as_u64().unwrap_or_default();
     let of = |step: &Value| (number(step, "succeeded"), number(step, "failed"));
     let most = series.iter().map(|step| of(step).0 + of(step).1).max().unwrap_or_default().max(1);
@@ -23,7 +24,7 @@ pub(super) fn chart(series: &[Value]) -> Markup {
                 @for (place, step) in series.iter().enumerate() {
                     @let (good, bad) = of(step);
                     g {
-                        title { (exact(text(step, "at"))) ": " (good) " succeeded, " (bad) " failed" }
+                        title { (visit.exact(text(step, "at"))) ": " (good) " succeeded, " (bad) " failed" }
                         rect.good x=(place * STEP + 1) y=(HEIGHT - tall(good)) width=(STEP - 2) height=(tall(good)) {}
                         rect.bad x=(place * STEP + 1) y=(HEIGHT - tall(good) - tall(bad)) width=(STEP - 2) height=(tall(bad)) {}
                     }

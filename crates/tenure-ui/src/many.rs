@@ -1,0 +1,69 @@
+//! Has something done with many jobs.
+
+use axum::Form;
+use axum::extract::Path;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::acts::{Wish, back, done};
+use crate::asking::{Trouble, encoded};
+use crate::guard::{Filled, check};
+use crate::layout::failed;
+use crate::pages::bulk_new::{Meant, has_to_be_sure};
+use crate::visit::Visit;
+
+/// `POST bulk/new`
+pub(crate) async fn begin(visit: Visit, headers: HeaderMap, Form(filled): Form<Filled>) -> Response {
+    match begun(&visit, &headers, &filled).await {
+        Ok(id) => back(&visit.at(&format!("bulk/{}?did=bulk", encoded(&id)))),
+        Err(trouble) => failed(&visit, trouble).await,
+    }
+}
+
+async fn begun(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<String, Trouble> {
+    check(visit, headers, filled)?;
+    visit.may_change()?;
+    let said = |name: &str| filled.get(name).map(|text| text.trim()).unwrap_or_default();
+    let meant = Meant {
+        search: said("q").to_owned(),
+        ids: said("ids").split_whitespace().map(str::to_owned).collect(),
+    };
+    let preview = meant.count(visit).await?;
+    if has_to_be_sure(&preview) && said("typed") != said("matched") {
+        let detail = "To do something with so many jobs their number has to be written as it was shown; nothing was done.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The number is another one", detail));
+    }
+    let mut ask = meant.ask(said("action"));
+    ask["params"] = params(said("action"), &said)?;
+    let job = visit.ask(Method::POST, "/v1/bulk", &ask).await?;
+    Ok(job["id"].as_str().unwrap_or_default().to_owned())
+}
+
+/// What else an action needs, and nothing that it does not.
+fn params<'f>(action: &str, said: &impl Fn(&str) -> &'f str) -> Result<Value, Trouble> {
+    Ok(match action {
+        "move" => json!({ "queue": said("queue") }),
+        "reprioritize" => {
+            let wrong = |_| {
+                let detail = "A priority is a number from -100, the first, to 100.";
+                Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no priority", detail)
+            };
+            json!({ "priority": said("priority").parse::<i64>().map_err(wrong)? })
+        }
+        "cancel" if !said("reason").is_empty() => json!({ "reason": said("reason") }),
+        _ => json!({}),
+    })
+}
+
+/// `POST bulk/{id}/cancel`
+pub(crate) async fn cancel(
+    visit: Visit,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Form(filled): Form<Filled>,
+) -> Response {
+    let id = encoded(&id);
+    let wish = Wish::post(format!("/v1/jobs/{id}/cancel"), format!("bulk/{id}"));
+    done(visit, headers, filled, Some(wish), "cancel").await
+}

@@ -1,0 +1,133 @@
+//! What is done with many jobs at once: each operation is a job, which shows how far it has come.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{button, count, empty, list, short, state, text, time};
+use crate::visit::Visit;
+
+/// The kind of the jobs that do it.
+const KIND: &str = "tenure.bulk";
+/// What is told of an operation that has ended.
+const TALLY: [(&str, &str); 4] = [
+    ("done", "Done"),
+    ("asked", "Asked to stop"),
+    ("already", "Were so already"),
+    ("refused", "Left as they were"),
+];
+
+/// `GET bulk`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Bulk operations", "Bulk", body).await
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let cursor = visit.said("cursor");
+    let behind = if cursor.is_empty() { String::new() } else { format!("&cursor={}", encoded(&cursor)) };
+    let found = visit.get(&format!("/v1/jobs?kind={KIND}&limit=50{behind}")).await?;
+    let jobs = list(&found, "items");
+    Ok(html! {
+        h1 { "Bulk operations" }
+        div #list data-live=[cursor.is_empty().then_some("")] {
+            @if jobs.is_empty() {
+                (empty("Nothing was done with many jobs at once", "Search for jobs, or tick some, and say what is to be done with all of them."))
+                p.empty { a.button href=(visit.at("jobs")) { "To the jobs" } }
+            } @else { (table(visit, jobs)) }
+        }
+        @if let Some(next) = found["next_cursor"].as_str() {
+            p.more { a rel="next" href={ (visit.at("bulk?cursor=")) (encoded(next)) } { "Earlier ones →" } }
+        }
+    })
+}
+
+fn table(visit: &Visit, jobs: &[Value]) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Bulk operations" {
+            table.rows {
+                caption.sr { "Bulk operations, the latest first" }
+                thead { tr {
+                    th scope="col" { "State" } th scope="col" { "Operation" } th scope="col" { "Does" }
+                    th.number scope="col" { "Meant" } th.number scope="col" { "Done" } th scope="col" { "Asked for" }
+                } }
+                tbody { @for job in jobs {
+                    @let id = text(job, "id");
+                    tr {
+                        td { (state(text(job, "state"))) }
+                        td { a.id href=(visit.at(&format!("bulk/{id}"))) title=(id) { (short(id)) } }
+                        td { (act(&job["args"])) }
+                        td.number { (count(job["args"]["meant"].as_u64().unwrap_or_default())) }
+                        td.number { (job["result"]["done"].as_u64().map_or_else(|| "–".to_owned(), count)) }
+                        td { (time(visit, text(job, "created_at"))) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// `GET bulk/{id}`
+pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Response {
+    let body = operation(&visit, &id).await;
+    layout::page(&visit, "Bulk operation", "Bulk", body).await
+}
+
+async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
+    let job = visit.get(&format!("/v1/jobs/{}", encoded(id))).await?;
+    let standing = text(&job, "state");
+    let ended = matches!(standing, "succeeded" | "failed" | "cancelled");
+    let why = visit.get(&format!("/v1/jobs/{}/explain", encoded(id))).await.unwrap_or_default();
+    Ok(html! {
+        div #operation data-live {
+            div.head {
+                div { h1 { (act(&job["args"])) } p.id { (id) } }
+                (state(standing))
+                @if !ended && visit.may("manage").await {
+                    div.acts { (button(visit, &format!("bulk/{}/cancel", encoded(id)), "Cancel this operation", "danger")) }
+                }
+            }
+            @if !ended { p.why { (text(&why, "detail")) } }
+            @if let Some(fraction) = job["progress"]["fraction"].as_f64() {
+                p { progress max="1" value=(fraction) aria-label="Progress" {}
+                    " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message")) }
+            }
+            @if job["error"].is_object() { section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } } }
+            dl.facts {
+                div { dt { "Meant when it was asked for" } dd { (count(job["args"]["meant"].as_u64().unwrap_or_default())) } }
+                @for (key, label) in TALLY {
+                    @if let Some(number) = job["result"][key].as_u64() { div { dt { (label) } dd { (count(number)) } } }
+                }
+                div { dt { "Asked for" } dd { (time(visit, text(&job, "created_at"))) } }
+                @if job["finished_at"].is_string() { div { dt { "Ended" } dd { (time(visit, text(&job, "finished_at"))) } } }
+            }
+        }
+        p { a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "The job that does it, with its attempts and its filter" } }
+    })
+}
+
+/// What is done, in a word.
+fn act(args: &Value) -> String {
+    let act = &args["act"];
+    let named = act.as_object().and_then(|act| act.iter().next());
+    match (act.as_str(), named) {
+        (Some(word), _) => said(word, &Value::Null),
+        (None, Some((word, more))) => said(word, more),
+        (None, None) => "Something".to_owned(),
+    }
+}
+
+fn said(word: &str, more: &Value) -> String {
+    match word {
+        "cancel" => "Cancel".to_owned(),
+        "retry" => "Do again".to_owned(),
+        "delete" => "Delete".to_owned(),
+        "run_now" => "Run now".to_owned(),
+        "move" => format!("Move to queue {}", text(more, "queue")),
+        "reprioritise" => format!("Give priority {}", more["priority"]),
+        other => other.to_owned(),
+    }
+}

@@ -1,0 +1,246 @@
+//! A week of schedules hour by hour, or a month of them day by day: what was, what comes, and where there is room.
+
+mod gathered;
+mod walls;
+
+use std::collections::BTreeMap;
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use self::gathered::{Hours, Line, MUCH, changes, hours, lines, parts};
+use self::walls::{DAY, HOUR, date, day_of, instant, month_of, said, wall, weekday};
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{count, empty, time};
+use crate::visit::Visit;
+
+const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+/// From so many fires in an hour on it is shown as denser; in a day, from 24 times as many.
+const DENSER: [u64; 4] = [1, 3, 10, 60];
+const HOURS_OF_DAY: u64 = 24;
+
+/// `GET calendar`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Calendar", "Calendar", body).await
+}
+
+/// What is looked at: midnights as the clocks show them, from the first to the one after the last.
+struct Range {
+    first: i64,
+    last: i64,
+    /// The midnight at which its month began, if it is a month.
+    month: Option<i64>,
+}
+
+impl Range {
+    fn week(wall: i64) -> Self {
+        let first = day_of(wall) - weekday(wall) * DAY;
+        Self { first, last: first + 7 * DAY, month: None }
+    }
+
+    /// Whole weeks, so that each row is one.
+    fn month(wall: i64) -> Self {
+        let month = month_of(wall);
+        let end = month_of(month + 31 * DAY);
+        let first = month - weekday(month) * DAY;
+        let last = end + (7 - weekday(end)) % 7 * DAY;
+        Self { first, last, month: Some(month) }
+    }
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let zone = &visit.likes.zone;
+    let today = wall(zone, visit.ui.tenure.now());
+    let (week, month) = (visit.said("week"), visit.said("month"));
+    let range = if month.is_empty() {
+        Range::week(said(&week).unwrap_or(today))
+    } else {
+        Range::month(said(&format!("{month}-01")).unwrap_or(today))
+    };
+    let found = parts(visit, instant(zone, range.first), instant(zone, range.last)).await?;
+    let (hours, lines) = (hours(&found, zone, range.first), lines(&found));
+    Ok(html! {
+        (head(visit, &range, today))
+        @for (zone, at) in changes(&found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
+        @if lines.is_empty() {
+            (empty("Nothing fires in this time", "A schedule is made here, by a program, or with tenure schedule add."))
+            p.empty { a.button href=(visit.at("new-schedule")) { "New schedule" } }
+        } @else {
+            section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) } }
+            section.card { (table(visit, &lines)) }
+        }
+    })
+}
+
+fn head(visit: &Visit, range: &Range, today: i64) -> Markup {
+    let week = |day: i64| visit.at(&format!("calendar?week={}", date(day)));
+    let month = |day: i64| visit.at(&format!("calendar?month={}", &date(day)[..7]));
+    html! {
+        div.head {
+            h1 { "Calendar" }
+            p.faint {
+                @match range.month {
+                    Some(begun) => { (month_name(begun)) },
+                    None => { (date(range.first)) " to " (date(range.last - DAY)) },
+                }
+                ", " (visit.likes.zone.name())
+            }
+            div.acts {
+                @match range.month {
+                    Some(begun) => {
+                        a.button href=(visit.at("calendar")) { "By week" }
+                        a.button href=(month(begun - DAY)) { "← Before" }
+                        a.button href=(month(today)) { "This month" }
+                        a.button href=(month(begun + 31 * DAY)) { "After →" }
+                    },
+                    None => {
+                        a.button href=(month(range.first + 3 * DAY)) { "By month" }
+                        a.button href=(week(range.first - 7 * DAY)) { "← Before" }
+                        a.button href=(visit.at("calendar")) { "This week" }
+                        a.button href=(week(range.last)) { "After →" }
+                    },
+                }
+            }
+        }
+    }
+}
+
+fn month_name(begun: i64) -> String {
+    let date = date(begun);
+    let month = date.get(5..7).and_then(|month| month.parse::<usize>().ok()).unwrap_or(1);
+    format!("{} {}", MONTHS.get(month - 1).copied().unwrap_or_default(), date.get(..4).unwrap_or_default())
+}
+
+fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Fires by hour" {
+            table.heat {
+                caption { "Fires by hour" }
+                thead { tr { td {} @for hour in 0..24 { th scope="col" { (format!("{hour:02}")) } } } }
+                tbody { @for (at, name) in (0_i64..).zip(DAYS) {
+                    tr {
+                        th scope="row" { (name) }
+                        @for hour in 0..24 {
+                            @let fires = hours.at(at, hour);
+                            @let is_now = (range.first + at * DAY + hour * HOUR) == today - today.rem_euclid(HOUR);
+                            td class=(density(fires, 1)) aria-current=[is_now.then_some("time")]
+                                title=(format!("{name} {hour:02}:00, {}", sum(fires))) {
+                                @if fires > 0 { (short(fires)) }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+        p.faint { "An empty hour is a free one. The hour that is now has a frame. By the clocks of " (visit.likes.zone.name()) "." }
+    }
+}
+
+fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
+    let weeks = (range.last - range.first) / DAY / 7;
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Fires by day" {
+            table.month {
+                caption { "Fires by day" }
+                thead { tr { @for name in DAYS { th scope="col" { (name) } } } }
+                tbody { @for week in 0..weeks { tr { @for day in week * 7..week * 7 + 7 {
+                    @let at = range.first + day * DAY;
+                    @let fires = hours.of_day(day);
+                    @let is_other = range.month.is_some_and(|month| month_of(at) != month);
+                    td class={ (density(fires, HOURS_OF_DAY)) (if is_other { " other" } else { "" }) }
+                        aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {}", date(at), sum(fires))) {
+                        a.day href=(visit.at(&format!("calendar?week={}", date(at)))) { (date(at).get(8..).unwrap_or_default()) }
+                        @if fires > 0 { (short(fires)) }
+                    }
+                } } } }
+            }
+        }
+        p.faint { "A day leads to its week, hour by hour. Today has a frame." }
+    }
+}
+
+/// How dense so many fires in so many hours are. One is always seen.
+fn density(fires: u64, hours: u64) -> &'static str {
+    let steps = DENSER.iter().filter(|from| fires >= **from * hours).count();
+    ["", "d1", "d2", "d3", "d4"][steps.max(usize::from(fires > 0))]
+}
+
+fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..MUCH => format!("{}k", number / 1_000),
+        _ => "∞".to_owned(),
+    }
+}
+
+/// A sum, unless too much is in it to be counted.
+fn sum(number: u64) -> String {
+    if number < MUCH { count(number) } else { "very many".to_owned() }
+}
+
+fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Schedules of this time" {
+            table {
+                caption { "Schedules of this time" }
+                thead { tr {
+                    th scope="col" { "Schedule" } th scope="col" { "Rule" } th.number scope="col" { "Ran" }
+                    th.number scope="col" { "Did not run" } th.number scope="col" { "To come" } th scope="col" { "Next" }
+                } }
+                tbody { @for (name, line) in lines {
+                    tr {
+                        th scope="row" { a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) } }
+                        td { code { (line.schedule) } }
+                        td.number { (count(line.ran)) }
+                        td.number { span class=[(line.not_run > 0).then_some("failed")] { (count(line.not_run)) } }
+                        td.number { (sum(line.coming)) }
+                        td { (time(visit, line.next)) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_month_is_whole_weeks() {
+        let range = Range::month(said("2026-11-23").unwrap());
+        assert_eq!((date(range.first), date(range.last)), ("2026-10-26".to_owned(), "2026-12-07".to_owned()));
+        let exact = Range::month(said("2027-02-10").unwrap());
+        assert_eq!((date(exact.first), date(exact.last)), ("2027-02-01".to_owned(), "2027-03-01".to_owned()));
+        assert_eq!(month_name(said("2027-02-01").unwrap()), "February 2027");
+    }
+
+    #[test]
+    fn more_is_denser() {
+        assert_eq!((density(0, 1), density(1, 1), density(360, 1)), ("", "d1", "d4"));
+        assert_eq!(
+            (density(0, 24), density(1, 24), density(30, 24), density(10_000, 24)),
+            ("", "d1", "d1", "d4")
+        );
+        assert_eq!(
+            (short(999), short(1_000), short(MUCH)),
+            ("999".to_owned(), "1k".to_owned(), "∞".to_owned())
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! A kind: what it is for, how long its jobs take, and what goes wrong with them.
+
+use std::collections::BTreeMap;
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{STATES, between, count, jobs_in, json, list, span, text, time};
+use crate::visit::Visit;
+
+/// Of so many jobs that ended last it is told how they went.
+const LAST: usize = 200;
+/// Sorts of failures that are shown.
+const SORTS: usize = 10;
+/// Letters of a failure by which it is known again.
+const LETTERS: usize = 100;
+
+/// `GET kinds/{name}`
+pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
+    let body = body(&visit, &name).await;
+    layout::page(&visit, &format!("Kind {name}"), "Kinds", body).await
+}
+
+async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
+    let kinds = visit.get("/v1/kinds").await?;
+    let missing = || {
+        Trouble::new(
+            StatusCode::NOT_FOUND,
+            "There is no such kind",
+            "No job of it is kept, and nothing is said about it.",
+        )
+    };
+    let kind = list(&kinds, "items").iter().find(|kind| text(kind, "kind") == name).ok_or_else(missing)?;
+    let about = visit.get(&format!("/v1/kinds/{}", encoded(name))).await.unwrap_or_default();
+    let ended =
+        |state: &str| format!("/v1/jobs?kind={}&state={state}&order=last_ended&limit={LAST}", encoded(name));
+    let good = visit.get(&ended("succeeded")).await.unwrap_or_default();
+    let bad = visit.get(&ended("failed")).await.unwrap_or_default();
+    let (good, bad) = (list(&good, "items"), list(&bad, "items"));
+    Ok(html! {
+        div #kind data-live {
+            h1 { (name) }
+            @if let Some(says) = about["description"].as_str() { p { (says) } }
+            dl.facts {
+                @for (label, key) in [("Who answers for it", "owner"), ("Its usual queue", "default_queue")] {
+                    @if let Some(says) = about[key].as_str() { div { dt { (label) } dd { (says) } } }
+                }
+                @if let Some(link) = about["docs_url"].as_str() { div { dt { "More about it" } dd { a href=(link) rel="noreferrer" { (link) } } } }
+                @let spans = spans(good);
+                @for (label, share) in [("Half took at most", 0.5), ("95 of 100 took at most", 0.95)] {
+                    @if let Some(took) = within(&spans, share) { div { dt { (label) } dd { (span(took)) } } }
+                }
+                @if !spans.is_empty() { div { dt { "Told of the last" } dd { (count(spans.len() as u64)) " that succeeded" } } }
+            }
+            section.card { (states(visit, name, kind)) }
+            section.card { (failures(visit, name, bad)) }
+        }
+        @if about["schema"].is_object() { details.card { summary { "What its args have to be like" } (json(&about["schema"])) } }
+    })
+}
+
+fn states(visit: &Visit, name: &str, kind: &Value) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Its jobs by state" { table {
+            caption { "Its jobs by state" }
+            thead { tr { @for (state, _) in STATES { th.number scope="col" { (state) } } } }
+            tbody { tr { @for (state, _) in STATES { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) } } }
+        } }
+    }
+}
+
+/// How long each took, the shortest first.
+fn spans(jobs: &[Value]) -> Vec<f64> {
+    let took = |job: &Value| between(text(job, "started_at"), text(job, "finished_at"));
+    let mut spans: Vec<f64> = jobs.iter().filter_map(took).collect();
+    spans.sort_by(f64::total_cmp);
+    spans
+}
+
+fn within(spans: &[f64], share: f64) -> Option<f64> {
+    let at = (spans.len() as f64 * share).ceil() as usize;
+    spans.get(at.max(1) - 1).copied()
+}
+
+fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
+    let sorts = sorted(jobs);
+    html! {
+        table {
+            caption { "What went wrong, of the last " (jobs.len()) " that failed" }
+            thead { tr { th scope="col" { "Failure" } th.number scope="col" { "Jobs" } th scope="col" { "Last" } } }
+            tbody {
+                @for (says, found) in sorts.iter().take(SORTS) {
+                    @let search = format!("kind:{name} state:failed error:\"{}\"", said(says));
+                    tr {
+                        td { a href=(visit.at(&format!("jobs?q={}", encoded(&search)))) { (says) } }
+                        td.number { (found.len()) }
+                        td { (time(visit, text(found[0], "finished_at"))) }
+                    }
+                }
+                @if sorts.is_empty() { tr { td.faint colspan="3" { "Nothing has." } } }
+            }
+        }
+    }
+}
+
+/// Failures that are alike together, those that are most first. What differs from job to job is mostly a number.
+fn sorted(jobs: &[Value]) -> Vec<(String, Vec<&Value>)> {
+    let mut sorts: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for job in jobs {
+        let says = job["error"]["detail"].as_str().unwrap_or("nothing was said");
+        sorts.entry(alike(says)).or_default().push(job);
+    }
+    let mut sorts: Vec<_> = sorts.into_values().map(|found| (first_line(found[0]), found)).collect();
+    sorts.sort_by_key(|(_, found)| std::cmp::Reverse(found.len()));
+    sorts
+}
+
+fn first_line(job: &Value) -> String {
+    let says = job["error"]["detail"].as_str().unwrap_or("nothing was said");
+    says.lines().next().unwrap_or_default().chars().take(LETTERS).collect()
+}
+
+/// A failure without its numbers.
+fn alike(says: &str) -> String {
+    let line = says.lines().next().unwrap_or_default();
+    line.chars().take(LETTERS).map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect()
+}
+
+/// What of a failure is searched for: all up to its first number, in which jobs differ.
+fn said(says: &str) -> String {
+    let end = says
+        .find(|letter: char| letter.is_ascii_digit() || letter == '"' || letter == '\\')
+        .unwrap_or(says.len());
+    let begins = says[..end].trim();
+    if begins.is_empty() {
+        says.chars().filter(|letter| !matches!(letter, '"' | '\\')).collect()
+    } else {
+        begins.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_differ_in_numbers_are_of_one_sort() {
+        let failed = |says: &str| serde_json::json!({ "error": { "detail": says } });
+        let jobs = [
+            failed("timed out after 31 s"),
+            failed("no such user"),
+            failed("timed out after 7 s\nmore"),
+            failed("timed out after 29 s"),
+        ];
+        let sorts = sorted(&jobs);
+        assert_eq!(sorts.len(), 3, "{sorts:?}");
+        assert_eq!((sorts[0].0.as_str(), sorts[0].1.len()), ("timed out after 31 s", 2));
+        assert_eq!(said("timed out after 31 s"), "timed out after");
+        assert_eq!(said("no \"user\""), "no");
+    }
+
+    #[test]
+    fn spans_are_told_by_share() {
+        assert_eq!(within(&[], 0.5), None);
+        assert_eq!(within(&[1.0], 0.95), Some(1.0));
+        assert_eq!(
+            (within(&[1.0, 2.0, 3.0, 4.0], 0.5), within(&[1.0, 2.0, 3.0, 4.0], 0.95)),
+            (Some(2.0), Some(4.0))
+        );
+    }
+}

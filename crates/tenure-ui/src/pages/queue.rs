@@ -1,0 +1,149 @@
+//! A queue: why its jobs do not run, how things go in it, its bounds, and who serves it.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::throughput;
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{STATES, button, count, jobs_in, list, proof, span, text, time};
+use crate::visit::Visit;
+
+/// `GET queues/{name}`
+pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
+    let body = body(&visit, &name).await;
+    layout::page(&visit, &format!("Queue {name}"), "Queues", body).await
+}
+
+async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
+    let path = format!("/v1/queues/{}", encoded(name));
+    let queue = visit.get(&path).await?;
+    // Whoever reaches some jobs of it only is told of those, and not how all went together.
+    let stats = match visit.get(&format!("{path}/stats?window_seconds=3600&step_seconds=60")).await {
+        Ok(stats) => stats,
+        Err(_) => visit.get(&format!("{path}/stats")).await?,
+    };
+    let why = visit.get(&format!("{path}/explain")).await.unwrap_or_default();
+    let workers = visit.get("/v1/workers").await.unwrap_or_default();
+    let serves = |worker: &&Value| {
+        list(worker, "serves")
+            .iter()
+            .any(|serves| matches!(text(serves, "queue"), "*") || text(serves, "queue") == name)
+    };
+    let workers: Vec<&Value> = list(&workers, "items").iter().filter(serves).collect();
+    let (paused, acts) = (queue["paused"] == true, visit.may("manage").await);
+    let to = |act: &str| format!("queues/{}/{act}", encoded(name));
+    Ok(html! {
+        div #queue data-live {
+            div.head {
+                h1 { (name) }
+                @if paused { span.state.paused { "Ⅱ paused" } }
+                @if acts { div.acts {
+                    @if paused { (button(visit, &to("resume"), "Resume", "")) } @else { (button(visit, &to("pause"), "Pause", "")) }
+                } }
+            }
+            @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
+            dl.facts {
+                div { dt { "Runs at once, at most" } dd { (queue["max_running"].as_u64().map_or_else(|| "any number".to_owned(), count)) } }
+                div { dt { "Starts, at most" } dd { (rate(&queue["rate"])) } }
+                div { dt { "Longest due" } dd { (stats["oldest_due_seconds"].as_f64().map_or_else(|| "nothing is due".to_owned(), span)) } }
+                @if let Some(last) = latest(&stats) {
+                    div { dt { "Waited lately (half, 95 of 100)" } dd { (within(last, "wait")) } }
+                    div { dt { "Ran lately (half, 95 of 100)" } dd { (within(last, "run")) } }
+                }
+            }
+            @if let Some(series) = stats["series"].as_array() { section.card { h2 { "Throughput" } (throughput::chart(visit, series)) } }
+            section.card { (kinds(visit, name, &stats)) }
+            section.card { (served(visit, &workers)) }
+        }
+        @if acts { (forms(visit, name, &queue)) }
+    })
+}
+
+/// The latest minute in which something ended.
+fn latest(stats: &Value) -> Option<&Value> {
+    list(stats, "series").iter().rev().find(|step| step["run_p50_seconds"].is_number())
+}
+
+fn within(step: &Value, what: &str) -> String {
+    let of =
+        |share: &str| step[format!("{what}_{share}_seconds")].as_f64().map_or_else(|| "–".to_owned(), span);
+    format!("{}, {}", of("p50"), of("p95"))
+}
+
+fn rate(rate: &Value) -> String {
+    match (rate["limit"].as_u64(), rate["per_seconds"].as_f64()) {
+        (Some(limit), Some(per)) => format!("{} in {}", count(limit), span(per)),
+        _ => "any number".to_owned(),
+    }
+}
+
+fn kinds(visit: &Visit, name: &str, stats: &Value) -> Markup {
+    let lanes = list(stats, "lanes");
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Kinds" { table {
+            caption { "Its jobs by kind" }
+            thead { tr { th scope="col" { "Kind" } @for (state, _) in STATES { th.number scope="col" { (state) } } } }
+            tbody {
+                @for lane in lanes {
+                    @let kind = text(lane, "kind");
+                    tr {
+                        th scope="row" { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } }
+                        @for (state, _) in STATES { (jobs_in(visit, state, &lane["jobs"], &format!("queue:{name} kind:{kind}"))) }
+                    }
+                }
+                @if lanes.is_empty() { tr { td.faint colspan="8" { "It is empty." } } }
+            }
+        } }
+    }
+}
+
+fn served(visit: &Visit, workers: &[&Value]) -> Markup {
+    html! {
+        table {
+            caption { "Who serves it" }
+            thead { tr { th scope="col" { "Worker" } th.number scope="col" { "Slots" } th scope="col" { "Counts as alive for" } } }
+            tbody {
+                @for worker in workers {
+                    tr {
+                        th scope="row" { a href=(visit.at(&format!("workers/{}", encoded(text(worker, "worker_id"))))) { (text(worker, "name")) } }
+                        td.number { (worker["slots"]) }
+                        td { (time(visit, text(worker, "alive_until"))) }
+                    }
+                }
+                @if workers.is_empty() { tr { td.faint colspan="3" { "Nobody who is alive: its jobs wait." } } }
+            }
+        }
+    }
+}
+
+fn forms(visit: &Visit, name: &str, queue: &Value) -> Markup {
+    let to = |act: &str| visit.at(&format!("queues/{}/{act}", encoded(name)));
+    let number = |value: &Value| if value.is_number() { value.to_string() } else { String::new() };
+    html! {
+        div.columns {
+            section.card {
+                h2 { "Its bounds, over all hosts" }
+                form.stack method="post" action=(to("bounds")) {
+                    (proof(visit))
+                    label { "Jobs that run at once; empty for any number"
+                        input name="max_running" type="number" min="1" value=(number(&queue["max_running"])); }
+                    label { "Jobs that start …" input name="limit" type="number" min="1" value=(number(&queue["rate"]["limit"])); }
+                    label { "… in so many seconds" input name="per_seconds" type="number" min="0" step="any" value=(number(&queue["rate"]["per_seconds"])); }
+                    button { "Set these bounds" }
+                }
+            }
+            section.card {
+                h2 { "Empty this queue" }
+                p { "All its jobs that wait are removed for good. Those that run stay." }
+                form.stack method="post" action=(to("purge")) {
+                    (proof(visit))
+                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    button.danger { "Empty " (name) }
+                }
+            }
+        }
+    }
+}

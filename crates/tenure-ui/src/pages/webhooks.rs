@@ -1,0 +1,100 @@
+//! Webhooks: who is told what happens.
+
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{empty, list, proof, text, time};
+use crate::visit::Visit;
+
+/// What can be told, and what that is.
+pub(crate) const SORTS: [(&str, &str); 7] = [
+    ("job.failed", "a job has failed for good"),
+    ("job.succeeded", "a job has succeeded"),
+    ("job.cancelled", "a job was cancelled"),
+    ("schedule.*", "a schedule fired, or a slot was skipped or missed"),
+    ("lease.*", "a lease was acquired, released or broken, or has expired"),
+    ("queue.*", "a queue was paused or resumed"),
+    ("*", "all of it"),
+];
+
+/// `GET webhooks`
+pub(crate) async fn page(visit: Visit) -> Response {
+    let body = body(&visit).await;
+    layout::page(&visit, "Webhooks", "Webhooks", body).await
+}
+
+async fn body(visit: &Visit) -> Result<Markup, Trouble> {
+    let found = visit.get("/v1/webhooks").await?;
+    let hooks = list(&found, "items");
+    Ok(html! {
+        h1 { "Webhooks" }
+        div #list data-live {
+            @if hooks.is_empty() {
+                (empty("Nobody is told what happens", "A webhook has what happens told to a URL, signed, and tried again until it is taken."))
+            } @else { (table(visit, hooks)) }
+        }
+        @if visit.may("manage").await { (form(visit)) }
+    })
+}
+
+fn table(visit: &Visit, hooks: &[Value]) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Webhooks" {
+            table.rows {
+                caption.sr { "Webhooks" }
+                thead { tr {
+                    th scope="col" { "Where" } th scope="col" { "State" } th scope="col" { "Is told" } th scope="col" { "Of queues" }
+                    th scope="col" { "Of kinds" } th scope="col" { "Made" }
+                } }
+                tbody { @for hook in hooks {
+                    tr {
+                        th scope="row" { a href=(visit.at(&format!("webhooks/{}", encoded(text(hook, "id"))))) { (text(hook, "url")) } }
+                        td { (standing(hook)) }
+                        td { (words(hook, "types")) }
+                        td { (words(hook, "queues")) }
+                        td { (words(hook, "kinds")) }
+                        td { (time(visit, text(hook, "created_at"))) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// Whether it is told anything.
+pub(super) fn standing(hook: &Value) -> Markup {
+    let enabled = hook["enabled"] == true;
+    let (class, sign, word) =
+        if enabled { ("succeeded", "●", "enabled") } else { ("failed", "Ⅱ", "disabled") };
+    html! { span class={ "state " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
+}
+
+/// Words of a list; all, if there is none.
+pub(super) fn words(hook: &Value, key: &str) -> String {
+    let words: Vec<&str> = list(hook, key).iter().filter_map(Value::as_str).collect();
+    if words.is_empty() { "all".to_owned() } else { words.join(", ") }
+}
+
+fn form(visit: &Visit) -> Markup {
+    html! {
+        section.card {
+            h2 { "Another webhook" }
+            form.stack method="post" action=(visit.at("webhooks")) {
+                (proof(visit))
+                label { "The URL that is told" input name="url" type="url" required placeholder="https://example.com/hooks" autocomplete="off"; }
+                fieldset {
+                    legend { "What it is told" }
+                    @for (at, (sort, means)) in SORTS.iter().enumerate() {
+                        label.option { input type="radio" name="types" value=(sort) checked[at == 0]; " " code { (sort) } " " span.faint { (means) } }
+                    }
+                }
+                label { "Of which queues, with spaces between; empty for all" input name="queues" autocomplete="off"; }
+                label { "Of which kinds, with spaces between; empty for all" input name="kinds" autocomplete="off"; }
+                button { "Make it" }
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A worker: what it serves, and what it has at the moment.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::asking::{Trouble, encoded};
+use crate::layout;
+use crate::parts::{list, short, state, text, time};
+use crate::visit::Visit;
+
+/// `GET workers/{id}`
+pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
+    let body = body(&visit, &id).await;
+    layout::page(&visit, &format!("Worker {id}"), "Workers", body).await
+}
+
+async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
+    let workers = visit.get("/v1/workers").await?;
+    let worker = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
+    let search = format!("worker:{id} state:running");
+    let running = visit.get(&format!("/v1/jobs?limit=100&q={}", encoded(&search))).await?;
+    let running = list(&running, "items");
+    Ok(html! {
+        div #worker data-live {
+            h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) }
+            p.id { (id) }
+            @if let Some(worker) = worker {
+                dl.facts {
+                    div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
+                    div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
+                    div { dt { "Counts as alive for" } dd { (time(visit, text(worker, "alive_until"))) } }
+                }
+                section.card {
+                    table {
+                        caption { "What it serves" }
+                        thead { tr { th scope="col" { "Queue" } th.number scope="col" { "Slots" } th scope="col" { "Kinds" } } }
+                        tbody { @for serves in list(worker, "serves") { tr {
+                            @let queue = text(serves, "queue");
+                            th scope="row" { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } }
+                            td.number { (serves["slots"]) }
+                            @let kinds: Vec<&str> = list(serves, "kinds").iter().filter_map(Value::as_str).collect();
+                            td { @if kinds.is_empty() { "any" } @else { (kinds.join(", ")) } }
+                        } } }
+                    }
+                }
+            } @else { p.why { "It has not been heard of lately. What it held is due again once its leases are over." } }
+            section.card { (jobs(visit, running)) }
+        }
+    })
+}
+
+fn jobs(visit: &Visit, running: &[Value]) -> Markup {
+    html! {
+        table {
+            caption { "What it has now" }
+            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "State" } th scope="col" { "Since" } th scope="col" { "Says" } } }
+            tbody {
+                @for job in running {
+                    @let id = text(job, "id");
+                    tr {
+                        td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
+                        td { (text(job, "kind")) }
+                        td { (state(text(job, "state"))) }
+                        td { (time(visit, text(job, "started_at"))) }
+                        td.says {
+                            @if let Some(fraction) = job["progress"]["fraction"].as_f64() { (format!("{:.0} % ", fraction * 100.0)) }
+                            (text(&job["progress"], "message"))
+                        }
+                    }
+                }
+                @if running.is_empty() { tr { td.faint colspan="5" { "Nothing." } } }
+            }
+        }
+    }
+}
