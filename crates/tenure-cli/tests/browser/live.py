@@ -95,9 +95,9 @@ def outage(stage):
         # Forms are those of the new server.
         page.get_by_role("main").get_by_role("button", name="pause").click()
         expect(page.get_by_role("status")).to_contain_text("Paused")
+        page.context.close()
         server.kill()
         server.wait(30)
-        page.context.close()
 
 
 def serve(folder, port):
