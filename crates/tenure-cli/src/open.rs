@@ -47,19 +47,19 @@ pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
     if open.print || !std::io::stdout().is_terminal() {
         return Ok(());
     }
-    let shown = SHOWS.iter().any(|program| {
-        let quiet = Command::new(program)
-            .arg(&url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        quiet.is_ok()
-    });
-    if !shown {
+    if !shown_in_browser(&url) {
         with.out.tell("there is no browser to open it with");
     }
     Ok(())
+}
+
+/// Shows a page to the person at this machine; whether there is anything that shows one.
+pub(crate) fn shown_in_browser(url: &str) -> bool {
+    SHOWS.iter().any(|program| {
+        let mut quiet = Command::new(program);
+        quiet.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.spawn().is_ok()
+    })
 }
 
 fn has_pages(with: &With) -> Result<bool, Failure> {

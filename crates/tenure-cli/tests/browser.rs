@@ -90,9 +90,11 @@ fn played(story: &str) {
     let Some(tools) = &*TOOLS else { return };
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempdir().unwrap();
-    let mut dev = Program::start(&["dev", "--db", "dev.db", "--port", "0"], folder.path());
+    let mut dev = Program::start(&["dev", "--seed", "--db", "dev.db", "--port", "0"], folder.path());
     let line = dev.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
+    // What it is filled with is there before the first job of its own.
+    dev.line_with("enqueued", SOON);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.py");
     let told = said(
         Command::new(tools.join("bin/python"))

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
 use tenure_http::{Asked, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
@@ -22,6 +23,8 @@ use crate::screen::complain;
 pub(crate) const PORT: u16 = 8368;
 /// Together with the worker's, a stop takes less than five seconds.
 const GRACE: Duration = Duration::from_secs(2);
+/// Takes what a webhook is told.
+pub(super) const HOOK: &str = "/demo/hook";
 /// How long somebody who asked for a star waits for it.
 const STAR_WITHIN: Duration = Duration::from_secs(30);
 
@@ -64,6 +67,7 @@ pub(super) fn serve(tenure: &Tenure, server: Option<Server>) -> (JoinHandle<()>,
 
 fn stars(tenure: &Tenure) -> Router {
     Router::new()
+        .route(HOOK, post(|| async { StatusCode::NO_CONTENT }))
         .route("/demo/stars", get(shown_when_built).post(accepted))
         .route("/stars/{number}", get(star))
         .with_state(tenure.clone())

@@ -5,17 +5,20 @@ mod home;
 mod http;
 mod kinds;
 mod line;
+mod seed;
 mod show;
 
 use std::sync::Arc;
 
 use clap::Args;
 use tenure::schedule::Schedule;
-use tenure::{StateName, Tenure};
+use tenure::{OpenOptions, StateName, Tenure};
 use tokio::sync::oneshot;
 
+use self::seed::CatchingUp;
 use self::show::{Seen, Show, standings, unfinished};
 use crate::exit::Failure;
+use crate::open::shown_in_browser;
 use crate::screen::{Screen, Tone};
 
 pub(crate) use self::home::{Home, folder};
@@ -41,6 +44,12 @@ pub(crate) struct Dev {
     /// How many demo jobs are enqueued in a second, after the first handful; 0 for none
     #[arg(long, value_name = "N", default_value_t = 0.7, value_parser = rate)]
     jobs_per_second: f64,
+    /// Fills the store with what a shop has done in the last hours, and goes on with it: each page has something to show
+    #[arg(long)]
+    seed: bool,
+    /// Shows the pages in a browser
+    #[arg(long)]
+    open: bool,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -66,14 +75,22 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         (None, true) => Home::in_memory(),
         (None, false) => Home::usual()?,
     };
-    let tenure = Tenure::open(&home.url).await?;
+    let past = dev.seed.then(CatchingUp::new);
+    let tenure = open_store(&home, past.as_ref()).await?;
     let server = http::server(&tenure, dev.port).await?;
     introduce(&tenure, &dev, server.as_ref(), &screen);
+    if let (true, Some(server)) = (dev.open, &server) {
+        show_pages(&format!("http://{}/ui/", server.address()), &screen);
+    }
     let left = unfinished(&standings(&tenure).await?);
     if left > 0 {
         screen.line(&format!("picked up {left} {} left from last time", plural(left)));
     }
     screen.line("");
+    let going_on = match &past {
+        Some(past) => Some(seed::begin(&tenure, past, server.as_ref()).await?),
+        None => None,
+    };
     let (end, ended) = oneshot::channel();
     let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen: Seen::default() };
     let show = tokio::spawn(show.run(tenure.events(), ended));
@@ -83,6 +100,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;
         flow.abort();
+        drop(going_on);
         drop(serving);
         announce_stop(&tenure, &screen).await;
     };
@@ -98,6 +116,22 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     tenure.close().await?;
     farewell(seen, left, &home, &screen);
     Ok(())
+}
+
+/// The store; what is filled in has happened by a clock that begins in the past.
+async fn open_store(home: &Home, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
+    let options = OpenOptions::new();
+    let options = match past {
+        Some(past) => options.clock(Arc::new(past.clone())),
+        None => options,
+    };
+    Ok(options.open(&home.url).await?)
+}
+
+fn show_pages(url: &str, screen: &Screen) {
+    if !shown_in_browser(url) {
+        screen.line(&format!("there is no browser to open {url} with"));
+    }
 }
 
 /// One line for each thing that was opened.
@@ -117,6 +151,12 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
         }
         None => format!("{} port {} is in use; --port says another", name("http"), http::PORT),
     });
+    if dev.seed {
+        screen.line(&format!(
+            "{} a shop that does not exist: its last hours, and how it goes on",
+            name("seed")
+        ));
+    }
     let rate = dev.jobs_per_second;
     let then = if rate > 0.0 { format!(", then {rate} in a second") } else { String::new() };
     screen.line(&format!("{} a handful of demo jobs{then}; Ctrl-C stops", name("flow")));

@@ -42,9 +42,9 @@ def jobs(stage, page):
 
 
 def queues(stage, page):
-    stage.enqueue("nobody_does_this", queue="mail")
+    stage.enqueue("nobody_does_this", queue="post-room")
     page.goto(f"{stage.ui}queues")
-    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="mail"))
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="post-room"))
     row.get_by_role("button", name="pause").click()
     expect(page.locator("#queue")).to_contain_text("paused")
     press(page, "Resume")
@@ -54,17 +54,17 @@ def queues(stage, page):
     page.get_by_label("in so many seconds").fill("60")
     press(page, "Set these bounds")
     expect(page.get_by_role("status")).to_contain_text("bounded")
-    queue = stage.ask("GET", "/v1/queues/mail")
+    queue = stage.ask("GET", "/v1/queues/post-room")
     assert (queue["max_running"], queue["rate"]["limit"]) == (3, 10), queue
     page.get_by_label("Jobs that run at once").fill("")
     page.get_by_label("Jobs that start").fill("")
     press(page, "Set these bounds")
-    queue = stage.ask("GET", "/v1/queues/mail")
+    queue = stage.ask("GET", "/v1/queues/post-room")
     assert (queue["max_running"], queue["rate"]) == (None, None), queue
-    page.get_by_label("Write its name").fill("mail")
-    press(page, "Empty mail")
+    page.get_by_label("Write its name").fill("post-room")
+    press(page, "Empty post-room")
     expect(page.get_by_role("status")).to_contain_text("emptied")
-    eventually(page, lambda: not stage.ask("GET", "/v1/jobs?queue=mail")["items"])
+    eventually(page, lambda: not stage.ask("GET", "/v1/jobs?queue=post-room")["items"])
 
 
 def bulk(stage, page):
@@ -213,10 +213,10 @@ def schedules(stage, page):
 
 
 def leases(stage, page):
-    stage.ask("POST", "/v1/leases/month-end/acquire", {"owner": "ledger-1", "ttl_seconds": 600})
-    page.goto(f"{stage.ui}leases/month-end")
-    page.get_by_label("Write its name").fill("month-end")
+    stage.ask("POST", "/v1/leases/by-hand/acquire", {"owner": "ledger-1", "ttl_seconds": 600})
+    page.goto(f"{stage.ui}leases/by-hand")
+    page.get_by_label("Write its name").fill("by-hand")
     page.get_by_label("Why").fill("the ledger is on fire")
-    press(page, "Break month-end")
+    press(page, "Break by-hand")
     expect(page.get_by_role("status")).to_contain_text("taken from")
-    assert not stage.ask("GET", "/v1/leases/month-end")["locked"]
+    assert not stage.ask("GET", "/v1/leases/by-hand")["locked"]

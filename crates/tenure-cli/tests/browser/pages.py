@@ -3,12 +3,12 @@
 
 def fill(stage):
     """What makes each page have something to show."""
-    job = stage.enqueue("mailing", queue="mail", tags=["vip"], args={"to": "ada@example.com"}, delay_seconds=3600)
+    job = stage.enqueue("mailing", queue="post-room", tags=["vip"], args={"to": "ada@example.com"}, delay_seconds=3600)
     stage.ask("PUT", "/v1/schedules/nightly", {
         "spec": {"cron": "30 2 * * *", "dialect": "unix"}, "time_zone": "Europe/Berlin", "job": {"kind": "close_books"}})
-    stage.ask("POST", "/v1/leases/month-end/acquire", {"owner": "ledger-1", "ttl_seconds": 600})
-    stage.ask("POST", "/v1/queues/mail/pause", {})
-    stage.ask("POST", "/v1/queues/mail/resume", {})
+    stage.ask("POST", "/v1/leases/by-hand/acquire", {"owner": "ledger-1", "ttl_seconds": 600})
+    stage.ask("POST", "/v1/queues/post-room/pause", {})
+    stage.ask("POST", "/v1/queues/post-room/resume", {})
     bulk = stage.ask("POST", "/v1/bulk", {"action": "run_now", "filter": {"q": "kind:nobody"}})["id"]
     hook = stage.ask("POST", "/v1/webhooks", {"url": "http://127.0.0.1:9/", "types": ["*"]})["id"]
     stage.ask("POST", f"/v1/webhooks/{hook}/test", {})
@@ -19,9 +19,9 @@ def fill(stage):
 def addresses(job, bulk, hook, worker):
     return [
         "", "jobs", "jobs?state=failed", "jobs?q=kind%3Aecho", "jobs?q=stat%3A1", f"jobs/{job}", "queues", "schedules",
-        "schedules/nightly", "schedules/pulse", "calendar", "leases", "leases/month-end", "workers", "kinds", "events",
+        "schedules/nightly", "schedules/pulse", "calendar", "leases", "leases/by-hand", "workers", "kinds", "events",
         "audit", "sign-in", "settings", "bulk", f"bulk/{bulk}", "bulk/new?q=kind%3Aecho", "bulk/new", "webhooks",
-        f"webhooks/{hook}", "queues/mail", "kinds/echo", f"workers/{worker}", "new-schedule",
+        f"webhooks/{hook}", "queues/post-room", "kinds/echo", f"workers/{worker}", "new-schedule",
         "new-schedule?rule=weekly+mon-fri+09%3A30&zone=Europe%2FBerlin", "new-schedule?rule=never", "calendar?month=2035-03",
         "settings?zone=Mars", "nowhere",
     ]

@@ -1,6 +1,6 @@
 //! What the contract tells of a range of time, gathered by hour, by day and by schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,6 +13,8 @@ use crate::visit::Visit;
 
 use super::walls::{DAY, HOUR, wall};
 
+/// Beyond so many fires in an hour a schedule is left out of what is counted by hour.
+const OFTEN: f64 = 60.0;
 /// Pages of a part at most.
 const PAGES: usize = 20;
 /// For so many fires counts what is too much to be counted.
@@ -66,8 +68,24 @@ pub(super) async fn parts(visit: &Visit, from: Timestamp, to: Timestamp) -> Resu
     Ok(found)
 }
 
-/// By the clocks of a zone, from the midnight on that they show as `first`.
-pub(super) fn hours(parts: &[Value], zone: &Zone, first: i64) -> Hours {
+/// Schedules that fire more than once in a minute: they would fill every hour, and hide where there is room.
+pub(super) fn constant(parts: &[Value]) -> BTreeSet<&str> {
+    let all = parts.iter().flat_map(|found| list(found, "coming"));
+    let often = all.filter(|schedule| list(schedule, "groups").iter().any(is_constant));
+    often.map(|schedule| text(schedule, "name")).collect()
+}
+
+fn is_constant(group: &Value) -> bool {
+    let (Ok(from), Ok(to)) =
+        (text(group, "from").parse::<Timestamp>(), text(group, "to").parse::<Timestamp>())
+    else {
+        return false;
+    };
+    fires(group) as f64 > OFTEN * to.since(from).as_secs_f64() / 3600.0
+}
+
+/// By the clocks of a zone, from the midnight on that they show as `first`, without those that are left out.
+pub(super) fn hours(parts: &[Value], zone: &Zone, first: i64, without: &BTreeSet<&str>) -> Hours {
     let mut hours = Hours::default();
     let mut add = |at: &str, fires: u64| {
         let Ok(at) = at.parse::<Timestamp>() else { return };
@@ -75,11 +93,13 @@ pub(super) fn hours(parts: &[Value], zone: &Zone, first: i64) -> Hours {
         *hours.0.entry((since.div_euclid(DAY), since.rem_euclid(DAY) / HOUR)).or_default() += fires;
     };
     for found in parts {
-        for schedule in list(found, "coming") {
+        for schedule in
+            list(found, "coming").iter().filter(|schedule| !without.contains(text(schedule, "name")))
+        {
             list(schedule, "slots").iter().for_each(|slot| add(text(slot, "at"), 1));
             list(schedule, "groups").iter().for_each(|group| spread(group, &mut add));
         }
-        for past in list(found, "past") {
+        for past in list(found, "past").iter().filter(|past| !without.contains(text(past, "schedule"))) {
             add(text(past, "first_at"), past["count"].as_u64().unwrap_or_default());
         }
     }
@@ -160,15 +180,21 @@ mod tests {
         let parts = [found, wide];
         let utc = Zone::utc();
         let first = wall(&utc, "2026-11-23T00:00:00Z".parse().unwrap());
-        let found = hours(&parts, &utc, first);
+        let none = BTreeSet::new();
+        let found = hours(&parts, &utc, first, &none);
         assert_eq!((found.at(1, 7), found.at(6, 23), found.at(0, 7)), (1, 360, 2));
         assert_eq!((found.at(2, 6), found.at(2, 7), found.at(2, 8), found.at(2, 9)), (5, 5, 0, MUCH));
         assert_eq!((found.of_day(2), found.of_day(3)), (MUCH + 10, 0));
+        // What fires every few seconds is left out, if that is wanted.
+        let constant = constant(&parts);
+        assert_eq!(constant, BTreeSet::from(["b", "c"]));
+        let without = hours(&parts, &utc, first, &constant);
+        assert_eq!((without.at(1, 7), without.at(6, 23), without.at(0, 7)), (1, 0, 2));
         let lines = lines(&parts);
         assert_eq!((lines["a"].coming, lines["a"].not_run, lines["b"].coming), (1, 2, 360));
         // By other clocks it is another hour, and may be another day.
         let there = Zone::named("Asia/Tokyo").unwrap();
-        let found = hours(&parts, &there, first);
+        let found = hours(&parts, &there, first, &none);
         assert_eq!((found.at(1, 16), found.at(7, 8), found.at(1, 7)), (1, 360, 0));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use axum::response::Response;
 use maud::{Markup, html};
 
-use self::gathered::{Hours, Line, MUCH, changes, hours, lines, parts};
+use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
 use self::walls::{DAY, HOUR, date, day_of, instant, month_of, said, wall, weekday};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
@@ -74,7 +74,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         Range::month(said(&format!("{month}-01")).unwrap_or(today))
     };
     let found = parts(visit, instant(zone, range.first), instant(zone, range.last)).await?;
-    let (hours, lines) = (hours(&found, zone, range.first), lines(&found));
+    let constant = constant(&found);
+    let (hours, lines) = (hours(&found, zone, range.first, &constant), lines(&found));
     Ok(html! {
         (head(visit, &range, today))
         @for (zone, at) in changes(&found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
@@ -82,7 +83,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             (empty("Nothing fires in this time", "A schedule is made here, by a program, or with tenure schedule add."))
             p.empty { a.button href=(visit.at("new-schedule")) { "New schedule" } }
         } @else {
-            section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) } }
+            section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) }
+                @if !constant.is_empty() { p.faint { "Not counted here, because they fire more than once in a minute: "
+                    (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } } }
             section.card { (table(visit, &lines)) }
         }
     })
