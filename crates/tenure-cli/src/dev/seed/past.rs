@@ -82,7 +82,7 @@ impl Past<'_> {
 
     /// So long: jobs come, and those who work take them.
     async fn step(&self, span: Duration) -> Result<(), Failure> {
-        let some = 5 + self.chance.below(8);
+        let some = 25 + self.chance.below(30);
         let jobs: Vec<Value> = (0..some).map(|_| job(self.chance)).collect();
         self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
         self.tenure.store().fire(limits::FIRE_TIMERS).await.map_err(tenure::Error::from)?;
@@ -98,7 +98,7 @@ impl Past<'_> {
         let Some(((name, slots, queues), id)) = WORKERS.get(at).zip(self.workers.get(at)) else {
             return Ok(());
         };
-        let claim = json!({ "worker_id": id, "name": name, "queues": queues, "limit": slots, "lease_seconds": LEASE_SECONDS });
+        let claim = json!({ "worker_id": id, "name": name, "queues": queues, "limit": slots * 8, "lease_seconds": LEASE_SECONDS });
         let mut granted = self.contract.post("/v1/claim", claim).await?;
         let Value::Array(jobs) = granted["jobs"].take() else { return Ok(()) };
         let mut items = Vec::new();

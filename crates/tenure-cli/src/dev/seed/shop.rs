@@ -182,7 +182,7 @@ pub(super) fn args(kind: &str, chance: &Chance) -> Value {
         "post_to_chat" => {
             json!({ "room": "#orders", "text": format!("{person} has ordered something nice") })
         }
-        "sync_inventory" => json!({ "warehouse": if order % 2 == 0 { "north" } else { "south" } }),
+        "sync_inventory" => json!({ "warehouse": if order.is_multiple_of(2) { "north" } else { "south" } }),
         "import_csv" => json!({ "supplier": "acme", "file": format!("prices-{order}.csv") }),
         _ => json!({ "of": "sales", "day": "yesterday" }),
     }
