@@ -1,4 +1,4 @@
-//! `tenure context` and `tenure config`: the servers that a person has named, and what counts.
+//! `tenure context`: the servers that a person has named.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::client::{Connect, Secret, base};
+use crate::client::{Secret, base};
 use crate::exit::Failure;
 use crate::output::{Out, Output, Shape, Table};
-use crate::settings::{Context, Env, File, Settings};
+use crate::settings::{Context, Env, File};
 
 /// What can be done with contexts.
 #[derive(Debug, Args)]
@@ -151,59 +151,5 @@ fn list(file: &File, out: &mut Out) -> Result<(), Failure> {
             out.table(&table, true)?;
         }
     }
-    out.flush()
-}
-
-/// What can be said to `tenure config`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Shows which settings count; tokens are never shown
-    Show(Show),
-}
-
-/// What can be said to `tenure config show`.
-#[derive(Debug, Args)]
-pub(crate) struct Show {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Says of each where it was said
-    #[arg(long)]
-    origin: bool,
-}
-
-pub(crate) fn config(Config::Show(show): Config) -> Result<(), Failure> {
-    let env = Env::real();
-    let settings = Settings::of(&show.connect, &env)?;
-    let mut out = show.output.open();
-    let mut rows = vec![("url", settings.url.value, settings.url.origin)];
-    if let Some(token) = settings.token {
-        rows.push(("token", "(not shown)".to_owned(), token.origin));
-    }
-    if let Some(context) = settings.context {
-        rows.push(("context", context.value.clone(), context.origin));
-        rows.push(("read_only", settings.read_only.to_string(), format!("context {}", context.value)));
-    }
-    if let Ok(path) = File::path(&env) {
-        let there = if path.exists() { "it is there" } else { "it is not there" };
-        rows.push(("file", path.display().to_string(), there.to_owned()));
-    }
-    if matches!(out.shape(), Shape::Json | Shape::Jsonl) {
-        let fields = rows.into_iter().map(|(name, value, origin)| {
-            let value = if show.origin { json!({ "value": value, "origin": origin }) } else { json!(value) };
-            (name.to_owned(), value)
-        });
-        let fields: serde_json::Map<String, serde_json::Value> = fields.collect();
-        return out.document(&serde_json::Value::from(fields).to_string());
-    }
-    let mut table =
-        Table::new(if show.origin { &["setting", "value", "origin"] } else { &["setting", "value"] });
-    for (name, value, origin) in rows {
-        let mut row = vec![name.into(), value.into()];
-        row.extend(show.origin.then(|| origin.into()));
-        table.row(row);
-    }
-    out.table(&table, true)?;
     out.flush()
 }

@@ -4,8 +4,10 @@
 mod app;
 mod bench;
 mod client;
+mod config;
 mod context;
 mod db;
+mod declared;
 mod describe;
 mod dev;
 mod doctor;
@@ -15,11 +17,14 @@ mod files;
 mod job;
 mod kind;
 mod lease;
+mod logs;
 mod manager;
+mod near;
 mod open;
 mod output;
 mod program;
 mod queue;
+mod reload;
 mod schedule;
 mod screen;
 mod selftest;
@@ -35,7 +40,6 @@ mod with;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
 use crate::screen::complain;
@@ -98,9 +102,9 @@ enum Command {
     Db(db::Db),
     /// Names servers, and chooses the one that is asked
     Context(context::Contexts),
-    /// Shows which settings count, and where they were said
+    /// Shows which settings count and where they were said, checks them, describes them
     #[command(subcommand)]
-    Config(context::Config),
+    Config(config::Config),
     /// Finds out whether the server can be used from here, and says what to do if not
     Doctor(Box<doctor::Doctor>),
     /// Takes a job and a lease through their lives on the server, and says of each step whether it works
@@ -147,7 +151,10 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    listen_to_the_library();
+    // One that stays listens as its settings say.
+    if !matches!(program.command, Command::Serve(_)) {
+        logs::listen();
+    }
     match run(program.command) {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(Failure::Silent(code)) => ExitCode::from(code),
@@ -180,7 +187,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Event(events) => event::run(*events),
         Command::Db(db) => db::run(db),
         Command::Context(contexts) => context::run(contexts),
-        Command::Config(config) => context::config(config),
+        Command::Config(config) => config::run(config),
         Command::Doctor(doctor) => doctor::run(*doctor),
         Command::Selftest(asked) => {
             let with::Asked { connect, output, what } = *asked;
@@ -206,18 +213,6 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-/// Warnings of the library go to standard error; `TENURE_LOG` asks for more.
-fn listen_to_the_library() {
-    let filter = EnvFilter::try_from_env("TENURE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(screen::is_coloured(&std::io::stderr()))
-        // A closed standard error must not end the program.
-        .log_internal_errors(false)
-        .init();
 }
 
 #[cfg(test)]

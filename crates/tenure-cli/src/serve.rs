@@ -1,117 +1,160 @@
 //! `tenure serve`: jobs over HTTP, for programs in any language.
 
-use std::net::SocketAddr;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use tenure::{Tenure, Worker};
+use clap::Args;
+use tenure::{OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{Access, Hiding, Network, Options, Server, deliveries};
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
 
+use crate::declared;
 use crate::dev::url_of;
 use crate::exit::Failure;
 use crate::files;
+use crate::logs::Logs;
 use crate::manager::Manager;
+use crate::reload::Reload;
 use crate::screen::{Screen, Tone, complain};
+use crate::settings::{Env, Flags, Layer, Resolved};
 use crate::span::span;
 use crate::traces;
 
 /// Bulk operations that a server does at once.
 const BULK_AT_ONCE: usize = 2;
+/// How long a server that others send requests to goes on answering: so long a balancer may need to notice.
+const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
 /// What can be said to `tenure serve`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Each of them can be said in ./tenure.toml and by the environment as well: see `tenure config show --origin`. SIGHUP has the level of
+the log, queues and schedules be read again.")]
 pub(crate) struct Serve {
-    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)
-    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
-    db: String,
-    /// Where it listens. On an address that other machines can reach only with --auth tokens
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8368")]
-    bind: SocketAddr,
-    /// A name by which it may be addressed beside localhost, such as that of the proxy before it; may be said often
-    #[arg(long = "host", value_name = "NAME")]
-    hosts: Vec<String>,
-    /// Whether whoever asks has to show an access token (tokens) or nobody has (open); `tenure token create` makes one
-    #[arg(long, value_name = "HOW", default_value = "open")]
-    auth: Auth,
-    /// Hides what has such a name, such as *password*, from those who only look; in place of the usual names; may be said often
-    #[arg(long = "hide", value_name = "PATTERN")]
-    hide: Vec<String>,
-    /// Changes nothing, whoever asks
+    /// Reads settings from this file, in place of ./tenure.toml [env: TENURE_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Takes the store from DATABASE_URL if nothing else says one
     #[arg(long)]
-    read_only: bool,
-    /// Goes on answering for so long after it was told to stop, and says that it is not ready, such as 5s behind a balancer
-    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = span)]
-    drain_delay: Duration,
-    /// Fires no timers; some other program on the same store has to
-    #[arg(long)]
-    no_timer: bool,
-    /// Does nothing by itself: tells no webhooks, sends no jobs to push endpoints, does nothing that was asked for in bulk; some
-    /// other server on the same store has to
-    #[arg(long)]
-    no_worker: bool,
-    /// Where others reach this server, such as https://jobs.example.com: push endpoints are told [default: where it listens]
-    #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
-    /// Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often
-    #[arg(long, value_name = "CIDR")]
-    allow_callback_to: Vec<Network>,
-    /// Tells a collector of OpenTelemetry what jobs go through, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_ENDPOINT
-    /// says the same, and other variables of OpenTelemetry the rest
-    #[arg(long, value_name = "URL")]
-    otlp: Option<String>,
+    use_database_url: bool,
+    #[command(flatten)]
+    flags: Flags,
 }
 
-/// Whether whoever asks has to say who he is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Auth {
-    /// Nobody has
-    Open,
-    /// Everybody has, by an access token
-    Tokens,
+impl Serve {
+    /// What counts now.
+    pub(crate) fn settings(&self) -> Result<Resolved, Failure> {
+        let mut resolved =
+            Resolved::of_server(&Env::real(), self.flags.layer(), self.config.as_deref()).sound()?;
+        if self.use_database_url {
+            let shared = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
+            resolved.or_else("database.url", shared, "DATABASE_URL");
+        }
+        Ok(resolved)
+    }
+}
+
+/// What a server is to be like.
+struct Plan {
+    url: String,
+    schema: String,
+    options: Options,
+    fires: bool,
+    delivers: bool,
+}
+
+impl Plan {
+    fn of(settings: &Resolved, surroundings: Duration) -> Result<Self, Failure> {
+        let Some(url) = settings.text("database.url") else {
+            let why = "nobody says where jobs are kept: say --db FILE|URL, TENURE_DATABASE_URL, or url in [database] of tenure.toml";
+            return Err(Failure::Usage(why.to_owned()));
+        };
+        let mut options = Options::default();
+        options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
+        options.hosts = settings.list("server.hosts").to_vec();
+        options.read_only = settings.is_on("server.read_only");
+        options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
+        let allowed = settings.list("server.allow_callback_to").iter().map(|range| range.parse::<Network>());
+        options.allow_callback_to = allowed
+            .collect::<Result<_, _>>()
+            .map_err(|wrong| Failure::Invalid(format!("server.allow_callback_to: {wrong}")))?;
+        let works = settings.is_on("server.worker");
+        options.pushes = works;
+        options.public_url = settings.text("server.public_url").map(str::to_owned);
+        let hide = settings.list("server.hide");
+        if !hide.is_empty() {
+            options.hiding = Hiding::of(hide).map_err(|wrong| Failure::Library(wrong.into()))?;
+        }
+        options.traces = traces::wanted(settings.text("telemetry.otlp"))?;
+        options.access =
+            if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
+        Ok(Self {
+            url: url_of(url),
+            schema: settings.text("database.schema").unwrap_or_default().to_owned(),
+            delivers: works && !options.read_only,
+            fires: settings.is_on("server.timers"),
+            options,
+        })
+    }
+
+    async fn open(&self) -> Result<Tenure, Failure> {
+        let mut postgres = PostgresOptions::default();
+        postgres.schema.clone_from(&self.schema);
+        Ok(OpenOptions::new().postgres(postgres).open(&self.url).await?)
+    }
+}
+
+/// How long it goes on answering if nobody says so: somewhere a balancer has to notice, and at a terminal nobody does.
+fn drain_delay(said: impl Fn(&str) -> bool, is_terminal: bool) -> Duration {
+    let is_managed = ["KUBERNETES_SERVICE_HOST", "NOTIFY_SOCKET", "INVOCATION_ID"].into_iter().any(said);
+    if is_managed && !is_terminal { DRAIN_DELAY } else { Duration::ZERO }
 }
 
 /// Serves until somebody interrupts it.
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
+    let settings = serve.settings()?;
+    let logs = Logs::of(&settings)?;
     files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(work(serve))
+    runtime.block_on(work(serve, settings, logs))
 }
 
-async fn work(serve: Serve) -> Result<(), Failure> {
+async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failure> {
     // Before anything else: whoever interrupts a start gets a clean stop, too.
     let interrupted = tokio::spawn(tenure::shutdown_signal());
-    let screen = Screen::open();
-    let tenure = Tenure::open(&url_of(&serve.db)).await?;
-    let mut options = Options::default();
-    (options.bind, options.hosts) = (serve.bind, serve.hosts.clone());
-    (options.read_only, options.drain_delay) = (serve.read_only, serve.drain_delay);
-    options.allow_callback_to.clone_from(&serve.allow_callback_to);
-    (options.pushes, options.public_url) = (!serve.no_worker, serve.public_url.clone());
-    if !serve.hide.is_empty() {
-        options.hiding = Hiding::of(&serve.hide).map_err(|wrong| Failure::Library(wrong.into()))?;
-    }
-    options.traces = traces::wanted(serve.otlp.as_deref())?;
-    options.access = match serve.auth {
-        Auth::Open => Access::Open,
-        Auth::Tokens => Access::Tokens,
-    };
-    let server = Server::bind(&tenure, options).await?;
-    let pages = Dashboard::over(&tenure, server.contract()).read_only(serve.read_only).mounted();
+    let reload = Reload::listen()?;
+    let screen = Arc::new(Screen::open());
+    let is_said = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+    let plan = Plan::of(&settings, drain_delay(is_said, is_terminal))?;
+    let tenure = plan.open().await?;
+    let read_only = plan.options.read_only;
+    let server = Server::bind(&tenure, plan.options.clone()).await?;
+    let pages = Dashboard::over(&tenure, server.contract()).read_only(read_only).mounted();
     let server = server.merge(pages);
-    introduce(&tenure, &server, &serve, &screen);
+    introduce(&tenure, &server, &plan, &screen);
+    if !read_only {
+        declare(&tenure, &settings, &screen).await?;
+    }
     let stop = CancellationToken::new();
-    let working = tokio::spawn(work_beside(tenure.clone(), Beside::of(&serve), stop.clone()));
+    let beside =
+        Beside { fires: plan.fires, delivers: plan.delivers, allowed: plan.options.allow_callback_to };
+    let working = tokio::spawn(work_beside(tenure.clone(), beside, stop.clone()));
+    let reloading = reload.run(serve, settings, logs, tenure.clone(), Arc::clone(&screen));
+    let reloading = tokio::spawn(reloading);
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     manager.is_ready();
     let serving = server.run(async {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;
         stop.cancel();
+        reloading.abort();
         manager.is_stopping();
         screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
     });
@@ -130,39 +173,42 @@ async fn work(serve: Serve) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Brings about what the files declare. What is wrong with it keeps a server from starting, as other settings do.
+async fn declare(tenure: &Tenure, settings: &Resolved, screen: &Screen) -> Result<(), Failure> {
+    let applied = declared::apply(&tenure_http::api(tenure), &settings.declared).await?;
+    applied.changed.iter().for_each(|change| screen.line(change));
+    Resolved::of([Layer { faults: applied.faults, ..Layer::default() }]).sound().map(drop)
+}
+
 /// One line for each thing that was opened.
-fn introduce(tenure: &Tenure, server: &Server, serve: &Serve, screen: &Screen) {
+fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     let line = |name: &str, said: &str| {
         screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<8}"))));
     };
     line("store", &tenure.store().describe());
     line("http", &format!("http://{}, described at /openapi.json", server.address()));
     line("pages", &format!("http://{}/ui/", server.address()));
-    let who = match serve.auth {
-        Auth::Open => "anybody who can reach this address may ask everything",
-        Auth::Tokens => {
+    let who = match plan.options.access {
+        Access::Open => "anybody who can reach this address may ask everything",
+        Access::Tokens => {
             "whoever shows an access token; `tenure token create --db … --name … --scope …` makes one"
         }
     };
     line("access", who);
-    let delivers = !serve.no_worker && !serve.read_only;
-    let own = if delivers { "; what is asked for in bulk is done here" } else { "" };
+    let own = if plan.delivers { "; what is asked for in bulk is done here" } else { "" };
     line(
         "worker",
         &format!("none here: jobs wait for workers that claim them, and for programs that run them{own}"),
     );
     line(
         "webhooks",
-        if delivers {
+        if plan.delivers {
             "are told what happens, and push endpoints sent jobs"
         } else {
             "are told nothing by this server"
         },
     );
-    line(
-        "timers",
-        if serve.no_timer { "are not fired here" } else { "are fired here, whoever has set them" },
-    );
+    line("timers", if plan.fires { "are fired here, whoever has set them" } else { "are not fired here" });
 }
 
 /// What the server does by itself.
@@ -170,13 +216,6 @@ struct Beside {
     fires: bool,
     delivers: bool,
     allowed: Vec<Network>,
-}
-
-impl Beside {
-    fn of(serve: &Serve) -> Self {
-        let delivers = !serve.no_worker && !serve.read_only;
-        Self { fires: !serve.no_timer, delivers, allowed: serve.allow_callback_to.clone() }
-    }
 }
 
 /// Fires the timers of the store and delivers what webhooks are to be told, until told to stop. Without it requests are
@@ -194,5 +233,32 @@ async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
     };
     if let Err(error) = worked {
         complain(&format!("timers are not fired here any more, and webhooks not told: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_drains_where_others_send_requests_and_not_at_a_terminal() {
+        let under = |name: &'static str| move |asked: &str| asked == name;
+        for manager in ["KUBERNETES_SERVICE_HOST", "NOTIFY_SOCKET", "INVOCATION_ID"] {
+            assert_eq!(drain_delay(under(manager), false), DRAIN_DELAY, "{manager}");
+            assert_eq!(drain_delay(under(manager), true), Duration::ZERO, "{manager}");
+        }
+        assert_eq!(drain_delay(under("HOME"), false), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_said_of_the_delay_goes_before_the_surroundings() {
+        let spoken = |name: &'static str, value: &str| {
+            let env = Env { variables: [(name.to_owned(), value.to_owned())].into(), ..Env::default() };
+            let mut resolved = Resolved::of_server(&env, Layer::default(), None);
+            resolved.or_else("database.url", Some("a.db".to_owned()), "a test");
+            Plan::of(&resolved, DRAIN_DELAY).unwrap().options.drain_delay
+        };
+        assert_eq!(spoken("TENURE_SERVER__DRAIN_DELAY", "0s"), Duration::ZERO);
+        assert_eq!(spoken("TENURE_SERVER__AUTH", "tokens"), DRAIN_DELAY);
     }
 }

@@ -8,14 +8,19 @@ const ENVIRONMENT: &str = "\
 TENURE_URL           the server; it goes before every context
 TENURE_CONTEXT       the name of a server that `tenure context add` keeps
 TENURE_TOKEN         what proves who asks
-TENURE_TOKEN_FILE    a file in which that is
 TENURE_LEASE_TOKEN   what `tenure lease acquire` has printed
+TENURE_CONFIG        a file of settings, in place of ./tenure.toml
+TENURE_DATABASE_URL  the store of `tenure serve`
 TENURE_LOG           info, debug and so on: what the library tells on standard error
+TENURE_SECTION__KEY  any setting of tenure.toml, such as TENURE_SERVER__BIND
 XDG_CONFIG_HOME      the folder of tenure/config.toml [default: ~/.config]
 NO_COLOR             no colours
 CLICOLOR_FORCE       colours everywhere; it goes before NO_COLOR
 
-What is said by a flag goes before the environment, and the environment before the file.
+TENURE_TOKEN and TENURE_DATABASE_URL can end with _FILE, and then name a file in which that is.
+
+What is said by a flag goes before the environment, that before --config or ./tenure.toml, that before the person's own file
+($XDG_CONFIG_HOME/tenure/config.toml), and that before the machine's (/etc/tenure/config.toml).
 `tenure config show --origin` says which settings count, and where they were said.";
 
 const FORMATTING: &str = "\

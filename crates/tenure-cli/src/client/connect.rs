@@ -30,6 +30,9 @@ pub(crate) struct Connect {
     /// Reads the token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Reads settings from this file before the person's and the machine's own [env: TENURE_CONFIG]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub(crate) config: Option<PathBuf>,
     /// Opens this store itself, without a server: a SQLite file (a path or a sqlite:// URL) or a PostgreSQL database (a
     /// postgres:// URL). Nothing in it is changed unless --write is said
     #[arg(

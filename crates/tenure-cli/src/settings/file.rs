@@ -15,13 +15,15 @@ use crate::output::safe;
 
 /// All of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct File {
     /// The context that counts if nobody says another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, Context>,
+    /// What else stands in it: other settings, which stay as they are.
+    #[serde(flatten)]
+    pub(crate) rest: toml::Table,
 }
 
 /// A server under a name.

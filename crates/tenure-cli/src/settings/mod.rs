@@ -1,43 +1,82 @@
-//! What was said about the server, where, and which of it counts: a flag, the environment, a context, what is usual.
+//! What was said about settings, where, and which of it counts: a flag, the environment, a file, what is usual.
 
 mod file;
+mod flags;
+mod known;
+mod layers;
+mod schema;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use file::{Context, File};
+pub(crate) use flags::Flags;
+pub(crate) use known::{KNOWN, Kind, Setting, declarable};
+pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files};
+pub(crate) use schema::schema;
 
 use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, base, secret_in};
 use crate::exit::Failure;
+use layers::{Spoken, Whose};
+
+/// The machine's own file.
+const SYSTEM: &str = "/etc/tenure/config.toml";
 
 /// The environment, as far as it matters here.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Env {
-    pub(crate) url: Option<String>,
-    pub(crate) context: Option<String>,
-    pub(crate) token: Option<String>,
-    pub(crate) token_file: Option<PathBuf>,
+    /// Variables that begin with `TENURE_`, and say something.
+    pub(crate) variables: BTreeMap<String, String>,
     /// The folder of the settings of this program.
     pub(crate) folder: Option<PathBuf>,
+    /// Where the program was started.
+    pub(crate) here: PathBuf,
+    /// The machine's own file.
+    pub(crate) system: PathBuf,
 }
 
 impl Env {
     /// That of this process. What is empty is not said.
     pub(crate) fn real() -> Self {
         let said = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let text = |name: &str| said(name).map(|value| value.to_string_lossy().into_owned());
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
         let home = || said("HOME").and_then(absolute).map(|home| home.join(".config"));
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        let variables = variables.filter(|(name, value)| name.starts_with("TENURE_") && !value.is_empty());
+        let folder = said("XDG_CONFIG_HOME").and_then(absolute).or_else(home);
         Self {
-            url: text("TENURE_URL"),
-            context: text("TENURE_CONTEXT"),
-            token: text("TENURE_TOKEN"),
-            token_file: said("TENURE_TOKEN_FILE").map(PathBuf::from),
-            folder: said("XDG_CONFIG_HOME")
-                .and_then(absolute)
-                .or_else(home)
-                .map(|folder| folder.join("tenure")),
+            variables: variables.collect(),
+            folder: folder.map(|folder| folder.join("tenure")),
+            here: PathBuf::new(),
+            system: PathBuf::from(SYSTEM),
         }
+    }
+
+    /// What a variable says.
+    pub(crate) fn said(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// The layers of files, as far as they are a person's own to name.
+    fn layers(&self, named: Option<&Path>) -> Vec<Layer> {
+        let files = files(self, named).into_iter().filter(|(_, whose)| *whose != Whose::Here);
+        files.map(|(path, whose)| Layer::of_file(&path, whose)).collect()
+    }
+}
+
+impl Resolved {
+    /// What counts for a program that serves: flags, the environment, files.
+    pub(crate) fn of_server(env: &Env, flags: Layer, named: Option<&Path>) -> Self {
+        let files = files(env, named);
+        let files = files.into_iter().map(|(path, whose)| Layer::of_file(&path, whose));
+        Self::of([flags, Layer::of_variables(&env.variables)].into_iter().chain(files))
+    }
+
+    /// What counts for a command that comes to its end.
+    pub(crate) fn of_person(env: &Env) -> Self {
+        Self::of([Layer::of_variables(&env.variables)].into_iter().chain(env.layers(None)))
     }
 }
 
@@ -61,33 +100,39 @@ fn said<T>(value: T, origin: impl Into<String>) -> Said<T> {
     Said { value, origin: origin.into() }
 }
 
+/// Which server is meant.
+enum Meant {
+    /// The one at this URL, and the token that was said beside it.
+    Url(Said<String>, Option<Spoken>),
+    /// The one that a context stands for.
+    Context(Said<String>),
+}
+
 impl Settings {
-    /// What counts of the flags, the environment and the file.
+    /// What counts of the flags, the environment and the files.
     pub(crate) fn of(connect: &Connect, env: &Env) -> Result<Self, Failure> {
-        let url = match (&connect.url, &connect.context, &env.url) {
-            (Some(url), _, _) => Some(said(url.clone(), "--url")),
-            (None, None, Some(url)) => Some(said(url.clone(), "TENURE_URL")),
-            (None, Some(_), _) | (None, None, None) => None,
-        };
+        let variables = sound(Layer::of_variables(&env.variables))?;
+        let meant = meant(connect, env, &variables)?;
         // Who says the server itself leaves every context: its token is for its own server only.
-        let file = if url.is_none() { File::load(env)? } else { File::default() };
-        let named = url.is_none().then(|| name(connect, env, &file)).flatten();
-        let context =
-            named.as_ref().map(|name| Ok::<_, Failure>((name, file.context(&name.value)?))).transpose()?;
-        let token = match token(connect, env)? {
-            Some(token) => Some(token),
-            None => {
-                context.and_then(|(name, context)| context.secret(&name.value).transpose()).transpose()?
+        let file = if matches!(meant, Meant::Context(_)) { File::load(env)? } else { File::default() };
+        let context = match &meant {
+            Meant::Context(name) => Some(file.context(&name.value)?),
+            Meant::Url(..) => None,
+        };
+        let token = token(connect, &variables)?;
+        let (url, name, beside) = match (meant, context) {
+            (Meant::Url(url, token), _) => (url, None, token.map(|token| read(&token)).transpose()?),
+            (Meant::Context(name), Some(context)) => {
+                let url = said(context.url.clone(), format!("context {}", name.value));
+                let secret = context.secret(&name.value)?;
+                (url, Some(name), secret)
             }
+            // A context that is not there was told above.
+            (Meant::Context(name), None) => return Err(Failure::NotThere(name.value)),
         };
-        let from = |context: (&Said<String>, &Context)| {
-            said(context.1.url.clone(), format!("context {}", context.0.value))
-        };
-        let url = url
-            .or_else(|| context.map(from))
-            .unwrap_or_else(|| said(USUAL.to_owned(), "nobody: it is the usual one"));
-        let read_only = context.is_some_and(|(_, context)| context.read_only);
-        Ok(Self { url: said(base(&url.value)?, url.origin), token, read_only, context: named })
+        let read_only = context.is_some_and(|context| context.read_only);
+        let url = said(base(&url.value)?, url.origin);
+        Ok(Self { url, token: token.or(beside), read_only, context: name })
     }
 
     pub(crate) fn client(self) -> Client {
@@ -97,83 +142,53 @@ impl Settings {
     }
 }
 
-/// The name of the context that is meant.
-fn name(connect: &Connect, env: &Env, file: &File) -> Option<Said<String>> {
-    let by_flag = connect.context.clone().map(|name| said(name, "--context"));
-    let by_env = || env.context.clone().map(|name| said(name, "TENURE_CONTEXT"));
-    by_flag.or_else(by_env).or_else(|| file.current.clone().map(|name| said(name, "tenure context use")))
+fn sound(layer: Layer) -> Result<Layer, Failure> {
+    let faults: Vec<String> = layer.faults.iter().map(ToString::to_string).collect();
+    if faults.is_empty() { Ok(layer) } else { Err(Failure::Invalid(faults.join("\n"))) }
 }
 
-/// The token that was said outside of a context.
-fn token(connect: &Connect, env: &Env) -> Result<Option<Said<Secret>>, Failure> {
+/// The first who says which server is meant.
+fn meant(connect: &Connect, env: &Env, variables: &Layer) -> Result<Meant, Failure> {
+    let spoken = |spoken: &Spoken| said(spoken.values.concat(), spoken.at.clone());
+    if let Some(url) = &connect.url {
+        return Ok(Meant::Url(said(url.clone(), "--url"), None));
+    }
+    if let Some(name) = &connect.context {
+        return Ok(Meant::Context(said(name.clone(), "--context")));
+    }
+    if let Some(url) = variables.said.get("client.url") {
+        return Ok(Meant::Url(spoken(url), None));
+    }
+    if let Some(name) = variables.said.get("client.context") {
+        return Ok(Meant::Context(spoken(name)));
+    }
+    let layers = env.layers(connect.config.as_deref()).into_iter().map(sound);
+    for layer in layers.collect::<Result<Vec<_>, _>>()? {
+        if let Some(name) = layer.said.get("client.context") {
+            return Ok(Meant::Context(spoken(name)));
+        }
+        if let Some(url) = layer.said.get("client.url") {
+            return Ok(Meant::Url(spoken(url), layer.said.get("client.token").cloned()));
+        }
+    }
+    Ok(Meant::Url(said(USUAL.to_owned(), "nobody: it is the usual one"), None))
+}
+
+fn read(token: &Spoken) -> Result<Said<Secret>, Failure> {
+    let secret = token.values.concat().parse();
+    Ok(said(secret.map_err(|wrong| Failure::Invalid(format!("{}: {wrong}", token.at)))?, token.at.clone()))
+}
+
+/// The token that was said outside of files.
+fn token(connect: &Connect, variables: &Layer) -> Result<Option<Said<Secret>>, Failure> {
     if let Some(token) = &connect.token {
         return Ok(Some(said(token.clone(), "--token")));
     }
     if let Some(file) = &connect.token_file {
         return Ok(Some(said(secret_in(file)?, "--token-file")));
     }
-    if let Some(token) = &env.token {
-        let token = token.parse().map_err(|wrong| Failure::Invalid(format!("TENURE_TOKEN: {wrong}")))?;
-        return Ok(Some(said(token, "TENURE_TOKEN")));
-    }
-    env.token_file.as_ref().map(|file| Ok(said(secret_in(file)?, "TENURE_TOKEN_FILE"))).transpose()
+    variables.said.get("client.token").map(read).transpose()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn env(folder: &std::path::Path) -> Env {
-        Env { folder: Some(folder.to_owned()), ..Env::default() }
-    }
-
-    fn context(url: &str, read_only: bool) -> Context {
-        Context { url: url.to_owned(), token: Some("of_the_context".to_owned()), token_file: None, read_only }
-    }
-
-    #[test]
-    fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_what_is_usual() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut env = env(folder.path());
-        let url = |connect: &Connect, env: &Env| {
-            let settings = Settings::of(connect, env).unwrap();
-            (settings.url.value, settings.url.origin)
-        };
-        let nothing = Connect::default();
-        assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "nobody: it is the usual one".to_owned()));
-        let contexts = [("here", "http://here"), ("there", "http://there")];
-        let contexts = contexts.map(|(name, url)| (name.to_owned(), context(url, false)));
-        File { current: Some("here".to_owned()), contexts: contexts.into() }.save(&env).unwrap();
-        assert_eq!(url(&nothing, &env), ("http://here".to_owned(), "context here".to_owned()));
-        env.context = Some("there".to_owned());
-        assert_eq!(url(&nothing, &env).0, "http://there");
-        env.url = Some("http://environment".to_owned());
-        assert_eq!(url(&nothing, &env), ("http://environment".to_owned(), "TENURE_URL".to_owned()));
-        let connect = Connect { context: Some("here".to_owned()), ..Connect::default() };
-        assert_eq!(url(&connect, &env).0, "http://here");
-        let connect = Connect { url: Some("http://flag/".to_owned()), ..Connect::default() };
-        assert_eq!(url(&connect, &env), ("http://flag".to_owned(), "--url".to_owned()));
-    }
-
-    #[test]
-    fn the_token_of_a_context_goes_to_no_other_server() {
-        let folder = tempfile::tempdir().unwrap();
-        let env = env(folder.path());
-        let contexts = [("here".to_owned(), context("http://here", true))].into();
-        File { current: Some("here".to_owned()), contexts }.save(&env).unwrap();
-        let here = Settings::of(&Connect::default(), &env).unwrap();
-        assert_eq!((here.token.unwrap().value.0.as_str(), here.read_only), ("of_the_context", true));
-        let elsewhere = Connect { url: Some("http://elsewhere".to_owned()), ..Connect::default() };
-        let elsewhere = Settings::of(&elsewhere, &env).unwrap();
-        assert!(elsewhere.token.is_none() && !elsewhere.read_only);
-    }
-
-    #[test]
-    fn a_context_that_is_not_there_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let connect = Connect { context: Some("nowhere".to_owned()), ..Connect::default() };
-        let told = Settings::of(&connect, &env(folder.path())).unwrap_err();
-        assert_eq!(told.code(), 5);
-        assert!(told.to_string().contains("nowhere"));
-    }
-}
+mod tests;

@@ -33,6 +33,11 @@ pub fn command(args: &[&str], folder: &Path) -> Command {
         "TENURE_TOKEN",
         "TENURE_TOKEN_FILE",
         "TENURE_CONTEXT",
+        "TENURE_CONFIG",
+        "TENURE_DATABASE_URL",
+        "KUBERNETES_SERVICE_HOST",
+        "NOTIFY_SOCKET",
+        "INVOCATION_ID",
     ] {
         command.env_remove(name);
     }

@@ -1,0 +1,87 @@
+//! SIGHUP: the level of the log, queues and schedules are read again, and what has changed is told.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tenure::Tenure;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::declared;
+use crate::exit::Failure;
+use crate::logs::Logs;
+use crate::output::safe;
+use crate::screen::{Screen, complain};
+use crate::serve::Serve;
+use crate::settings::{KNOWN, Resolved};
+
+/// Hears that settings are to be read again.
+pub(crate) struct Reload(Signal);
+
+impl Reload {
+    /// From now on a hang-up does not end the program.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+        Ok(Self(signal(SignalKind::hangup()).map_err(refuse)?))
+    }
+
+    /// Reads them whenever that is wished. What is wrong is told, and then all stays as it was.
+    pub(crate) async fn run(
+        mut self,
+        serve: Serve,
+        mut settings: Resolved,
+        logs: Logs,
+        tenure: Tenure,
+        screen: Arc<Screen>,
+    ) {
+        let routes: Router = tenure_http::api(&tenure);
+        while self.0.recv().await.is_some() {
+            match again(&serve, &settings, &logs, &routes).await {
+                Ok((new, told)) => {
+                    screen.line(&format!("settings were read again: {}", told.join("; ")));
+                    settings = new;
+                }
+                Err(failure) => complain(&format!("settings stay as they were: {failure}")),
+            }
+        }
+    }
+}
+
+async fn again(
+    serve: &Serve,
+    old: &Resolved,
+    logs: &Logs,
+    routes: &Router,
+) -> Result<(Resolved, Vec<String>), Failure> {
+    let new = serve.settings()?;
+    let mut told = Vec::new();
+    if new.text("log.level") != old.text("log.level") && logs.choose(&new)? {
+        told.push(format!("log.level is {} now", new.text("log.level").unwrap_or_default()));
+    }
+    if !new.is_on("server.read_only") {
+        let applied = declared::apply(routes, &new.declared).await?;
+        told.extend(applied.changed);
+        told.extend(applied.faults.iter().map(ToString::to_string));
+    }
+    told.extend(left(old, &new));
+    told.extend(for_a_start(old, &new));
+    if told.is_empty() {
+        told.push("nothing has changed".to_owned());
+    }
+    Ok((new, told))
+}
+
+/// What is declared no more stays: a file that was emptied by mistake would end much.
+fn left(old: &Resolved, new: &Resolved) -> Vec<String> {
+    let gone = old.declared.keys().filter(|key| !new.declared.contains_key(*key));
+    gone.map(|(section, name)| safe::line(&format!("{section}.{name} is not declared any more, and stays")))
+        .collect()
+}
+
+/// What counts only from the next start on.
+fn for_a_start(old: &Resolved, new: &Resolved) -> Vec<String> {
+    let changed = KNOWN.iter().filter(|setting| setting.name != "log.level").filter(|setting| {
+        let values = |of: &Resolved| of.chosen.get(setting.name).map(|spoken| spoken.values.clone());
+        values(old) != values(new)
+    });
+    changed.map(|setting| format!("{} counts from the next start on", setting.name)).collect()
+}

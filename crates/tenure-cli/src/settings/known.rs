@@ -1,0 +1,343 @@
+//! Every setting there is. Flags, variables, keys of files, the schema for editors and what is shown all come from this list.
+
+use std::net::SocketAddr;
+
+use tenure_http::Network;
+use tracing_subscriber::EnvFilter;
+
+use crate::client::base;
+use crate::span::span;
+
+/// One thing that can be chosen.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its section and key in a file, such as `server.bind`.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What holds if nobody says anything; none if that depends, as `about` tells.
+    pub(crate) default: Option<&'static str>,
+    /// The flag of `tenure serve` that says it.
+    pub(crate) flag: Option<Flag>,
+    /// A variable of the environment with a name of its own, beside `TENURE_SECTION__KEY`.
+    pub(crate) variable: Option<&'static str>,
+    /// Never shown, and may be said by a file of its own: `…_file`.
+    pub(crate) is_secret: bool,
+    pub(crate) about: &'static str,
+}
+
+/// A flag.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    /// Without its dashes.
+    pub(crate) name: &'static str,
+    pub(crate) value_name: &'static str,
+    /// What a flag says that takes no value.
+    pub(crate) turns: Option<bool>,
+}
+
+/// What a setting is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    /// http:// or https://
+    Url,
+    /// An address and a port.
+    Address,
+    Span,
+    Bool,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// Texts.
+    Texts,
+    /// Ranges of addresses.
+    Networks,
+    /// What is told in the log.
+    Level,
+}
+
+const fn flag(name: &'static str, value_name: &'static str) -> Option<Flag> {
+    Some(Flag { name, value_name, turns: None })
+}
+
+const fn turning(name: &'static str, turns: bool) -> Option<Flag> {
+    Some(Flag { name, value_name: "", turns: Some(turns) })
+}
+
+const PLAIN: Setting = Setting {
+    name: "",
+    kind: Kind::Text,
+    default: None,
+    flag: None,
+    variable: None,
+    is_secret: false,
+    about: "",
+};
+
+/// All of them, in the order in which they are shown.
+pub(crate) const KNOWN: &[Setting] = &[
+    Setting {
+        name: "database.url",
+        flag: flag("db", "FILE|URL"),
+        variable: Some("TENURE_DATABASE_URL"),
+        is_secret: true,
+        about: "Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)",
+        ..PLAIN
+    },
+    Setting {
+        name: "database.schema",
+        flag: flag("db-schema", "NAME"),
+        default: Some("tenure"),
+        about: "The schema of the PostgreSQL database",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.bind",
+        kind: Kind::Address,
+        flag: flag("bind", "ADDRESS:PORT"),
+        default: Some("127.0.0.1:8368"),
+        about: "Where it listens. On an address that other machines can reach only with --auth tokens",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.hosts",
+        kind: Kind::Texts,
+        flag: flag("host", "NAME"),
+        about: "A name by which it may be addressed beside localhost, such as that of the proxy before it; may be said often",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.auth",
+        kind: Kind::Choice(&["open", "tokens"]),
+        flag: flag("auth", "HOW"),
+        default: Some("open"),
+        about: "Whether whoever asks has to show an access token (tokens) or nobody has (open); `tenure token create` makes one",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.hide",
+        kind: Kind::Texts,
+        flag: flag("hide", "PATTERN"),
+        about: "Hides what has such a name, such as *password*, from those who only look; in place of the usual names; may be said \
+                often",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.read_only",
+        kind: Kind::Bool,
+        flag: turning("read-only", true),
+        default: Some("false"),
+        about: "Changes nothing, whoever asks",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.drain_delay",
+        kind: Kind::Span,
+        flag: flag("drain-delay", "SPAN"),
+        about: "Goes on answering for so long after it was told to stop, and says that it is not ready, so that a balancer \
+                notices; 5s under Kubernetes and systemd if nothing is said, and none elsewhere",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.timers",
+        kind: Kind::Bool,
+        flag: turning("no-timer", false),
+        default: Some("true"),
+        about: "Whether timers are fired here; --no-timer leaves them to some other program on the same store",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.worker",
+        kind: Kind::Bool,
+        flag: turning("no-worker", false),
+        default: Some("true"),
+        about: "Whether webhooks are told here, push endpoints sent their jobs, and what is asked for in bulk is done; \
+                --no-worker leaves that to some other server on the same store",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.public_url",
+        kind: Kind::Url,
+        flag: flag("public-url", "URL"),
+        about: "Where others reach this server, such as https://jobs.example.com: push endpoints are told; where it listens, if \
+                nothing is said",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.allow_callback_to",
+        kind: Kind::Networks,
+        flag: flag("allow-callback-to", "CIDR"),
+        about: "Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often",
+        ..PLAIN
+    },
+    Setting {
+        name: "telemetry.otlp",
+        flag: flag("otlp", "URL"),
+        about: "Tells a collector of OpenTelemetry what jobs go through, such as http://127.0.0.1:4318; \
+                OTEL_EXPORTER_OTLP_ENDPOINT says the same, and other variables of OpenTelemetry the rest",
+        ..PLAIN
+    },
+    Setting {
+        name: "log.level",
+        kind: Kind::Level,
+        variable: Some("TENURE_LOG"),
+        default: Some("warn"),
+        about: "What is told on standard error: error, warn, info, debug or trace, or by part, such as \
+                info,tenure_sqlite=debug",
+        ..PLAIN
+    },
+    Setting {
+        name: "log.format",
+        kind: Kind::Choice(&["auto", "pretty", "json"]),
+        default: Some("auto"),
+        about: "Lines for people, or a JSON object a line; auto is for people on a terminal and JSON elsewhere",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.url",
+        kind: Kind::Url,
+        variable: Some("TENURE_URL"),
+        default: Some(crate::client::USUAL),
+        about: "The server that commands ask",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.context",
+        variable: Some("TENURE_CONTEXT"),
+        about: "The context that counts, as `tenure context add` keeps it",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.token",
+        variable: Some("TENURE_TOKEN"),
+        is_secret: true,
+        about: "What proves who asks; it goes only to the server that the same file names",
+        ..PLAIN
+    },
+];
+
+/// Sections whose keys are names that people give, and what can be said under each.
+pub(crate) const NAMED: &[(&str, &[&str])] = &[
+    ("queues", &["paused", "max_running", "rate"]),
+    (
+        "schedules",
+        &[
+            "spec",
+            "time_zone",
+            "except",
+            "jitter_seconds",
+            "starts_at",
+            "ends_at",
+            "max_runs",
+            "overlap",
+            "overlap_max",
+            "catch_up",
+            "catch_up_max",
+            "max_lateness_seconds",
+            "on_edit",
+            "revision",
+            "job",
+        ],
+    ),
+];
+
+/// What `tenure context` keeps in a person's own file.
+pub(crate) const CONTEXTS: [&str; 2] = ["current", "contexts"];
+
+/// The setting of this name.
+pub(crate) fn known(name: &str) -> Option<&'static Setting> {
+    KNOWN.iter().find(|setting| setting.name == name)
+}
+
+/// What can be said under each name of a section.
+pub(crate) fn declarable(section: &str) -> &'static [&'static str] {
+    NAMED.iter().find(|(known, _)| *known == section).map_or(&[], |(_, keys)| *keys)
+}
+
+impl Setting {
+    /// Its section and its key.
+    pub(crate) fn parts(&self) -> (&'static str, &'static str) {
+        self.name.split_once('.').unwrap_or(("", self.name))
+    }
+
+    /// The variables of the environment that say it.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let by_name = format!("TENURE_{}", self.name.replace('.', "__").to_uppercase());
+        self.variable.map(str::to_owned).into_iter().chain([by_name]).collect()
+    }
+
+    /// Whether it takes several values.
+    pub(crate) fn is_list(&self) -> bool {
+        match self.kind {
+            Kind::Texts | Kind::Networks => true,
+            Kind::Text
+            | Kind::Url
+            | Kind::Address
+            | Kind::Span
+            | Kind::Bool
+            | Kind::Choice(_)
+            | Kind::Level => false,
+        }
+    }
+
+    /// Refuses a value that is none, or one of a list.
+    pub(crate) fn check(&self, value: &str) -> Result<(), String> {
+        match self.kind {
+            Kind::Text | Kind::Texts if value.is_empty() => {
+                Err("allowed: a text that is not empty".to_owned())
+            }
+            Kind::Text | Kind::Texts => Ok(()),
+            Kind::Url => base(value)
+                .map(drop)
+                .map_err(|_| "allowed: http:// or https://, a host, a port, a path".to_owned()),
+            Kind::Address => value
+                .parse::<SocketAddr>()
+                .map(drop)
+                .map_err(|_| "allowed: an address and a port, such as 127.0.0.1:8368".to_owned()),
+            Kind::Span => span(value).map(drop),
+            Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "allowed: true or false".to_owned()),
+            Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
+            Kind::Choice(allowed) => Err(format!("allowed: {}", allowed.join(", "))),
+            Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
+            Kind::Level => EnvFilter::try_new(value)
+                .map(drop)
+                .map_err(|wrong| format!("{wrong}; allowed: such as info, or info,tenure_sqlite=debug")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_section_a_key_and_a_default_that_is_one() {
+        for setting in KNOWN {
+            let (section, key) = setting.parts();
+            assert!(!section.is_empty() && !key.is_empty() && !setting.about.is_empty(), "{}", setting.name);
+            assert!(!key.ends_with("_file"), "that is how a secret is said elsewhere: {}", setting.name);
+            if let Some(default) = setting.default {
+                assert_eq!(setting.check(default), Ok(()), "{}", setting.name);
+            }
+            assert_eq!(KNOWN.iter().filter(|other| other.name == setting.name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_value_is_one_or_is_told_what_is_allowed() {
+        let told = |name, value| known(name).unwrap().check(value);
+        for (name, bad) in [
+            ("server.bind", "8368"),
+            ("server.auth", "maybe"),
+            ("server.drain_delay", "soon"),
+            ("server.timers", "on"),
+            ("server.public_url", "jobs.example.com"),
+            ("server.allow_callback_to", "10.0.0.0/99"),
+            ("log.level", "tenure=loud"),
+            ("database.url", ""),
+        ] {
+            assert!(told(name, bad).is_err(), "{name}: {bad}");
+        }
+        assert_eq!(told("log.level", "info,tenure_sqlite=debug"), Ok(()));
+        assert_eq!(told("server.allow_callback_to", "10.1.0.0/16"), Ok(()));
+    }
+}

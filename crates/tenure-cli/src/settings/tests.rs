@@ -1,0 +1,190 @@
+use super::*;
+
+fn env(folder: &Path) -> Env {
+    Env { folder: Some(folder.to_owned()), here: folder.join("here"), ..Env::default() }
+}
+
+fn saying(env: &Env, variables: &[(&str, &str)]) -> Env {
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Env { variables: variables.collect(), ..env.clone() }
+}
+
+fn context(url: &str, read_only: bool) -> Context {
+    Context { url: url.to_owned(), token: Some("of_the_context".to_owned()), token_file: None, read_only }
+}
+
+fn contexts(env: &Env, current: Option<&str>, contexts: &[(&str, &str)]) {
+    let contexts = contexts.iter().map(|(name, url)| ((*name).to_owned(), context(url, false)));
+    let file = File { current: current.map(str::to_owned), contexts: contexts.collect(), ..File::default() };
+    file.save(env).unwrap();
+}
+
+#[test]
+fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_what_is_usual() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = env(folder.path());
+    let url = |connect: &Connect, env: &Env| {
+        let settings = Settings::of(connect, env).unwrap();
+        (settings.url.value, settings.url.origin)
+    };
+    let nothing = Connect::default();
+    assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "nobody: it is the usual one".to_owned()));
+    contexts(&env, Some("here"), &[("here", "http://here"), ("there", "http://there")]);
+    assert_eq!(url(&nothing, &env), ("http://here".to_owned(), "context here".to_owned()));
+    let named = saying(&env, &[("TENURE_CONTEXT", "there")]);
+    assert_eq!(url(&nothing, &named).0, "http://there");
+    let said = saying(&env, &[("TENURE_CONTEXT", "there"), ("TENURE_URL", "http://environment")]);
+    assert_eq!(url(&nothing, &said), ("http://environment".to_owned(), "TENURE_URL".to_owned()));
+    let connect = Connect { context: Some("here".to_owned()), ..Connect::default() };
+    assert_eq!(url(&connect, &said).0, "http://here");
+    let connect = Connect { url: Some("http://flag/".to_owned()), ..Connect::default() };
+    assert_eq!(url(&connect, &said), ("http://flag".to_owned(), "--url".to_owned()));
+}
+
+#[test]
+fn the_token_of_a_context_or_a_file_goes_to_no_other_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = env(folder.path());
+    contexts(&env, Some("here"), &[("here", "http://here")]);
+    let here = Settings::of(&Connect::default(), &env).unwrap();
+    assert_eq!(here.token.unwrap().value.0.as_str(), "of_the_context");
+    let elsewhere = Connect { url: Some("http://elsewhere".to_owned()), ..Connect::default() };
+    assert!(Settings::of(&elsewhere, &env).unwrap().token.is_none());
+    let file = folder.path().join("named.toml");
+    std::fs::write(&file, "[client]\nurl = \"http://named\"\ntoken = \"of_the_file\"").unwrap();
+    let named = Connect { config: Some(file), ..Connect::default() };
+    let there = Settings::of(&named, &env).unwrap();
+    assert_eq!(
+        (there.url.value.as_str(), there.token.unwrap().value.0.as_str()),
+        ("http://named", "of_the_file")
+    );
+    let said = saying(&env, &[("TENURE_URL", "http://environment")]);
+    assert!(Settings::of(&named, &said).unwrap().token.is_none());
+}
+
+#[test]
+fn a_context_that_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let connect = Connect { context: Some("nowhere".to_owned()), ..Connect::default() };
+    let told = Settings::of(&connect, &env(folder.path())).unwrap_err();
+    assert_eq!(told.code(), 5);
+    assert!(told.to_string().contains("nowhere"));
+}
+
+#[test]
+fn a_folder_that_somebody_else_has_written_names_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = env(folder.path());
+    std::fs::create_dir_all(&env.here).unwrap();
+    std::fs::write(env.here.join(HERE), "[client]\nurl = \"http://thief\"\n").unwrap();
+    let settings = Settings::of(&Connect::default(), &env).unwrap();
+    assert_eq!(settings.url.value, USUAL);
+    let faults = Resolved::of_server(&env, Layer::default(), None).faults;
+    assert!(faults[0].at.ends_with("tenure.toml:2") && faults[0].what.contains("--config"), "{faults:?}");
+}
+
+#[test]
+fn each_place_counts_before_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut env = env(folder.path());
+    env.system = folder.path().join("system.toml");
+    std::fs::create_dir_all(&env.here).unwrap();
+    let of = |env: &Env, flags: Layer| {
+        let resolved = Resolved::of_server(env, flags, None).sound().unwrap();
+        resolved.text("server.bind").unwrap().to_owned()
+    };
+    let bind = |port: u16| format!("[server]\nbind = \"127.0.0.1:{port}\"\n");
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:8368");
+    std::fs::write(&env.system, bind(1)).unwrap();
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:1");
+    std::fs::write(folder.path().join("config.toml"), bind(2)).unwrap();
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:2");
+    std::fs::write(env.here.join(HERE), bind(3)).unwrap();
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:3");
+    let named = folder.path().join("named.toml");
+    std::fs::write(&named, bind(4)).unwrap();
+    env.variables.insert("TENURE_CONFIG".to_owned(), named.display().to_string());
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:4");
+    env.variables.insert("TENURE_SERVER__BIND".to_owned(), "127.0.0.1:5".to_owned());
+    assert_eq!(of(&env, Layer::default()), "127.0.0.1:5");
+    let spoken = Spoken { values: vec!["127.0.0.1:6".to_owned()], at: "--bind".to_owned() };
+    let flags = Layer { said: [("server.bind", spoken)].into(), ..Layer::default() };
+    assert_eq!(of(&env, flags), "127.0.0.1:6");
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    std::fs::write(&file, text).unwrap();
+    let faults = Layer::of_file(&file, Whose::Named).faults;
+    let folder = format!("{}/", folder.path().display());
+    faults.iter().map(|fault| fault.to_string().replace(&folder, "")).collect()
+}
+
+#[test]
+fn whatever_is_wrong_in_a_file_is_told_with_its_line_and_what_was_meant() {
+    let told = faults(
+        "[server]\nbnid = \"127.0.0.1:1\"\nauth = \"perhaps\"\n\n[sever]\n\n[queues.mail]\npasued = true\n\
+         [schedules]\nnightly = 7\n[log]\nlevel = 3\n",
+    );
+    let wanted = [
+        ("t.toml:2: ", "there is no setting server.bnid; did you mean bind?"),
+        ("t.toml:3: ", "\"perhaps\"; allowed: open, tokens"),
+        ("t.toml:5: ", "there is no section [sever]; did you mean [server]?"),
+        ("t.toml:8: ", "there is no setting queues.mail.pasued; did you mean paused?"),
+        ("t.toml:10: ", "[schedules.nightly]"),
+        ("t.toml:12: ", "log.level: allowed: a text"),
+    ];
+    for (line, what) in wanted {
+        assert!(
+            told.iter().any(|fault| fault.starts_with(line) && fault.contains(what)),
+            "{line}{what}: {told:#?}"
+        );
+    }
+    assert_eq!(told.len(), wanted.len(), "{told:#?}");
+    assert!(faults("[server\n")[0].starts_with("t.toml:1: "));
+    assert!(faults("[contexts.a]\nurl = \"http://a\"\n")[0].contains("tenure context add"));
+}
+
+#[test]
+fn a_secret_can_stand_in_a_file_and_is_never_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("url"), "postgres://me:secret@h/jobs\n").unwrap();
+    std::fs::write(folder.path().join("t.toml"), "[database]\nurl_file = \"url\"\n").unwrap();
+    let resolved = Resolved::of([Layer::of_file(&folder.path().join("t.toml"), Whose::Named)]);
+    assert_eq!(resolved.text("database.url"), Some("postgres://me:secret@h/jobs"));
+    assert!(!format!("{resolved:?}").contains("secret"));
+    let variables = |pairs: &[(&str, &str)]| saying(&Env::default(), pairs).variables;
+    let file = folder.path().join("url").display().to_string();
+    let layer = Layer::of_variables(&variables(&[("TENURE_DATABASE_URL_FILE", &file)]));
+    assert_eq!(layer.said["database.url"].values, ["postgres://me:secret@h/jobs"]);
+    assert!(faults("[database]\nurl = \"a\"\nurl_file = \"nowhere\"\n")[0].contains("nowhere"));
+    assert!(faults("[server]\nbind_file = \"a\"\n")[0].contains("no setting"), "only secrets are said so");
+}
+
+#[test]
+fn a_variable_that_says_nothing_that_is_known_is_told() {
+    let env = saying(
+        &Env::default(),
+        &[("TENURE_SERVER__BNID", "x"), ("TENURE_PORT", "tcp://a"), ("TENURE_SERVER__HOSTS", "a, b")],
+    );
+    let layer = Layer::of_variables(&env.variables);
+    let told: Vec<String> = layer.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["TENURE_SERVER__BNID: there is no such setting; did you mean TENURE_SERVER__BIND?"]);
+    assert_eq!(layer.said["server.hosts"].values, ["a", "b"]);
+}
+
+#[test]
+fn the_schema_for_editors_knows_each_setting_and_points_to_nothing_that_is_not_there() {
+    let schema = schema();
+    for setting in KNOWN {
+        let (section, key) = setting.parts();
+        assert!(schema["properties"][section]["properties"][key].is_object(), "{}", setting.name);
+    }
+    let text = schema.to_string();
+    assert!(!text.contains("#/components/"));
+    for part in text.split("#/$defs/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(schema["$defs"][name].is_object(), "{name}");
+    }
+}
