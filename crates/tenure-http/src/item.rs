@@ -48,7 +48,7 @@ pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<R
 }
 
 /// Where what the job made can be found.
-fn made(job: &JobRecord) -> Option<String> {
+pub(crate) fn made(job: &JobRecord) -> Option<String> {
     let succeeded = matches!(job.state, JobState::Finished { end: End::Succeeded, .. });
     job.output.as_ref().filter(|_| succeeded).and_then(|output| output.place.clone())
 }

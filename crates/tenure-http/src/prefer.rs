@@ -14,6 +14,8 @@ pub(crate) struct Prefer {
     pub wait: Option<Duration>,
     /// To be told as little as will do.
     pub minimal: bool,
+    /// To be told of what was made as if the request had made it, if it is there within the wait, and else where to look.
+    pub respond_async: bool,
 }
 
 impl Prefer {
@@ -33,17 +35,19 @@ impl Prefer {
                 "return" if !returns => {
                     (returns, prefer.minimal) = (true, value.eq_ignore_ascii_case("minimal"))
                 }
+                "respond-async" => prefer.respond_async = true,
                 _ => {}
             }
         }
         prefer
     }
 
-    /// What was granted of it, for `Preference-Applied`.
-    pub(crate) fn applied(self) -> Option<String> {
+    /// What was granted of it, for `Preference-Applied`: something that is only accepted is answered later.
+    pub(crate) fn applied(self, is_accepted: bool) -> Option<String> {
         let wait = self.wait.map(|span| format!("wait={}", span.as_secs()));
         let minimal = self.minimal.then(|| "return=minimal".to_owned());
-        let applied: Vec<String> = wait.into_iter().chain(minimal).collect();
+        let later = (self.respond_async && is_accepted).then(|| "respond-async".to_owned());
+        let applied: Vec<String> = later.into_iter().chain(wait).chain(minimal).collect();
         (!applied.is_empty()).then(|| applied.join(", "))
     }
 }
@@ -62,17 +66,21 @@ mod tests {
 
     #[test]
     fn wishes_are_read_in_every_form_in_which_they_are_sent() {
-        let ten = Prefer { wait: Some(Duration::from_secs(10)), minimal: false };
-        assert_eq!(read(&["respond-async, wait=10"]), ten);
-        assert_eq!(read(&["respond-async", "Wait=\"10\""]), ten);
+        let ten = Prefer { wait: Some(Duration::from_secs(10)), ..Prefer::default() };
+        let later = Prefer { respond_async: true, ..ten };
+        assert_eq!(read(&["respond-async, wait=10"]), later);
+        assert_eq!(read(&["Respond-Async", "Wait=\"10\""]), later);
         assert_eq!(read(&["wait=10; foo=bar, wait=20"]), ten);
-        assert_eq!(read(&["return=minimal"]), Prefer { wait: None, minimal: true });
+        assert_eq!(read(&["return=minimal"]), Prefer { minimal: true, ..Prefer::default() });
     }
 
     #[test]
     fn what_makes_no_sense_is_passed_over_and_no_wait_is_endless() {
         assert_eq!(read(&["wait=soon", "wait=-1", "colour=blue", "", "=;,"]), Prefer::default());
         assert_eq!(read(&["wait=99999999"]).wait, Some(LONGEST_WAIT));
-        assert_eq!(read(&["wait=10, return=minimal"]).applied().unwrap(), "wait=10, return=minimal");
+        assert_eq!(read(&["wait=10, return=minimal"]).applied(true).unwrap(), "wait=10, return=minimal");
+        let later = read(&["respond-async, wait=10"]);
+        assert_eq!(later.applied(true).unwrap(), "respond-async, wait=10");
+        assert_eq!(later.applied(false).unwrap(), "wait=10", "it was answered with what came of it");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
@@ -12,6 +13,7 @@ use crate::api::Api;
 use crate::body;
 use crate::hide::{Hiding, View};
 use crate::id::Id;
+use crate::item::made as made_by;
 use crate::jobs::admit;
 use crate::once::Once;
 use crate::prefer::Prefer;
@@ -163,7 +165,8 @@ pub(crate) async fn answer(
     Ok(shown(headers, prefer, (id, status), job, |job| api.shown(job)))
 }
 
-/// Shows a job that was accepted; whoever would rather wait for its end may see that. It was accepted, and that is told
+/// Shows a job that was accepted; whoever would rather wait for its end may see that, and if it has made something, what that
+/// is, as if he had made it himself. It was accepted, and that is told
 /// even if it cannot be looked at any more: whoever heard of a failure would enqueue it again.
 fn shown(
     headers: &HeaderMap,
@@ -172,16 +175,28 @@ fn shown(
     job: Result<JobRecord, Problem>,
     look: impl Fn(&JobRecord) -> Shown,
 ) -> Response {
+    let mut made = None;
     let mut response = match job {
         Ok(job) if !prefer.minimal => {
             let shown = look(&job).for_whom(headers);
             let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
-            shown.answer(if ended { StatusCode::OK } else { status })
+            made = made_by(&job).filter(|_| ended && prefer.respond_async);
+            shown.answer(match (ended, &made) {
+                (true, Some(_)) => StatusCode::CREATED,
+                (true, None) => StatusCode::OK,
+                (false, _) => status,
+            })
         }
         Ok(_) | Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
+    let is_accepted = response.status() == StatusCode::ACCEPTED;
     locate(response.headers_mut(), headers, id);
-    if let Some(applied) = prefer.applied().and_then(|applied| HeaderValue::from_str(&applied).ok()) {
+    if let Some(place) = made.and_then(|place| HeaderValue::from_str(&place).ok()) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    if let Some(applied) =
+        prefer.applied(is_accepted).and_then(|applied| HeaderValue::from_str(&applied).ok())
+    {
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     response

@@ -62,7 +62,7 @@ pub(crate) async fn acquire(
     let mut response = json(StatusCode::OK, &granted);
     // The token is a secret.
     response.headers_mut().insert(axum::http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(applied) = prefer.applied().and_then(|applied| HeaderValue::from_str(&applied).ok()) {
+    if let Some(applied) = prefer.applied(false).and_then(|applied| HeaderValue::from_str(&applied).ok()) {
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     Ok(response)

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tenure::{Invalid, LogLine, Report, Reported, held, limits};
+use tenure::{Invalid, JobId, LogLine, Report, Reported, held, limits};
 
 use super::granted::{lost, of_token};
 use crate::api::Api;
@@ -26,9 +26,9 @@ pub(crate) struct Lines {
     /// What was given with the job.
     token: String,
     /// The number of the first of these lines among those of this delivery, from 1: lines that are there already are not
-    /// kept twice, so that saying the same again is harmless.
-    #[serde(deserialize_with = "shape::whole")]
-    #[schemars(with = "u32", range(min = 1, max = limits::LOG_LINES))]
+    /// kept twice, so that saying the same again is harmless. Behind those that are there if it is not said.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::LOG_LINES))]
     first: Option<u32>,
     /// The lines, a thousand at most. What is longer than 4 KiB is cut and marked.
     #[schemars(length(min = 1, max = MOST_LINES))]
@@ -41,7 +41,11 @@ pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -
     said.check()?;
     let job = of_token(&api, id, &said.token).await?;
     let now = api.tenure().now();
-    let numbered = (said.first.unwrap_or(1)..).zip(&said.lines);
+    let first = match said.first {
+        Some(first) => first,
+        None => last_of(&api, id, job.delivery).await?.saturating_add(1),
+    };
+    let numbered = (first..).zip(&said.lines);
     let lines = numbered.map(|(number, text)| LogLine::new(job.delivery, number, now, text)).collect();
     let reports = vec![Report { held: held(&job), progress: None, lines }];
     match api.tenure().remote().report(reports).await?.first() {
@@ -57,9 +61,25 @@ impl Lines {
             return Err(Invalid::new("lines", found, format_args!("1 to {MOST_LINES}")));
         }
         match self.first {
-            Some(first) if (1..=limits::LOG_LINES).contains(&first) => Ok(()),
-            Some(first) => Err(Invalid::new("first", first, format_args!("1 to {}", limits::LOG_LINES))),
-            None => Err(Invalid::new("first", "nothing", format_args!("1 to {}", limits::LOG_LINES))),
+            Some(first) if !(1..=limits::LOG_LINES).contains(&first) => {
+                Err(Invalid::new("first", first, format_args!("1 to {}", limits::LOG_LINES)))
+            }
+            Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The number of the last line that is kept of a delivery; 0 if none is. It asks for a line behind one number and another,
+/// halving what is left, and not for the lines.
+async fn last_of(api: &Api, id: JobId, delivery: u32) -> Result<u32, Problem> {
+    let (mut last, mut beyond) = (0, limits::LOG_LINES);
+    while last < beyond {
+        let middle = last + (beyond - last) / 2;
+        let found = api.tenure().store().logs(id, (delivery, middle), 1).await?;
+        match found.first().filter(|line| line.delivery == delivery) {
+            Some(line) => last = line.number,
+            None => beyond = middle,
+        }
+    }
+    Ok(last)
 }

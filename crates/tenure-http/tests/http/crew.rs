@@ -113,6 +113,15 @@ async fn what_a_worker_logs_is_kept_once_and_only_while_it_holds_the_job() {
     ] {
         assert_eq!(service.post(&path, &body).await.json()["field"], field, "{body}");
     }
+    // Who does not number them has them behind those that are there.
+    let more = json!({ "token": job["token"], "lines": ["four", "five"] }).to_string();
+    for _ in 0..2 {
+        assert_eq!(service.post(&path, &more).await.status, StatusCode::NO_CONTENT);
+    }
+    let kept = service.get(&path).await.json();
+    let texts: Vec<_> =
+        kept["items"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["one", "two", "three", "four", "five", "four", "five"]);
     service.advance(Duration::from_secs(11));
     service.post("/v1/claim", "{}").await;
     let late = service.post(&path, &say(4, &["late"])).await;

@@ -106,6 +106,23 @@ async fn whoever_would_rather_wait_is_answered_with_the_end() {
     let told = waiting.await.unwrap();
     assert_eq!((told.status, told.json()["state"].as_str()), (StatusCode::OK, Some("succeeded")));
     assert_eq!(told.header("preference-applied"), "wait=10");
+    // It has made a star: who would as soon be told later is told of it as if he had made it himself.
+    let asked = service.asker();
+    let prefer = "prefer: respond-async, wait=10";
+    let waiting = tokio::spawn(async move { asked.ask("POST", "/v1/jobs", &[prefer], STAR).await });
+    while service.get("/v1/jobs?state=queued").await.json()["items"].as_array().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    service.work().await;
+    let told = waiting.await.unwrap();
+    let place = told.json()["resource_location"].as_str().unwrap().to_owned();
+    assert_eq!((told.status, told.header("location")), (StatusCode::CREATED, place.as_str()));
+    assert!(told.header("operation-location").ends_with(told.json()["id"].as_str().unwrap()));
+    let told = service.ask("POST", "/v1/jobs", &["prefer: respond-async, wait=0"], STAR).await;
+    assert_eq!(
+        (told.status, told.header("preference-applied")),
+        (StatusCode::ACCEPTED, "respond-async, wait=0")
+    );
     let told = service.ask("POST", "/v1/jobs", &["prefer: return=minimal"], STAR).await;
     assert_eq!(told.json().as_object().unwrap().len(), 1);
 }
