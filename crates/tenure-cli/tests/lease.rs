@@ -150,3 +150,32 @@ fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
     assert!(good(tenure(&["queue", "get", "post", "--no-headers"])).starts_with("post\tno"));
     assert_eq!(tenure(&["queue", "get", "nowhere"]).code, 5);
 }
+
+#[test]
+fn a_queue_says_what_holds_for_its_jobs_and_is_full_when_it_says_so() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let tenure = |args: &[&str]| tenure(&address, folder.path(), args);
+    let submit = || tenure(&["submit", "k", "--queue", "post", "-o", "id"]);
+    good(submit());
+    let terms =
+        ["--max-attempts", "3", "--backoff", "5s,1m", "--retain", "1h", "--lease", "90s", "--max-depth", "2"];
+    good(tenure(&[&["queue", "set", "post"], terms.as_slice()].concat()));
+    let told: Value = serde_json::from_str(&good(tenure(&["queue", "get", "post", "-o", "json"]))).unwrap();
+    let found = [&told["max_depth"], &told["lease_seconds"], &told["retain_seconds"]["failed"]];
+    assert_eq!(found, [&json!(2), &json!(90.0), &json!(3600.0)]);
+    assert_eq!(told["default_retry"]["waits_seconds"], json!([5.0, 60.0]));
+    let id = good(submit());
+    let job: Value = serde_json::from_str(&good(tenure(&["job", "get", id.trim(), "-o", "json"]))).unwrap();
+    assert_eq!(job["max_attempts"], 3);
+    let full = submit();
+    assert!(full.code != 0 && full.err.contains("no more may"), "{} {}", full.code, full.err);
+    good(tenure(&["queue", "set", "post", "--max-depth", "none", "--lease", "none"]));
+    good(submit());
+    assert_eq!(tenure(&["queue", "set", "post"]).code, 2);
+    assert_eq!(tenure(&["queue", "delete", "post"]).code, 6, "jobs are in it");
+    good(tenure(&["queue", "set", "post", "--max-running", "1"]));
+    good(tenure(&["queue", "purge", "post", "--confirm", "post"]));
+    good(tenure(&["queue", "delete", "post"]));
+    assert_eq!(tenure(&["queue", "get", "post"]).code, 5);
+}

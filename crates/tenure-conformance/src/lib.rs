@@ -62,6 +62,7 @@ mod operation;
 mod ordering;
 mod put_back;
 mod queue_limit;
+mod queue_terms;
 mod races;
 mod rate;
 mod records;
@@ -144,6 +145,7 @@ fn all() -> Vec<Test> {
         ordering::tests(),
         put_back::tests(),
         queue_limit::tests(),
+        queue_terms::tests(),
         races::tests(),
         rate::tests(),
         records::tests(),

@@ -52,7 +52,7 @@ impl Given {
     }
 
     /// Sets a timer that fires at each full minute, on a clock that stands at one.
-    async fn each_minute(&self, policies: Policies) -> Timestamp {
+    pub(super) async fn each_minute(&self, policies: Policies) -> Timestamp {
         let into = self.now().as_micros().rem_euclid(60_000_000);
         self.pass(minutes(1) - Duration::from_micros(into.unsigned_abs()));
         assert_eq!(self.set(timer("a", "0 * * * * *", policies)).await, TimerSet::New);

@@ -216,7 +216,8 @@ async fn a_listing_reaches_what_lies_behind_many_others(given: Given) {
 }
 
 fn info(name: &str) -> QueueInfo {
-    QueueInfo { name: queue(name), paused: false, oldest_due: None, limit: tenure_core::Limit::default() }
+    let (limit, terms) = (tenure_core::Limit::default(), tenure_core::QueueTerms::default());
+    QueueInfo { name: queue(name), paused: false, oldest_due: None, limit, terms }
 }
 
 async fn every_queue_that_was_ever_named_is_listed_by_name(given: Given) {

@@ -113,6 +113,8 @@ pub const PRUNE_RECORDS: usize = 1_000;
 pub const KEY_BYTES: usize = 256;
 /// Most jobs that one job waits for.
 pub const AFTER_JOBS: usize = 1_000;
+/// Most jobs that may wait in a queue whose depth is bounded.
+pub const QUEUE_DEPTH: u64 = 1_000_000_000;
 /// Most jobs of a limit that run at once.
 pub const LIMIT_MOST: u32 = 1_000_000;
 /// Most starts, and most at once, of a rate.

@@ -21,6 +21,7 @@ use crate::kinds::known::KnownKinds;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
+use crate::queues::known::KnownQueues;
 use crate::spans::Spans;
 use crate::troubles::Troubles;
 use crate::watchers::Watchers;
@@ -82,6 +83,7 @@ struct Inner {
     known: Known,
     followed: Followed,
     kinds: KnownKinds,
+    queues: KnownQueues,
     recorder: Recorder,
     teller: Teller,
     pushing: Pushing,
@@ -111,6 +113,7 @@ impl Api {
                 followed: Followed::default(),
                 kinds: KnownKinds::default(),
                 recorder: Recorder::new(rules.hiding.clone()),
+                queues: KnownQueues::default(),
                 teller: Teller::default(),
                 pushing: Pushing::default(),
                 rules,
@@ -193,6 +196,11 @@ impl Api {
     /// What is said about kinds.
     pub(crate) fn kinds(&self) -> &KnownKinds {
         &self.inner.kinds
+    }
+
+    /// What was agreed about queues.
+    pub(crate) fn queues(&self) -> &KnownQueues {
+        &self.inner.queues
     }
 
     /// Whether whoever asks has to say who he is.

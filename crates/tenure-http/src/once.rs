@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
+use crate::jobs::each::{Each, enqueue_each};
 use crate::problem::{Problem, ProblemType};
 use crate::secret::hex;
 
@@ -46,6 +47,9 @@ struct Note {
     jobs: Vec<JobId>,
     /// Whether it was done; until then whoever comes does it.
     done: bool,
+    /// The places of those that were refused, of a request that takes what it can get.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<usize>,
 }
 
 impl Once {
@@ -105,11 +109,37 @@ impl Once {
         Ok(Did { accepted, replayed: !is_first })
     }
 
+    /// Enqueues each of these by itself, unless that was done before; one that was refused then is tried again.
+    pub(crate) async fn enqueue_each(
+        &self,
+        tenure: &Tenure,
+        drafts: Vec<Draft>,
+    ) -> Result<(Each, bool), Problem> {
+        let (note, version, is_first) = self.begin(tenure, &drafts).await?;
+        let is_open = |index: &usize| !note.done || note.refused.contains(index);
+        let open = drafts.into_iter().zip(&note.jobs).enumerate().filter(|(index, _)| is_open(index));
+        let open: Vec<Draft> = open.map(|(_, (draft, id))| draft.id(*id)).collect();
+        let mut tried = enqueue_each(tenure, open).await?.into_iter();
+        let answer = |(index, id): (usize, &JobId)| match is_open(&index) {
+            true => tried
+                .next()
+                .unwrap_or_else(|| Err(Problem::new(ProblemType::Internal, "a job was forgotten"))),
+            false => Ok(Accepted::Repeated(*id)),
+        };
+        let answers: Each = note.jobs.iter().enumerate().map(answer).collect();
+        let refused = (0..answers.len()).filter(|index| answers[*index].is_err()).collect();
+        let id =
+            |(answer, id): (&Result<Accepted, Problem>, &JobId)| answer.as_ref().map_or(*id, |it| it.id());
+        let jobs = answers.iter().zip(&note.jobs).map(id).collect();
+        self.end(tenure, Note { jobs, refused, done: true, ..note }, version).await;
+        Ok((answers, !is_first))
+    }
+
     /// Writes down what it will make, or finds what was written down of it.
     async fn begin(&self, tenure: &Tenure, drafts: &[Draft]) -> Result<(Note, u64, bool), Problem> {
         let id = |draft: &Draft| draft.given_id().unwrap_or_else(|| tenure.new_id());
         let jobs = drafts.iter().map(id).collect();
-        let note = Note { fingerprint: self.fingerprint.clone(), jobs, done: false };
+        let note = Note { fingerprint: self.fingerprint.clone(), jobs, done: false, refused: Vec::new() };
         let put = self.put(&note, Only::Absent)?;
         match tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
             Written::Done { versions, .. } => {

@@ -40,6 +40,8 @@ pub enum ProblemType {
     KeyReused,
     /// Another job holds the unique key.
     UniqueConflict,
+    /// As many jobs wait in the queue as may.
+    QueueFull,
     /// Somebody else has the lease.
     LeaseHeld,
     /// The job or the lease was taken from whoever tells about it.
@@ -70,7 +72,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -85,6 +87,7 @@ impl ProblemType {
         Self::IdTaken,
         Self::KeyReused,
         Self::UniqueConflict,
+        Self::QueueFull,
         Self::LeaseHeld,
         Self::LeaseLost,
         Self::PreconditionFailed,
@@ -118,6 +121,7 @@ impl ProblemType {
             Self::IdTaken => "id-taken",
             Self::KeyReused => "idempotency-key-reused",
             Self::UniqueConflict => "unique-conflict",
+            Self::QueueFull => "queue-full",
             Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
             Self::PreconditionFailed => "precondition-failed",
@@ -152,6 +156,7 @@ impl ProblemType {
             Self::IdTaken => "Another job has this id",
             Self::KeyReused => "The key was used for something else",
             Self::UniqueConflict => "Another job holds the unique key",
+            Self::QueueFull => "As many jobs wait in the queue as may",
             Self::LeaseHeld => "Somebody else has the lease",
             Self::LeaseLost => "It is not held any more under this token",
             Self::PreconditionFailed => "It has changed since",
@@ -187,6 +192,7 @@ impl ProblemType {
             | Self::JobCancelled => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
+            Self::QueueFull => StatusCode::TOO_MANY_REQUESTS,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,

@@ -9,6 +9,8 @@ use crate::troubles::Trouble;
 
 /// When a client should try again if the store could not answer.
 const STORE_AGAIN: Duration = Duration::from_secs(2);
+/// When a client should try again if the queue was full.
+const FULL_AGAIN: Duration = Duration::from_secs(5);
 
 impl From<Invalid> for Problem {
     fn from(wrong: Invalid) -> Self {
@@ -93,15 +95,21 @@ fn stays(what: &'static str, why: String) -> Trouble {
 }
 
 fn refused(refusal: Refusal) -> Problem {
-    let (kind, id) = match refusal {
-        Refusal::IdTaken(id) => (ProblemType::IdTaken, id),
-        Refusal::KeyHeld(id) => (ProblemType::UniqueConflict, id),
-        Refusal::NoSuchJob(id) => (ProblemType::Validation, id),
-    };
-    let detail = match refusal {
-        Refusal::IdTaken(id) => format!("job {id} is there already, with another kind or other args"),
-        Refusal::KeyHeld(id) => format!("job {id} holds the unique key"),
-        Refusal::NoSuchJob(id) => format!("after: job {id} is not there, so it cannot be waited for"),
+    let (kind, id, detail) = match refusal {
+        Refusal::IdTaken(id) => {
+            (ProblemType::IdTaken, id, format!("job {id} is there already, with another kind or other args"))
+        }
+        Refusal::KeyHeld(id) => (ProblemType::UniqueConflict, id, format!("job {id} holds the unique key")),
+        Refusal::NoSuchJob(id) => {
+            let detail = format!("after: job {id} is not there, so it cannot be waited for");
+            (ProblemType::Validation, id, detail)
+        }
+        Refusal::QueueFull { most } => {
+            let detail =
+                format!("{most} jobs wait in the queue, and no more may; try again when some have started");
+            let problem = Problem::new(ProblemType::QueueFull, detail).with("max_depth", most);
+            return problem.retry_after(FULL_AGAIN);
+        }
     };
     Problem::new(kind, detail).with("job_id", id.to_string())
 }

@@ -93,6 +93,7 @@ impl Joint for PostgresStore {
             "id_taken" => Err(Refusal::IdTaken(other()?)),
             "key_held" => Err(Refusal::KeyHeld(other()?)),
             "no_such_job" => Err(Refusal::NoSuchJob(other()?)),
+            "queue_full" => Err(Refusal::QueueFull { most: about.parse().map_err(unreadable)? }),
             _ => return Err(unreadable("an answer of its function")),
         })
     }

@@ -26,6 +26,8 @@ pub(crate) struct Lanes {
     by_name: BTreeMap<QueueName, BTreeMap<Kind, i32>>,
     /// Queues that are known to have fair shares: they have them for good.
     fair: BTreeSet<QueueName>,
+    /// Queues about which something was agreed that concerns new jobs, when that was last looked at.
+    special: BTreeSet<QueueName>,
 }
 
 /// The lock under which lanes are made: so they appear in the order of their ids, and whoever has met one has met all
@@ -96,6 +98,20 @@ impl Lanes {
     /// Notes that a queue has fair shares.
     pub(crate) fn meet_fair(&mut self, queue: QueueName) {
         self.fair.insert(queue);
+    }
+
+    /// Whether new jobs of a queue have to be looked at one by one, as far as is known.
+    pub(crate) fn is_special(&self, queue: &QueueName) -> bool {
+        self.fair.contains(queue) || self.special.contains(queue)
+    }
+
+    /// Notes whether something was agreed about a queue that concerns new jobs.
+    pub(crate) fn meet_terms(&mut self, queue: &QueueName, are_some: bool) {
+        if are_some {
+            self.special.insert(queue.clone());
+        } else {
+            self.special.remove(queue);
+        }
     }
 
     pub(crate) fn get(&self, id: i32) -> Result<&Lane, Fault> {

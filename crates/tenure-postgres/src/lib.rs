@@ -23,6 +23,7 @@ macro_rules! are_keys_asked {
     };
 }
 
+mod agreed;
 mod arrivals;
 mod aside;
 mod bits;

@@ -4,9 +4,13 @@ use tenure_core::{
     AtWork, Attempt, AttemptEnd, End, HostId, Job, JobId, Key, Limit, LogLine, Meter, QueueName, Serving,
     Standing, State, StateName, Timestamp, limits,
 };
-use tenure_store::{Answer, Count, Fault, LimitPage, ListedBy, Page, PageAsk, QueueInfo, Views};
+use tenure_store::{
+    Answer, Count, Fault, LimitPage, ListedBy, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo,
+    QueueRemoved, QueueSeen, Views,
+};
 use tokio_postgres::Row;
 
+use crate::agreed;
 use crate::fault::{Effect, unreadable};
 use crate::hosts;
 use crate::keyed;
@@ -31,7 +35,8 @@ const COUNTS: &str = "SELECT l.queue, l.kind, t.* FROM (
          SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
          FROM tally GROUP BY lane) t
      CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = t.lane LIMIT 1) l ORDER BY l.queue, l.kind";
-/// A lane's jobs lie by priority and round first: this hops from the head of one round to that of the next.
+/// A lane's jobs lie by priority and round first: this hops from the head of one round to that of the next. A queue that was
+/// removed while somebody put jobs into it is not gone.
 const QUEUES: &str = "WITH RECURSIVE head AS (
          SELECT l.id AS lane, l.queue, f.* FROM lane l CROSS JOIN LATERAL (
              SELECT priority, round, due, seq FROM ready WHERE lane = l.id
@@ -41,14 +46,18 @@ const QUEUES: &str = "WITH RECURSIVE head AS (
              SELECT priority, round, due, seq FROM ready
              WHERE lane = h.lane AND (priority, round) > (h.priority, h.round)
              ORDER BY priority, round, due, seq LIMIT 1) f)
-     SELECT q.name, q.paused, q.limit_to, o.due, j.created, coalesce($1::bigint, micros()) FROM queue q
+     SELECT q.name, q.paused, q.limit_to, o.due, j.created, coalesce($1::bigint, micros()), q.terms FROM queue q
      LEFT JOIN LATERAL (SELECT lane, due, seq FROM head WHERE queue = q.name ORDER BY due, seq LIMIT 1) o ON true
      LEFT JOIN LATERAL (SELECT created FROM job WHERE lane = o.lane AND seq = o.seq LIMIT 1) j ON true
+     WHERE NOT q.gone OR (SELECT coalesce(sum(coalesce(scheduled, 0) + coalesce(queued, 0) + coalesce(blocked, 0)
+             + coalesce(running, 0) + coalesce(succeeded, 0) + coalesce(failed, 0) + coalesce(cancelled, 0)), 0) FROM tally
+         WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name))) > 0
      ORDER BY q.name";
 const SET_PAUSED: &str = "INSERT INTO queue (name, paused) VALUES ($1, $2)
-     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused WHERE queue.paused <> excluded.paused
+     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, gone = false
+         WHERE queue.paused <> excluded.paused OR queue.gone
      RETURNING true";
-const QUEUE: &str = "SELECT paused, limit_to FROM queue WHERE name = $1";
+const QUEUE: &str = "SELECT paused, limit_to FROM queue WHERE name = $1 AND NOT gone";
 const AT_WORK: &str = "SELECT r.seq, r.holder, l.queue <> $1, r.lapse, j.id FROM running r
      CROSS JOIN LATERAL (SELECT queue FROM lane WHERE id = r.lane LIMIT 1) l
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = r.lane AND seq = r.seq LIMIT 1) j
@@ -133,6 +142,36 @@ impl Views for PostgresStore {
                 let mut tries = 0;
                 loop {
                     let tried = keyed::set_queue_limit(link, &name, limit).await;
+                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
+                        return tried;
+                    }
+                }
+            })
+        }))
+    }
+
+    fn edit_queue(&self, name: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        let name = name.clone();
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move {
+                let mut tries = 0;
+                loop {
+                    let tried = agreed::edit(link, &name, &edit).await;
+                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
+                        return tried;
+                    }
+                }
+            })
+        }))
+    }
+
+    fn remove_queue(&self, name: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        let name = name.clone();
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move {
+                let mut tries = 0;
+                loop {
+                    let tried = agreed::remove(link, &name, &seen).await;
                     if tried.is_ok() || !link.may_try_again(&mut tries).await {
                         return tried;
                     }
@@ -226,7 +265,8 @@ fn queue_info(row: &Row) -> Result<QueueInfo, Fault> {
     let oldest_due =
         due.filter(|due| *due <= now).map(|due| created.map_or(due, |created| due.max(created)).min(now));
     let limit = value::maybe_json(row, 2)?.unwrap_or_default();
-    Ok(QueueInfo { name: value::queue(row, 0)?, paused: row.get(1), oldest_due, limit })
+    let terms = value::maybe_json(row, 6)?.unwrap_or_default();
+    Ok(QueueInfo { name: value::queue(row, 0)?, paused: row.get(1), oldest_due, limit, terms })
 }
 
 async fn set_paused(link: &mut Link, queue: QueueName, paused: bool) -> Result<bool, Fault> {

@@ -15,8 +15,8 @@ use tenure_core::{
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueInfo, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended,
-    Turn, Views,
+    Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported,
+    Reservation, Reserve, Selection, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -313,6 +313,16 @@ impl Views for Wire {
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let queue = queue.clone();
         self.send("set_queue_limit", move |store| async move { store.set_queue_limit(&queue, limit).await })
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        let queue = queue.clone();
+        self.send("edit_queue", move |store| async move { store.edit_queue(&queue, edit).await })
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        let queue = queue.clone();
+        self.send("remove_queue", move |store| async move { store.remove_queue(&queue, seen).await })
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -15,8 +15,8 @@ use tenure_core::{
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Order, Page,
-    PageAsk, Pruned, QueueInfo, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Settled, Store, Tended, Turn, Views,
+    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renew, Renewal,
+    Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -70,7 +70,10 @@ impl Witness {
                 }
             }
             Enqueued::Refused { refusal, .. } => {
-                let (Refusal::IdTaken(_) | Refusal::KeyHeld(_) | Refusal::NoSuchJob(_)) = refusal;
+                let (Refusal::IdTaken(_)
+                | Refusal::KeyHeld(_)
+                | Refusal::NoSuchJob(_)
+                | Refusal::QueueFull { .. }) = refusal;
                 self.note(What::Refused(*refusal));
             }
         }
@@ -369,6 +372,14 @@ impl Views for Witness {
             self.note(What::QueueLimitSet { queue, limit });
             Ok(changed)
         })
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        self.store.edit_queue(queue, edit)
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        self.store.remove_queue(queue, seen)
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -8,9 +8,9 @@ use tenure_core::{
     Timestamp, limits,
 };
 use tenure_store::{
-    Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, Renew, Renewal, Report,
-    Reported, Reservation, Reserve, Selection, Tended, TimerAct, TimerOutcome, TimerSet, Turn, Writes,
-    Written,
+    Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, QueueEdit, QueueEdited,
+    QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Tended,
+    TimerAct, TimerOutcome, TimerSet, Turn, Writes, Written,
 };
 use tokio::sync::oneshot;
 
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Tend(Reply<Tended>),
     SetPaused(QueueName, bool, Reply<bool>),
     SetQueueLimit(QueueName, Limit, Reply<bool>),
+    EditQueue(QueueName, QueueEdit, Reply<QueueEdited>),
+    RemoveQueue(QueueName, QueueSeen, Reply<QueueRemoved>),
     SetLimit(Key, Option<Limit>, Reply<()>),
     Announce {
         id: HostId,
@@ -109,6 +111,8 @@ impl Command {
             Self::TakeIn(items, _) => items.len(),
             Self::SetPaused(..)
             | Self::SetQueueLimit(..)
+            | Self::EditQueue(..)
+            | Self::RemoveQueue(..)
             | Self::Announce { .. }
             | Self::Retire(..)
             | Self::ClaimApp(..)
@@ -132,6 +136,8 @@ impl Command {
             Self::Tend(reply) => reply.keep(writing.tend()),
             Self::SetPaused(queue, paused, reply) => reply.keep(writing.set_paused(queue, *paused)),
             Self::SetQueueLimit(queue, limit, reply) => reply.keep(writing.set_queue_limit(queue, *limit)),
+            Self::EditQueue(queue, edit, reply) => reply.keep(writing.edit_queue(queue, edit)),
+            Self::RemoveQueue(queue, seen, reply) => reply.keep(writing.remove_queue(queue, seen)),
             Self::SetLimit(key, limit, reply) => reply.keep(writing.set_limit(key, *limit)),
             Self::Announce { id, name, slots, serves, ttl, reply } => {
                 reply.keep(writing.announce(*id, name, *slots, serves, *ttl))
@@ -164,6 +170,8 @@ impl Command {
             Self::Change(_, _, reply) => reply.tell(fate),
             Self::Tend(reply) => reply.tell(fate),
             Self::SetPaused(_, _, reply) | Self::SetQueueLimit(_, _, reply) => reply.tell(fate),
+            Self::EditQueue(_, _, reply) => reply.tell(fate),
+            Self::RemoveQueue(_, _, reply) => reply.tell(fate),
             Self::Announce { reply, .. }
             | Self::SetLimit(_, _, reply)
             | Self::Retire(_, reply)
@@ -189,7 +197,7 @@ impl Writing<'_> {
         Ok(Turn { settled, reservation })
     }
 
-    fn set_paused(&mut self, queue: &QueueName, paused: bool) -> Result<bool> {
+    pub(crate) fn set_paused(&mut self, queue: &QueueName, paused: bool) -> Result<bool> {
         let changed = self.memory.lanes.set_paused(self.conn, queue, paused)?;
         self.news.due |= changed && !paused;
         Ok(changed)

@@ -5,6 +5,7 @@ use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, T
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
 use crate::dependencies::Waits;
+use crate::queue_terms::Room;
 use crate::rows::{Stored, find, seq_of};
 use crate::value;
 use crate::writing::Writing;
@@ -35,17 +36,26 @@ enum Inserted {
     IdTaken,
     /// It waits for a job that is not there.
     NoSuchJob(JobId),
+    /// So many jobs may wait in its queue, and as many do.
+    QueueFull(u64),
 }
 
 impl Writing<'_> {
     /// Stores a batch, or nothing of it.
     pub(crate) fn enqueue(&mut self, batch: &[NewJob]) -> Result<Enqueued> {
+        self.enqueue_where(Room::Asked, batch)
+    }
+
+    /// Stores a batch, or nothing of it.
+    pub(crate) fn enqueue_where(&mut self, room: Room, batch: &[NewJob]) -> Result<Enqueued> {
         let mark = self.mark("batch")?;
         let mut insert = self.conn.prepare_cached(INSERT)?;
         let mut unplaced = Unplaced::default();
         let mut accepted = Vec::with_capacity(batch.len());
         for (index, new) in batch.iter().enumerate() {
-            match self.accept(new, &mut insert, &mut unplaced)? {
+            let filled = self.filled(new);
+            let new = filled.as_ref().unwrap_or(new);
+            match self.accept(new, room, &mut insert, &mut unplaced)? {
                 Ok(answer) => accepted.push(answer),
                 Err(refusal) => {
                     self.back_to(mark)?;
@@ -61,6 +71,7 @@ impl Writing<'_> {
     fn accept(
         &mut self,
         new: &NewJob,
+        room: Room,
         insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
     ) -> Result<std::result::Result<Accepted, Refusal>> {
@@ -82,11 +93,13 @@ impl Writing<'_> {
                 false => return Ok(Ok(Accepted::Existing(holder))),
             },
         };
-        match (self.insert(new, insert, unplaced)?, replaced) {
+        let room = if replaced.is_some() { Room::Given } else { room };
+        match (self.insert(new, room, insert, unplaced)?, replaced) {
             (Inserted::Yes, None) => Ok(Ok(Accepted::New(new.id))),
             (Inserted::Yes, Some(old)) => Ok(Ok(Accepted::Replaced { id: new.id, old })),
             (Inserted::IdTaken, _) => self.meet_same_id(new),
             (Inserted::NoSuchJob(other), _) => Ok(Err(Refusal::NoSuchJob(other))),
+            (Inserted::QueueFull(most), _) => Ok(Err(Refusal::QueueFull { most })),
         }
     }
 
@@ -112,6 +125,7 @@ impl Writing<'_> {
     fn insert(
         &mut self,
         new: &NewJob,
+        room: Room,
         insert: &mut CachedStatement<'_>,
         unplaced: &mut Unplaced,
     ) -> Result<Inserted> {
@@ -122,6 +136,9 @@ impl Writing<'_> {
             },
             None => None,
         };
+        if let Some(most) = self.lacks_room(new, room)? {
+            return Ok(Inserted::QueueFull(most));
+        }
         let lane = match self.memory.lanes.find(&new.queue, &new.kind) {
             Some(lane) => lane,
             // A repetition names no new queue: its job may have been moved since.
@@ -148,6 +165,7 @@ impl Writing<'_> {
             self.give_back_seq(before);
             return Ok(Inserted::IdTaken);
         }
+        self.memory.lanes.name_again(self.conn, &new.queue)?;
         if terms.is_some() {
             self.keep_terms(new, seq)?;
         }
@@ -162,6 +180,7 @@ impl Writing<'_> {
             let state = if is_due { StateName::Queued } else { StateName::Scheduled };
             self.memory.lanes.count(lane, state, 1)?;
         }
+        self.memory.lanes.ensure_queue(self.conn, &new.queue)?;
         self.tell(lane, new.id, || Happening::Enqueued)?;
         Ok(Inserted::Yes)
     }

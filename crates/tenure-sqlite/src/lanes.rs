@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Result, params};
-use tenure_core::{Bucket, Kind, Limit, Meter, QueueName, StateName};
+use tenure_core::{Bucket, Kind, Limit, Meter, QueueAgreed, QueueName, QueueTerms, StateName};
 
 use crate::fault::unreadable;
 use crate::value;
@@ -33,6 +33,9 @@ struct Queue {
     is_bucket_changed: bool,
     /// Whether its jobs are served in rounds.
     fair: bool,
+    terms: QueueTerms,
+    /// Whether it was removed, and nobody has named it since.
+    gone: bool,
     lanes: HashMap<Kind, i64>,
 }
 
@@ -44,6 +47,8 @@ impl Default for Queue {
             bucket: Bucket::FULL,
             is_bucket_changed: false,
             fair: false,
+            terms: QueueTerms::default(),
+            gone: false,
             lanes: HashMap::new(),
         }
     }
@@ -56,9 +61,12 @@ pub(crate) struct Lanes {
     queues: HashMap<QueueName, Queue>,
     /// The queues in the order in which they were met.
     met: Vec<QueueName>,
-    /// Those of them that have a limit, and those that are fair: most programs have neither.
+    /// Those of them that have a limit, those that are fair, those that have terms, and those that are gone: most programs
+    /// have none of these.
     limited: Vec<QueueName>,
     fair: Vec<QueueName>,
+    termed: Vec<QueueName>,
+    gone: Vec<QueueName>,
     /// The lane asked for last: most batches are of one kind in one queue.
     last: usize,
     revision: Option<i64>,
@@ -70,6 +78,7 @@ pub(crate) struct LanesMark {
     added: Vec<[i64; STATES]>,
     queues: usize,
     fair: usize,
+    gone: Vec<QueueName>,
 }
 
 impl Lanes {
@@ -82,7 +91,8 @@ impl Lanes {
             return self.refresh_buckets(conn);
         }
         *self = Self { revision: Some(revision), ..Self::default() };
-        let mut queues = conn.prepare_cached("SELECT name, paused, limit_to, bucket, fair FROM queue")?;
+        let mut queues =
+            conn.prepare_cached("SELECT name, paused, limit_to, bucket, fair, terms, gone FROM queue")?;
         let mut rows = queues.query([])?;
         while let Some(row) = rows.next()? {
             let name = value::queue(row, 0)?;
@@ -91,8 +101,13 @@ impl Lanes {
             queue.limit = value::maybe_json(row, 2)?.unwrap_or_default();
             queue.bucket = Bucket(value::instant(row, 3)?);
             queue.fair = row.get(4)?;
+            queue.terms = value::maybe_json(row, 5)?.unwrap_or_default();
+            queue.gone = row.get(6)?;
             let (limited, fair) = (queue.limit != Limit::default(), queue.fair);
+            let (termed, gone) = (!queue.terms.are_default(), queue.gone);
             self.limited.extend(limited.then(|| name.clone()));
+            self.termed.extend(termed.then(|| name.clone()));
+            self.gone.extend(gone.then(|| name.clone()));
             self.fair.extend(fair.then_some(name));
         }
         let mut lanes = conn.prepare_cached("SELECT id, queue, kind FROM lane ORDER BY id")?;
@@ -123,7 +138,10 @@ impl Lanes {
 
     /// The lane of this kind in this queue; it is made if need be.
     pub(crate) fn of(&mut self, conn: &Connection, queue: &QueueName, kind: &Kind) -> Result<i64> {
-        self.find(queue, kind).map_or_else(|| self.make(conn, queue, kind), Ok)
+        match self.find(queue, kind) {
+            Some(lane) => self.name_again(conn, queue).map(|()| lane),
+            None => self.make(conn, queue, kind),
+        }
     }
 
     /// The lane of this kind in this queue, if there is one.
@@ -149,8 +167,19 @@ impl Lanes {
         Ok(id)
     }
 
-    /// Makes the queue if need be.
+    /// A queue that was removed is there again: somebody has named it.
+    pub(crate) fn name_again(&mut self, conn: &Connection, queue: &QueueName) -> Result<()> {
+        if self.gone.is_empty() { Ok(()) } else { self.ensure_queue(conn, queue) }
+    }
+
+    /// Makes the queue if need be: it is named.
     pub(crate) fn ensure_queue(&mut self, conn: &Connection, queue: &QueueName) -> Result<()> {
+        if self.gone.contains(queue) {
+            conn.prepare_cached("UPDATE queue SET gone = 0 WHERE name = ?1")?.execute([queue.as_str()])?;
+            self.meet(queue.clone()).gone = false;
+            self.gone.retain(|gone| gone != queue);
+            return self.revise(conn);
+        }
         if self.queues.contains_key(queue) {
             return Ok(());
         }
@@ -197,6 +226,47 @@ impl Lanes {
         Ok(true)
     }
 
+    /// What was agreed about a queue; `None` if there is none of this name.
+    pub(crate) fn agreed(&self, name: &QueueName) -> Option<QueueAgreed> {
+        let queue = self.queues.get(name).filter(|queue| !queue.gone)?;
+        Some(QueueAgreed { paused: queue.paused, limit: queue.limit, terms: queue.terms.clone() })
+    }
+
+    /// The terms of a queue, if it has any.
+    pub(crate) fn terms(&self, name: &QueueName) -> Option<&QueueTerms> {
+        if self.termed.is_empty() {
+            return None;
+        }
+        self.queues.get(name).map(|queue| &queue.terms).filter(|terms| !terms.are_default())
+    }
+
+    /// Sets the terms of a queue.
+    pub(crate) fn set_terms(&mut self, conn: &Connection, name: &QueueName, terms: QueueTerms) -> Result<()> {
+        self.ensure_queue(conn, name)?;
+        if self.meet(name.clone()).terms == terms {
+            return Ok(());
+        }
+        self.termed.retain(|termed| termed != name);
+        let is_none = terms.are_default();
+        self.termed.extend((!is_none).then(|| name.clone()));
+        let text = if is_none { None } else { Some(value::to_json(&terms)?) };
+        conn.prepare_cached("UPDATE queue SET terms = ?2 WHERE name = ?1")?
+            .execute(params![name.as_str(), text])?;
+        self.meet(name.clone()).terms = terms;
+        self.revise(conn)
+    }
+
+    /// Removes a queue. Its lanes stay: others know their ids.
+    pub(crate) fn remove(&mut self, conn: &Connection, name: &QueueName) -> Result<()> {
+        self.set_paused(conn, name, false)?;
+        self.set_limit(conn, name, Limit::default(), Bucket::FULL)?;
+        self.set_terms(conn, name, QueueTerms::default())?;
+        conn.prepare_cached("UPDATE queue SET gone = 1 WHERE name = ?1")?.execute([name.as_str()])?;
+        self.meet(name.clone()).gone = true;
+        self.gone.push(name.clone());
+        self.revise(conn)
+    }
+
     /// The limit of a queue, and how many of its jobs run; `None` if it has no limit.
     pub(crate) fn meter(&self, conn: &Connection, name: &QueueName) -> Result<Option<Meter>> {
         let Some(queue) = self.queues.get(name).filter(|queue| queue.limit != Limit::default()) else {
@@ -212,6 +282,26 @@ impl Lanes {
     pub(crate) fn queued_in(&self, conn: &Connection, name: &QueueName) -> Result<u64> {
         let sql = "SELECT ifnull(sum(queued), 0) FROM lane WHERE queue = ?1";
         self.count_in(conn, name, StateName::Queued, sql)
+    }
+
+    /// How many jobs of a queue wait, due or not.
+    pub(crate) fn waiting_in(&self, conn: &Connection, name: &QueueName) -> Result<u64> {
+        let scheduled = "SELECT ifnull(sum(scheduled), 0) FROM lane WHERE queue = ?1";
+        let blocked = "SELECT ifnull(sum(blocked), 0) FROM lane WHERE queue = ?1";
+        Ok(self.count_in(conn, name, StateName::Scheduled, scheduled)?
+            + self.queued_in(conn, name)?
+            + self.count_in(conn, name, StateName::Blocked, blocked)?)
+    }
+
+    /// Whether any job of a queue is kept.
+    pub(crate) fn has_jobs(&self, conn: &Connection, name: &QueueName) -> Result<bool> {
+        let sql =
+            "SELECT ifnull(sum(scheduled + queued + blocked + running + succeeded + failed + cancelled), 0)
+             FROM lane WHERE queue = ?1";
+        let written: i64 = conn.prepare_cached(sql)?.query_row([name.as_str()], |row| row.get(0))?;
+        let of_queue = self.lanes.iter().filter(|lane| lane.queue == *name);
+        let added: i64 = of_queue.flat_map(|lane| lane.added).sum();
+        Ok(written + added > 0)
     }
 
     /// What the file says, and what the transaction has counted since.
@@ -313,7 +403,7 @@ impl Lanes {
 
     pub(crate) fn mark(&self) -> LanesMark {
         let added = self.lanes.iter().map(|lane| lane.added).collect();
-        LanesMark { added, queues: self.met.len(), fair: self.fair.len() }
+        LanesMark { added, queues: self.met.len(), fair: self.fair.len(), gone: self.gone.clone() }
     }
 
     /// Back to the mark, after what was written since has been undone in the file.
@@ -331,6 +421,12 @@ impl Lanes {
                 queue.fair = false;
             }
         }
+        for name in &mark.gone {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.gone = true;
+            }
+        }
+        self.gone = mark.gone;
         for queue in self.met.drain(mark.queues..) {
             self.queues.remove(&queue);
         }

@@ -58,6 +58,7 @@ mod place;
 mod plans;
 mod prefix;
 mod queue_limits;
+mod queue_terms;
 mod readers;
 mod records;
 mod remembered;

@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "0003_timers", sql: include_str!("migrations/0003_timers.sql") },
     Step { name: "0004_records", sql: include_str!("migrations/0004_records.sql") },
     Step { name: "0005_ended", sql: include_str!("migrations/0005_ended.sql") },
+    Step { name: "0006_queue_terms", sql: include_str!("migrations/0006_queue_terms.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (

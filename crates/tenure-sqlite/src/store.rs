@@ -14,10 +14,10 @@ use tenure_core::{
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
-    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
-    check_wishes, check_writes,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
+    Views, Writes, Written, check_timers, check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -352,6 +352,16 @@ impl Views for SqliteStore {
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let queue = queue.clone();
         Box::pin(self.write(move |reply| Command::SetQueueLimit(queue, limit, reply)))
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        let queue = queue.clone();
+        Box::pin(self.write(move |reply| Command::EditQueue(queue, edit, reply)))
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        let queue = queue.clone();
+        Box::pin(self.write(move |reply| Command::RemoveQueue(queue, seen, reply)))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -88,7 +88,8 @@ pub(crate) fn counts(conn: &Connection) -> Result<Vec<Count>> {
 }
 
 pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>> {
-    let mut statement = conn.prepare_cached("SELECT name, paused, limit_to FROM queue ORDER BY name")?;
+    let mut statement =
+        conn.prepare_cached("SELECT name, paused, limit_to, terms FROM queue WHERE gone = 0 ORDER BY name")?;
     let mut rows = statement.query([])?;
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
@@ -102,7 +103,8 @@ pub(crate) fn queues(conn: &Connection, now: Timestamp) -> Result<Vec<QueueInfo>
             None => None,
         };
         let limit = value::maybe_json(row, 2)?.unwrap_or_default();
-        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit });
+        let terms = value::maybe_json(row, 3)?.unwrap_or_default();
+        queues.push(QueueInfo { name, paused: row.get(1)?, oldest_due, limit, terms });
     }
     Ok(queues)
 }

@@ -16,7 +16,9 @@ use crate::{Answer, Cursor, Filter};
 /// all or unknown ([`crate::Fault::Unknown`]); repeating a call whose outcome is unknown is harmless.
 pub trait Jobs {
     /// Stores a batch, or nothing of it. What is acknowledged survives. A job may wait for jobs that are
-    /// there and for earlier ones of its batch.
+    /// there and for earlier ones of its batch. A job that says nothing of its own takes what its queue says. A queue
+    /// whose depth is bounded never takes more jobs from this call than may wait in it; one that takes the place of a
+    /// waiting job comes in all the same, and so do the jobs of timers.
     fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued>;
 
     /// Grants due jobs to a holder: of each wanted queue in the order of (priority, round, due, acceptance),
@@ -96,6 +98,11 @@ pub enum Refusal {
     KeyHeld(JobId),
     /// It waits for a job that is not there.
     NoSuchJob(JobId),
+    /// As many jobs wait in its queue as may.
+    QueueFull {
+        /// How many that are.
+        most: u64,
+    },
 }
 
 /// Who wants which jobs.

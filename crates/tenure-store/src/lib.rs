@@ -60,7 +60,10 @@ pub use timers::{
     Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
     check_timers, is_over,
 };
-pub use views::{Count, LimitInfo, LimitPage, Page, PageAsk, QueueInfo, Views};
+pub use views::{
+    Count, LimitInfo, LimitPage, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    Views,
+};
 
 /// What a store answers, sooner or later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use tenure_core::{
-    Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueName, Standing, StateName, Timestamp,
+    Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName, QueueTerms, Standing,
+    StateName, Timestamp,
 };
 
 use crate::{Answer, Cursor, Filter, ListedBy, Order};
@@ -58,7 +59,7 @@ pub struct Count {
 }
 
 /// A queue, as a person asks for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueueInfo {
     /// Its name.
     pub name: QueueName,
@@ -69,6 +70,88 @@ pub struct QueueInfo {
     pub oldest_due: Option<Timestamp>,
     /// The limit of all its jobs together.
     pub limit: Limit,
+    /// How many jobs may wait in it, and what holds for those that say nothing of their own.
+    pub terms: QueueTerms,
+}
+
+impl QueueInfo {
+    /// What was agreed about it.
+    #[must_use]
+    pub fn agreed(&self) -> QueueAgreed {
+        QueueAgreed { paused: self.paused, limit: self.limit, terms: self.terms.clone() }
+    }
+}
+
+/// What is to become of a queue. What is not said stays.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct QueueEdit {
+    /// How it has to be for that.
+    pub seen: QueueSeen,
+    /// Whether it hands out no jobs.
+    pub paused: Option<bool>,
+    /// The limit of all its jobs together.
+    pub limit: Option<Limit>,
+    /// How many jobs may wait in it, and what holds for those that say nothing of their own.
+    pub terms: Option<QueueTerms>,
+}
+
+/// How a queue has to be for something to be done with it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum QueueSeen {
+    /// Anyhow, or not at all.
+    #[default]
+    Anything,
+    /// There has to be none of this name.
+    Absent,
+    /// So it has to be agreed.
+    As(QueueAgreed),
+}
+
+/// What came of an edit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueueEdited {
+    /// It is so now.
+    Done {
+        /// What was agreed before; `None` if there was no queue of this name.
+        before: Option<QueueAgreed>,
+    },
+    /// It is not as it was seen: so it is agreed, or there is none if `None`. Nothing was done.
+    Otherwise(Option<QueueAgreed>),
+}
+
+/// What came of removing a queue.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueueRemoved {
+    /// It is gone, and what was agreed about it.
+    Done,
+    /// There are jobs in it, waiting, running or ended.
+    NotEmpty,
+    /// It is not as it was seen: so it is agreed, or there is none if `None`.
+    Otherwise(Option<QueueAgreed>),
+}
+
+impl QueueSeen {
+    /// Whether a queue is as it has to be, if this was agreed about it; `None` if there is none.
+    #[must_use]
+    pub fn is(&self, agreed: Option<&QueueAgreed>) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Absent => agreed.is_none(),
+            Self::As(seen) => agreed == Some(seen),
+        }
+    }
+}
+
+impl QueueEdit {
+    /// What is agreed when this is done.
+    #[must_use]
+    pub fn after(&self, before: QueueAgreed) -> QueueAgreed {
+        QueueAgreed {
+            paused: self.paused.unwrap_or(before.paused),
+            limit: self.limit.unwrap_or(before.limit),
+            terms: self.terms.clone().unwrap_or(before.terms),
+        }
+    }
 }
 
 /// The limit of a limit key, as a person asks for it. It is there while a job has need of it, or as long as
@@ -114,7 +197,7 @@ pub trait Views {
     /// All counters that are not zero. A job counts as scheduled until a turn has found it due.
     fn counts(&self) -> Answer<'_, Vec<Count>>;
 
-    /// Every queue that was ever named, by name.
+    /// Every queue that was ever named, and not removed since, by name.
     fn queues(&self) -> Answer<'_, Vec<QueueInfo>>;
 
     /// What surrounds a job: all that explains why it is not running.
@@ -125,6 +208,14 @@ pub trait Views {
 
     /// Bounds the jobs of a queue; answers whether that changed anything. What runs goes on.
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool>;
+
+    /// Changes what was agreed about a queue, in one step with the look at how it is. What runs goes on, and what waits
+    /// stays, however many may wait from now on. A queue that is not there is made.
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited>;
+
+    /// Removes a queue in which no job is, in one step with the look at how it is. It is there again, as a new one, as soon
+    /// as somebody names it.
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved>;
 
     /// A page of limits, by key.
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage>;

@@ -152,5 +152,6 @@ fn refusal_words(refusal: &Refusal) -> String {
         Refusal::IdTaken(id) => format!("job {id} exists with another kind or args"),
         Refusal::KeyHeld(id) => format!("job {id} holds its unique key"),
         Refusal::NoSuchJob(id) => format!("it waits for job {id}, which is not there"),
+        Refusal::QueueFull { most } => format!("its queue is full: {most} jobs wait in it"),
     }
 }

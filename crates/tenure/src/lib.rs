@@ -100,9 +100,9 @@ pub use tenure_core::{
     Edit, End, Failure, Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord,
     JobId, Keep, Key, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit,
     LimitKey, LogLine, Meter, Name, NewTimer, OWN, OnEdit, OrderingKey, Origin, Output, Overlap, Pause,
-    Policies, Priority, Progress, QueueName, Rate, Reason, Retention, RetryPolicy, Schedule, Serves, Skipped,
-    SlotRecord, State, StateName, Terms, Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict,
-    What, Why, depth_of, limits, schedule, seconds,
+    Policies, Priority, Progress, QueueAgreed, QueueName, QueueTerms, Rate, Reason, Retention, RetryPolicy,
+    Schedule, Serves, Skipped, SlotRecord, State, StateName, Terms, Timer, TimerJob, TimerReason, TimerSlot,
+    Timestamp, Ttl, Verdict, What, Why, depth_of, limits, schedule, seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};
@@ -111,7 +111,7 @@ pub use tenure_store::{
     Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
     FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
     LedgerAsk, LedgerPage, LimitInfo, LimitPage, ListedBy, ManualClock, MemoryStore, Migration, Moment,
-    Order, Page, PageAsk, QueueInfo, Refusal, Renewal, Report, Reported, Reserve, Settled, SlotCursor,
-    SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome, TimerPage, TimerSet, TimersAsk,
-    Totals as CopyTotals, Want,
+    Order, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal,
+    Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock,
+    TimerOutcome, TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

@@ -1,10 +1,13 @@
 //! The handle on a store.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain};
+use tenure_core::{
+    AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain, limits,
+};
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
 
@@ -134,6 +137,47 @@ impl Tenure {
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
         self.insist(finish_all(drafts, self.app(), || self.new_id())?).await
+    }
+
+    /// Enqueues each of these jobs by itself, in their order and in as few transactions as it takes to find out which are
+    /// refused: one that is keeps no other from coming in. Answers for each what became of it.
+    ///
+    /// # Errors
+    /// A fault: those in front of it may be stored.
+    pub async fn enqueue_each(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+    ) -> Result<Vec<Result<Accepted, Error>>, Error> {
+        let finished = drafts.into_iter().map(|draft| draft.finish(self.new_id(), self.app()));
+        let (mut answers, mut jobs) = (BTreeMap::new(), Vec::new());
+        for (place, finished) in finished.enumerate() {
+            match finished {
+                Ok(job) => jobs.push((place, job)),
+                Err(error) => _ = answers.insert(place, Err(error)),
+            }
+        }
+        let (mut rest, mut together) = (jobs.as_slice(), limits::BATCH_JOBS);
+        // Each look answers for one job at least, or takes fewer of them together than the one before.
+        while !rest.is_empty() {
+            let (front, behind) = rest.split_at(together.min(rest.len()));
+            let places = front.iter().map(|(place, _)| *place);
+            match self.insist(front.iter().map(|(_, job)| job.clone()).collect()).await {
+                Ok(accepted) => answers.extend(places.zip(accepted.into_iter().map(Ok))),
+                Err(Error::Refused { index, .. }) if index > 0 => {
+                    together = index;
+                    continue;
+                }
+                Err(error @ Error::Refused { .. }) => {
+                    answers.extend(rest.first().map(|(place, _)| (*place, Err(error))));
+                    rest = &rest[1..];
+                    together = limits::BATCH_JOBS;
+                    continue;
+                }
+                Err(other) => return Err(other),
+            }
+            (rest, together) = (behind, limits::BATCH_JOBS);
+        }
+        Ok(answers.into_values().collect())
     }
 
     pub(crate) async fn enqueue_one(&self, draft: Draft) -> Result<Accepted, Error> {

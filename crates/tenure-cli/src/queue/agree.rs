@@ -1,4 +1,6 @@
-//! `tenure queue set` and `tenure queue purge`.
+//! `tenure queue set`, `tenure queue purge` and `tenure queue delete`.
+
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -21,6 +23,24 @@ pub(crate) struct Set {
     /// How many of its jobs start in a time, such as 100/60s; none for any number
     #[arg(long, value_name = "N/SPAN|none", value_parser = rate)]
     rate: Option<Bound<(u32, f64)>>,
+    /// How many jobs may wait in it; none for any number
+    #[arg(long, value_name = "N|none", value_parser = bound)]
+    max_depth: Option<Bound<u32>>,
+    /// How many attempts a job has that does not say it; none for as many as usual
+    #[arg(long, value_name = "N|none", value_parser = bound)]
+    max_attempts: Option<Bound<u32>>,
+    /// The waits between these attempts, such as 10s,1m,1h: the last one repeats; they double if it is not said
+    #[arg(long, value_name = "SPAN,…", value_delimiter = ',', value_parser = crate::span::span, requires = "max_attempts")]
+    backoff: Vec<Duration>,
+    /// For how long a job is kept after its end that does not say it; none for as usual
+    #[arg(long, value_name = "SPAN|none", value_parser = span)]
+    retain: Option<Bound<f64>>,
+    /// The same for one that failed or was cancelled, if it is to be another
+    #[arg(long, value_name = "SPAN", value_parser = crate::span::span, requires = "retain")]
+    retain_failed: Option<Duration>,
+    /// For how long a job is granted to a worker that does not say it; none for as usual
+    #[arg(long, value_name = "SPAN|none", value_parser = span)]
+    lease: Option<Bound<f64>>,
 }
 
 /// What can be said to `tenure queue purge`.
@@ -50,6 +70,14 @@ fn bound(text: &str) -> Result<Bound<u32>, String> {
     }
 }
 
+fn span(text: &str) -> Result<Bound<f64>, String> {
+    if text == "none" {
+        return Ok(Bound::None);
+    }
+    let told = crate::span::span(text).map_err(|wrong| format!("{wrong}, or none"))?;
+    Ok(Bound::To(told.as_secs_f64()))
+}
+
 fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
     const ALLOWED: &str = "allowed: a number and a span, such as 100/60s, or none";
     if text == "none" {
@@ -61,22 +89,51 @@ fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
 }
 
 pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
-    let mut body = Map::new();
-    let max_running = set.max_running.map(|bound| match bound {
-        Bound::To(most) => json!(most),
-        Bound::None => Value::Null,
-    });
-    let rate = set.rate.map(|bound| match bound {
-        Bound::To((limit, per)) => json!({ "limit": limit, "per_seconds": per }),
-        Bound::None => Value::Null,
-    });
-    body.extend(max_running.map(|value| ("max_running".to_owned(), value)));
-    body.extend(rate.map(|value| ("rate".to_owned(), value)));
+    let body = changes(set);
     if body.is_empty() {
-        return Err(Failure::Usage("nothing is to be changed; say --max-running or --rate".to_owned()));
+        let detail = "nothing is to be changed; say --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
+        return Err(Failure::Usage(detail.to_owned()));
     }
     let answer = with.client.ask(&Ask::patch(QUEUES.of(&set.name), &body.into(), None))?;
     QUEUES.told(with, &answer.text(), &format!("queue {} is so now", safe::line(&set.name)))
+}
+
+/// What the server is asked to change.
+fn changes(set: &Set) -> Map<String, Value> {
+    let retry = |most: u32| match set.backoff.as_slice() {
+        [] => json!({ "max_attempts": most }),
+        waits => {
+            let waits: Vec<f64> = waits.iter().map(Duration::as_secs_f64).collect();
+            json!({ "max_attempts": most, "waits_seconds": waits })
+        }
+    };
+    let retain = |span: f64| {
+        let failed = set.retain_failed.map_or(span, |failed| failed.as_secs_f64());
+        json!({ "succeeded": span, "failed": failed })
+    };
+    let rate = |(limit, per): (u32, f64)| json!({ "limit": limit, "per_seconds": per });
+    let said = [
+        ("max_running", said(set.max_running, |most| json!(most))),
+        ("rate", said(set.rate, rate)),
+        ("max_depth", said(set.max_depth, |most| json!(most))),
+        ("default_retry", said(set.max_attempts, retry)),
+        ("retain_seconds", said(set.retain, retain)),
+        ("lease_seconds", said(set.lease, |span| json!(span))),
+    ];
+    said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn said<T>(bound: Option<Bound<T>>, as_json: impl Fn(T) -> Value) -> Option<Value> {
+    bound.map(|bound| match bound {
+        Bound::To(value) => as_json(value),
+        Bound::None => Value::Null,
+    })
+}
+
+pub(super) fn delete(name: &str, with: &mut With) -> Result<(), Failure> {
+    with.client.ask(&Ask::delete(QUEUES.of(name)))?;
+    with.out.tell(&format!("queue {} is gone", safe::line(name)));
+    Ok(())
 }
 
 pub(super) fn purge(purge: &Purge, with: &mut With) -> Result<(), Failure> {
@@ -96,6 +153,8 @@ mod tests {
     fn bounds_are_read_and_lifted() {
         assert_eq!((bound("7"), bound("none")), (Ok(Bound::To(7)), Ok(Bound::None)));
         assert_eq!((rate("100/1m"), rate("none")), (Ok(Bound::To((100, 60.0))), Ok(Bound::None)));
+        assert_eq!((span("2d"), span("none")), (Ok(Bound::To(172_800.0)), Ok(Bound::None)));
+        assert!(span("long").unwrap_err().ends_with(", or none"));
         for bad in ["", "-1", "1.5", "many"] {
             assert!(bound(bad).is_err(), "{bad}");
         }

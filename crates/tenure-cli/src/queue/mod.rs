@@ -14,7 +14,7 @@ use crate::with::{Asked, Named, With, done, text};
 
 const QUEUES: Named = Named {
     path: "/v1/queues",
-    columns: &["name", "paused", "max-running", "rate"],
+    columns: &["name", "paused", "max-running", "rate", "max-depth", "attempts", "lease"],
     cells: |queue, _| {
         let said =
             |value: &serde_json::Value| if value.is_null() { String::new() } else { value.to_string() };
@@ -25,7 +25,15 @@ const QUEUES: Named = Named {
             format!("{}/{} s", rate["limit"], rate["per_seconds"])
         };
         let paused = if queue["paused"] == true { "paused" } else { "no" };
-        vec![text(queue, "/name").into(), paused.into(), said(&queue["max_running"]).into(), rate.into()]
+        vec![
+            text(queue, "/name").into(),
+            paused.into(),
+            said(&queue["max_running"]).into(),
+            rate.into(),
+            said(&queue["max_depth"]).into(),
+            said(&queue["default_retry"]["max_attempts"]).into(),
+            said(&queue["lease_seconds"]).into(),
+        ]
     },
 };
 
@@ -38,10 +46,12 @@ pub(crate) enum Queues {
     Get(Asked<Name>),
     /// Shows how they stand, and how the last minutes went in them
     Stats(Asked<stats::Stats>),
-    /// Bounds how many jobs of one run at once, or start in a time
+    /// Bounds how many jobs of one run at once, start in a time, or wait; and says what holds for jobs that do not say it
     Set(Asked<agree::Set>),
     /// Removes the jobs of one that do not run
     Purge(Asked<agree::Purge>),
+    /// Removes one in which no job is kept
+    Delete(Asked<Name>),
     /// Says why its jobs do not run
     Explain(Asked<Name>),
     /// Hands out no jobs of one any more; those that run go on
@@ -86,6 +96,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
         }
         Queues::Purge(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree::purge(&what, with))
+        }
+        Queues::Delete(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| agree::delete(&what.name, with))
         }
         Queues::Explain(Asked { connect, output, what }) => {
             done(&connect, output, move |with| QUEUES.explain(with, &what.name, "nothing keeps its jobs"))

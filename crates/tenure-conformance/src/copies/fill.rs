@@ -1,14 +1,15 @@
 //! A store with one of everything that nobody uses at the moment.
 
 use tenure_core::{
-    Due, Head, IfFailed, JobId, Limit, LogLine, OnConflict, Policies, Progress, Terms, Verdict, Window,
+    Due, Head, IfFailed, JobId, Limit, LogLine, OnConflict, Policies, Progress, QueueTerms, Terms, Verdict,
+    Window,
 };
 
 use super::super::given::{Given, TTL, failed, held, host, minutes, output, priority, queue, retry, seconds};
 use super::super::keyed::{after, key, limited, ordered, per_second, shared};
 use super::super::timers::{name, timer};
 use super::super::wishes::{acquire, break_within, forget, renew};
-use tenure_store::{Change, Report, TimerAct};
+use tenure_store::{Change, QueueEdit, Report, TimerAct};
 
 impl Given {
     /// Jobs in every state but running, of every sort of key; leases, the ledger, timers and their slots; queues with
@@ -22,6 +23,10 @@ impl Given {
         self.store.claim_app(&app, "shop-server", host(3)).await.unwrap().unwrap();
         self.store.set_paused(&queue("paused"), true).await.unwrap();
         self.store.set_queue_limit(&queue("narrow"), Limit::of(3)).await.unwrap();
+        let retention = Some(tenure_core::Retention::always(tenure_core::Keep::Forever));
+        let terms = QueueTerms { max_depth: Some(9), retention, ..QueueTerms::default() };
+        let edit = QueueEdit { terms: Some(terms), ..QueueEdit::default() };
+        self.store.edit_queue(&queue("shallow"), edit).await.unwrap();
         // Whatever time and others' ends have brought is found now.
         while self.tend().await.more {}
     }

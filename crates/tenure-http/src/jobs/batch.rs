@@ -1,4 +1,4 @@
-//! Enqueueing many jobs, all of them or none.
+//! Enqueueing many jobs: all of them or none, or each by itself.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -6,12 +6,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tenure::{Accepted, Draft};
 
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::jobs::admit::admitted_in;
+use crate::jobs::each::enqueue_each;
 use crate::jobs::enqueue::{names_of, say_replayed};
 use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
@@ -32,6 +34,10 @@ pub(crate) struct Batch {
     #[schemars(length(max = MOST_JOBS))]
     #[serde(deserialize_with = "shape::objects")]
     jobs: Vec<Submit>,
+    /// Whether nothing is stored if one of them is refused; so it is if this is not said. If not, the answer is 200 and says of
+    /// each what became of it.
+    #[serde(default)]
+    atomic: Option<bool>,
 }
 
 /// What became of a batch.
@@ -52,13 +58,41 @@ pub(crate) struct BatchItem {
     created: bool,
 }
 
+/// What became of each job of a batch that takes what it can get.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EachAnswer {
+    /// One for each job, in order.
+    items: Vec<EachItem>,
+}
+
+/// What became of one job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EachItem {
+    /// Its place in the batch, from 0.
+    index: usize,
+    /// 202, or the status with which it would have been refused by itself.
+    status: u16,
+    /// The job that is there now; none if it was refused, or if the access token does not reach it.
+    id: Option<String>,
+    /// Whether it was not there before.
+    created: bool,
+    /// Why it was refused.
+    problem: Option<Value>,
+}
+
 /// `POST /v1/jobs/batch`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, MOST_BYTES).await?;
-    let jobs = if is_lines(&headers) { lines(&text)? } else { body::json::<Batch>(&headers, &text)?.jobs };
+    let Batch { jobs, atomic } = match is_lines(&headers) {
+        true => Batch { jobs: lines(&text)?, atomic: None },
+        false => body::json(&headers, &text)?,
+    };
     if jobs.len() > MOST_JOBS {
         let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
+    }
+    if atomic == Some(false) {
+        return each(&api, &headers, &text, jobs).await;
     }
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
     let context = begun.map(|begun| begun.context.to_string());
@@ -91,18 +125,84 @@ async fn items(api: &Api, accepted: Vec<Accepted>) -> Vec<BatchItem> {
     items
 }
 
+/// Enqueues those that are not refused.
+async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) -> Result<Response, Problem> {
+    let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
+    let context = begun.map(|begun| begun.context.to_string());
+    let parent = context.as_deref().or(trace::parent(headers));
+    let (mut drafts, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+    for job in jobs {
+        match draft(api, job, parent, None).await {
+            Ok(draft) => {
+                drafts.push(draft);
+                answers.push(None);
+            }
+            Err(problem) if problem.problem_type().status().is_server_error() => return Err(problem),
+            Err(problem) => answers.push(Some(Err(problem))),
+        }
+    }
+    let (kind, queue) = drafts.first().map(names_of).unwrap_or_default();
+    let (tried, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
+        None => (enqueue_each(api.tenure(), drafts).await?, false),
+        Some(once) => once.enqueue_each(api.tenure(), drafts).await?,
+    };
+    let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: tried.len() };
+    spans::attempt::sent(api, begun, began, sent, None);
+    let mut tried = tried.into_iter();
+    let forgotten = || Err(Problem::new(ProblemType::Internal, "a job was neither accepted nor refused"));
+    let answers = answers.into_iter().map(|answer| answer.or_else(|| tried.next()).unwrap_or_else(forgotten));
+    let mut items: Vec<EachItem> =
+        answers.enumerate().map(|(index, answer)| EachItem::of(index, answer)).collect();
+    for item in items.iter_mut().filter(|item| !item.created) {
+        let id = item.id.as_deref().and_then(|id| id.parse().ok());
+        if let Some(id) = id
+            && api.conceals(id).await
+        {
+            item.id = None;
+        }
+    }
+    let mut response = json(StatusCode::OK, &EachAnswer { items });
+    say_replayed(&mut response, replayed);
+    Ok(response)
+}
+
+impl EachItem {
+    fn of(index: usize, answer: Result<Accepted, Problem>) -> Self {
+        match answer {
+            Ok(accepted) => Self {
+                index,
+                status: StatusCode::ACCEPTED.as_u16(),
+                id: Some(accepted.id().to_string()),
+                created: matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. }),
+                problem: None,
+            },
+            Err(problem) => Self {
+                index,
+                status: problem.problem_type().status().as_u16(),
+                id: None,
+                created: false,
+                problem: Some(problem.document()),
+            },
+        }
+    }
+}
+
 /// The jobs, if each of them may be enqueued, of the trace that they belong to unless one of them names its own.
 async fn drafts(api: &Api, jobs: Vec<Submit>, parent: Option<&str>) -> Result<Vec<Draft>, Problem> {
     let mut drafts = Vec::with_capacity(jobs.len());
     for (index, job) in (0_usize..).zip(jobs) {
-        let parent = parent.filter(|_| !job.meta.contains_key(trace::PARENT));
-        let draft = admitted_in(api, job, None, Some(index)).await?;
-        drafts.push(match parent {
-            Some(parent) => draft.meta(trace::PARENT, parent),
-            None => draft,
-        });
+        drafts.push(draft(api, job, parent, Some(index)).await?);
     }
     Ok(drafts)
+}
+
+async fn draft(api: &Api, job: Submit, parent: Option<&str>, index: Option<usize>) -> Result<Draft, Problem> {
+    let parent = parent.filter(|_| !job.meta.contains_key(trace::PARENT));
+    let draft = admitted_in(api, job, None, index).await?;
+    Ok(match parent {
+        Some(parent) => draft.meta(trace::PARENT, parent),
+        None => draft,
+    })
 }
 
 fn is_lines(headers: &HeaderMap) -> bool {

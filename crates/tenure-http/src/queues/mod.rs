@@ -2,6 +2,7 @@
 
 pub(crate) mod agree;
 pub(crate) mod explain;
+pub(crate) mod known;
 pub(crate) mod look;
 pub(crate) mod purge;
 pub(crate) mod stats;

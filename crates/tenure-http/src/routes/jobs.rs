@@ -26,24 +26,43 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 job(200, "It has ended within the wait, or another job holds its unique key"),
                 job(202, "It was accepted"),
             ],
-            refuses: &[ProblemType::UniqueConflict, ProblemType::KeyReused, ProblemType::PayloadTooLarge],
+            refuses: &[
+                ProblemType::UniqueConflict,
+                ProblemType::KeyReused,
+                ProblemType::PayloadTooLarge,
+                ProblemType::QueueFull,
+            ],
             serve: || routing::post(enqueue::post),
         },
         Endpoint {
             method: Method::POST,
             path: "/v1/jobs/batch",
             name: "enqueue_jobs",
-            summary: "Enqueues up to a thousand jobs, all or none; also a job a line as application/x-ndjson",
+            summary: "Enqueues up to a thousand jobs, all or none; also a job a line as application/x-ndjson. With `atomic: false` \
+                      each by itself",
             needs: ENQUEUE,
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
-            answers: vec![Answer {
-                status: 202,
-                summary: "All were accepted",
-                kind: JSON,
-                body: Some(Schemas::of::<batch::BatchAnswer>),
-            }],
-            refuses: &[ProblemType::UniqueConflict, ProblemType::KeyReused, ProblemType::PayloadTooLarge],
+            answers: vec![
+                Answer {
+                    status: 200,
+                    summary: "Each was accepted or refused by itself, as it was wished",
+                    kind: JSON,
+                    body: Some(Schemas::of::<batch::EachAnswer>),
+                },
+                Answer {
+                    status: 202,
+                    summary: "All were accepted",
+                    kind: JSON,
+                    body: Some(Schemas::of::<batch::BatchAnswer>),
+                },
+            ],
+            refuses: &[
+                ProblemType::UniqueConflict,
+                ProblemType::KeyReused,
+                ProblemType::PayloadTooLarge,
+                ProblemType::QueueFull,
+            ],
             serve: || routing::post(batch::post),
         },
         Endpoint {
@@ -92,7 +111,12 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Submit>), waits: true, ..NOTHING },
             answers: vec![job(200, "It was there already"), job(201, "It was accepted")],
-            refuses: &[ProblemType::IdTaken, ProblemType::UniqueConflict, ProblemType::PayloadTooLarge],
+            refuses: &[
+                ProblemType::IdTaken,
+                ProblemType::UniqueConflict,
+                ProblemType::PayloadTooLarge,
+                ProblemType::QueueFull,
+            ],
             serve: || routing::put(enqueue::put),
         },
         Endpoint {

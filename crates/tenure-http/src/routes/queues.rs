@@ -91,6 +91,23 @@ pub(super) fn queues() -> Vec<Endpoint> {
             serve: || routing::patch(agree::patch),
         },
         Endpoint {
+            method: Method::DELETE,
+            path: "/v1/queues/{name}",
+            name: "delete_queue",
+            summary: "Removes a queue in which no job is kept, and what was agreed about it",
+            needs: MANAGE,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![empty(204, "It is gone; it is there again as soon as somebody names it")],
+            refuses: &[
+                ProblemType::NotFound,
+                ProblemType::Validation,
+                ProblemType::StateConflict,
+                ProblemType::PreconditionFailed,
+            ],
+            serve: || routing::delete(agree::delete),
+        },
+        Endpoint {
             method: Method::POST,
             path: "/v1/queues/{name}/pause",
             name: "pause_queue",

@@ -6,6 +6,7 @@ mod job;
 mod lease;
 mod page;
 mod queue;
+mod queue_terms;
 mod reason;
 mod schedule;
 pub(crate) mod shape;
@@ -23,6 +24,7 @@ pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
     RateDocument, Stats, StepDocument,
 };
+pub use queue_terms::RetainDocument;
 pub use reason::{ReasonDocument, Reasons};
 pub(crate) use schedule::origin;
 pub use schedule::{

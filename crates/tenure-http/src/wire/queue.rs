@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use tenure::{Invalid, Limit, QueueInfo, Rate, SpanCounts, StatsStep, Went, limits, seconds};
 
-use super::shape;
+use super::{RetainDocument, RetrySpec, shape};
 
 /// A queue: what was agreed about it. How many jobs are in it is told by itself, since that changes all the time.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -20,6 +20,14 @@ pub struct QueueDocument {
     pub max_running: Option<u32>,
     /// How many of its jobs start in a time; any number if it is not said.
     pub rate: Option<RateDocument>,
+    /// How many jobs may wait in it; any number if it is not said.
+    pub max_depth: Option<u64>,
+    /// How a job is tried again that does not say it; as its worker knows, or as usual, if this is not said either.
+    pub default_retry: Option<RetrySpec>,
+    /// For how long a job is kept after its end that does not say it; as usual if this is not said either.
+    pub retain_seconds: Option<RetainDocument>,
+    /// For how long a job is granted to a worker that does not say it; as usual if this is not said either.
+    pub lease_seconds: Option<f64>,
     /// Where to go from here.
     pub links: QueueLinks,
 }
@@ -73,6 +81,19 @@ pub struct QueueSpec {
     /// How many of its jobs start in a time.
     #[serde(deserialize_with = "shape::object")]
     pub rate: Option<RateDocument>,
+    /// How many jobs may wait in it; who enqueues one more is refused with `queue-full`.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::QUEUE_DEPTH))]
+    pub max_depth: Option<u64>,
+    /// How a job is tried again that does not say it.
+    #[serde(deserialize_with = "shape::object")]
+    pub default_retry: Option<RetrySpec>,
+    /// For how long a job is kept after its end that does not say it.
+    #[serde(deserialize_with = "shape::object")]
+    pub retain_seconds: Option<RetainDocument>,
+    /// For how long a job is granted to a worker that does not say it.
+    #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
+    pub lease_seconds: Option<f64>,
 }
 
 /// What is to be changed about a queue. What is not said stays; `null` lifts a bound.
@@ -89,6 +110,22 @@ pub struct QueuePatch {
     #[serde(deserialize_with = "shape::object_or_null")]
     #[schemars(with = "Option<RateDocument>")]
     pub rate: Option<Option<RateDocument>>,
+    /// How many jobs may wait in it; who enqueues one more is refused with `queue-full`.
+    #[serde(deserialize_with = "shape::whole_or_null")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = limits::QUEUE_DEPTH))]
+    pub max_depth: Option<Option<u64>>,
+    /// How a job is tried again that does not say it.
+    #[serde(deserialize_with = "shape::object_or_null")]
+    #[schemars(with = "Option<RetrySpec>")]
+    pub default_retry: Option<Option<RetrySpec>>,
+    /// For how long a job is kept after its end that does not say it.
+    #[serde(deserialize_with = "shape::object_or_null")]
+    #[schemars(with = "Option<RetainDocument>")]
+    pub retain_seconds: Option<Option<RetainDocument>>,
+    /// For how long a job is granted to a worker that does not say it.
+    #[serde(deserialize_with = "said")]
+    #[schemars(with = "Option<f64>", range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
+    pub lease_seconds: Option<Option<f64>>,
 }
 
 /// How many jobs are in a queue. Kept up to date with each change, not counted.
@@ -201,6 +238,10 @@ impl QueueDocument {
             paused: queue.paused,
             max_running: queue.limit.most,
             rate: queue.limit.rate.map(|rate| RateDocument::of(&rate)),
+            max_depth: queue.terms.max_depth,
+            default_retry: queue.terms.retry.as_ref().map(RetrySpec::of),
+            retain_seconds: queue.terms.retention.as_ref().map(RetainDocument::of),
+            lease_seconds: queue.terms.lease.map(|span| span.as_secs_f64()),
             links: QueueLinks {
                 stats: format!("{this}/stats"),
                 jobs: format!("/v1/jobs?queue={}", queue.name),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tenure::{
     Backoff, Draft, Invalid, JobId, Keep, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
@@ -74,7 +74,7 @@ pub struct Submit {
 }
 
 /// How a job is tried again.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Retry")]
 pub struct RetrySpec {
@@ -210,7 +210,7 @@ impl Submit {
 }
 
 impl RetrySpec {
-    fn policy(self) -> Result<RetryPolicy, Invalid> {
+    pub(super) fn policy(self) -> Result<RetryPolicy, Invalid> {
         let usual = RetryPolicy::default();
         let max_attempts = self.max_attempts.unwrap_or(usual.max_attempts);
         let backoff = match (self.waits_seconds, self.first_seconds, self.ceiling_seconds) {

@@ -55,7 +55,8 @@ pub(crate) struct Claim {
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     limit: Option<usize>,
-    /// For how long at first: 1 to 86400, usually 30.
+    /// For how long at first: 1 to 86400. As its queue says if this does not, and 30 if that does not either; of several queues
+    /// as long as any of them says.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
@@ -130,10 +131,14 @@ impl Claim {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);
             return Err(Invalid::new("limit", most, allowed).into());
         }
-        let ttl = self.lease_seconds.map_or(Ok(LEASE), |span| seconds("lease_seconds", span))?;
-        check_lease(ttl)?;
+        let said = self.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
+        said.map_or(Ok(()), check_lease)?;
         let kinds = self.kinds(api).await?;
         let mut queues = self.queues(api).await?;
+        let ttl = match said {
+            Some(ttl) => ttl,
+            None => api.queues().lease(api.tenure(), &queues, LEASE).await?,
+        };
         if matches!(&kinds, Kinds::Only(none) if none.is_empty()) {
             queues.clear();
         }

@@ -17,6 +17,7 @@ mod logs;
 mod metrics;
 mod once;
 mod pushing;
+mod queue_terms;
 mod queues;
 mod reach;
 mod receiving;

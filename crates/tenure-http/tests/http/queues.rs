@@ -104,9 +104,13 @@ async fn what_has_changed_since_it_was_looked_at_is_not_changed() {
 async fn what_cannot_be_agreed_is_refused_by_name() {
     let service = Service::new();
     for (body, status, field) in [
-        (r#"{"max_depth":10}"#, 400, "max_depth"),
-        (r#"{"retain_seconds":{"failed":10}}"#, 400, "retain_seconds"),
-        (r#"{"lease_seconds":10}"#, 400, "lease_seconds"),
+        (r#"{"max_depth":0}"#, 422, "max_depth"),
+        (r#"{"max_depth":1.5}"#, 400, "max_depth"),
+        (r#"{"retain_seconds":{"failed":-1}}"#, 422, "retain_seconds.failed"),
+        (r#"{"retain_seconds":10}"#, 400, "retain_seconds"),
+        (r#"{"lease_seconds":0}"#, 422, "lease_seconds"),
+        (r#"{"default_retry":{"max_attempts":0}}"#, 422, "default_retry.max_attempts"),
+        (r#"{"default_retry":{"waits_seconds":[1],"first_seconds":1}}"#, 422, "default_retry.waits_seconds"),
         (r#"{"rate":{"limit":1,"per_seconds":1,"per":1}}"#, 400, "rate.per"),
         (r#"{"rate":[1,1]}"#, 400, "rate"),
         (r#"{"max_running":1.5}"#, 400, "max_running"),

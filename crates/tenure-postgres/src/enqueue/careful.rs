@@ -7,6 +7,7 @@ use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal};
 use tokio_postgres::Row;
 
 use super::put;
+use super::rooms::{self, Rooms};
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::query::Query;
@@ -16,7 +17,6 @@ use crate::writing::Writing;
 use crate::{lanes, value};
 
 const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1)";
-const FAIR: &str = "SELECT name FROM queue WHERE name = ANY ($1) AND fair";
 const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
 /// Of those that were there when this was decided: whoever has taken a key since keeps it.
 const FREE: &str = "DELETE FROM unique_key WHERE key = ANY ($1) AND id = ANY ($2)";
@@ -37,6 +37,8 @@ struct Plan<'a> {
     awaited: BTreeSet<JobId>,
     /// Which queues have fair shares.
     fair: BTreeSet<QueueName>,
+    /// What else was agreed about queues, and how many jobs may still come into them.
+    rooms: Rooms,
 }
 
 /// Who holds which key.
@@ -77,6 +79,8 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
         writing.roll_back().await?;
         return Ok(None);
     }
+    let filled = plan.rooms.filled(batch);
+    let batch = filled.as_deref().unwrap_or(batch);
     let mut answers = Vec::with_capacity(batch.len());
     for (index, new) in batch.iter().enumerate() {
         match plan.decide(new, &writing) {
@@ -99,7 +103,7 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
 
 impl Writing<'_> {
     /// Stores jobs under the lock of the gates, each by itself: one that is there already, or that is refused, is left
-    /// out. Answers how many are new.
+    /// out. However many wait in their queues, these come in. Answers how many are new.
     pub(crate) async fn bring(&mut self, batch: &[NewJob]) -> Result<usize, Fault> {
         if batch.is_empty() {
             return Ok(0);
@@ -107,6 +111,9 @@ impl Writing<'_> {
         let reads = reads(&self.memory(), batch);
         let read = self.read(reads).await?;
         let mut plan = Plan::read(self, batch, &read).await?;
+        plan.rooms.lift();
+        let filled = plan.rooms.filled(batch);
+        let batch = filled.as_deref().unwrap_or(batch);
         let mut answers = Vec::with_capacity(batch.len());
         for new in batch {
             if let Ok(answer) = plan.decide(new, self) {
@@ -136,7 +143,8 @@ fn reads(memory: &Memory, batch: &[NewJob]) -> Vec<Query> {
         lanes::behind(last_lane),
         rows::by_ids(batch.iter().map(|new| new.id)),
         Query::new(HOLDERS).with(keys),
-        Query::new(FAIR).with(batch.iter().map(|new| new.queue.as_str().to_owned()).collect::<Vec<_>>()),
+        rooms::read(batch),
+        rooms::count(batch),
         Query::new(THERE).with(awaited.map(|id| value::of_job(*id)).collect::<Vec<_>>()),
     ]
 }
@@ -144,16 +152,18 @@ fn reads(memory: &Memory, batch: &[NewJob]) -> Vec<Query> {
 impl<'a> Plan<'a> {
     /// What was read about a batch.
     async fn read(writing: &mut Writing<'_>, batch: &[NewJob], read: &[Vec<Row>]) -> Result<Self, Fault> {
-        let [new_lanes, there, holders, fair, awaited] = read else {
+        let [new_lanes, there, holders, queues, counts, awaited] = read else {
             return Err(Fault::Broken("the server has left out an answer".to_owned()));
         };
         writing.meet(lanes::read(new_lanes)?);
         let mut plan = Self::new(there, holders, writing.now.as_micros())?;
         plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
-        plan.fair = fair.iter().map(|row| value::queue(row, 0)).collect::<Result<_, _>>()?;
+        plan.fair = rooms::fair(queues)?;
         for queue in &plan.fair {
             writing.memory().lanes().meet_fair(queue.clone());
         }
+        plan.rooms = Rooms::of(queues, counts)?;
+        plan.rooms.note(&mut writing.memory().lanes(), batch);
         plan.look_at_replaced(writing, batch).await?;
         Ok(plan)
     }
@@ -227,6 +237,9 @@ impl<'a> Plan<'a> {
             if let Some(missing) = awaited.find(|id| !is_there(id)) {
                 return Err(Refusal::NoSuchJob(*missing));
             }
+            if let Accepted::New(_) = answer {
+                self.rooms.take(&new.queue)?;
+            }
             self.stored.insert(new.id, new);
             self.holders.extend(new.terms.unique.map(|unique| (unique.key, new.id)));
         }
@@ -245,7 +258,8 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         let lanes = lanes_of(writing, &new).await?;
-        let put = put::put(&new, lanes, Some(writing.now.as_micros()))?;
+        self.rooms.name_again(writing)?;
+        let put = put::put(&new, lanes, Some(writing.now.as_micros()), put::Terms::Asked)?;
         let put = writing.read(vec![put]).await?;
         let seqs: BTreeMap<JobId, i64> =
             put.iter().flatten().map(|row| (value::job_id(row, 0), row.get(1))).collect();
@@ -270,6 +284,7 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         let lanes = lanes_of(writing, &new).await?;
+        self.rooms.name_again(writing)?;
         let put = put::put_alone(&new, lanes.clone(), writing.now.as_micros())?;
         let put = writing.read(vec![put]).await?;
         let seqs: BTreeMap<JobId, i64> =

@@ -2,6 +2,7 @@
 
 mod careful;
 mod put;
+mod rooms;
 
 pub(crate) use careful::end_replaced;
 

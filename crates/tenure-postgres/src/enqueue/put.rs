@@ -11,7 +11,7 @@ use crate::value;
 
 /// For jobs of one lane and one priority that are due at once and have default terms.
 const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
-         WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND fair) OR surely(false)),
+         WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND (fair OR terms IS NOT NULL OR gone)) OR surely(false)),
      t AS (INSERT INTO tally (lane, queued) VALUES ($4, cardinality($1::uuid[]))),
      j AS (INSERT INTO job (id, lane, priority, created, args)
          SELECT u.id, $4, $5, n.now, u.args FROM n CROSS JOIN unnest($1::uuid[], $2::bytea[]) u (id, args)
@@ -19,7 +19,8 @@ const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, mic
      INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j";
 /// For jobs with default terms that are due at once.
 const PUT_NOW: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
-         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[]) AND fair))),
+         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[])
+             AND (fair OR terms IS NOT NULL OR gone)))),
      t AS (INSERT INTO tally (lane, queued) SELECT * FROM unnest($6::int[], $7::int[])),
      j AS (INSERT INTO job (id, lane, priority, created, args)
          SELECT u.id, u.lane, u.priority, n.now, u.args
@@ -32,9 +33,10 @@ const PUT_ALONE: &str = "INSERT INTO job (id, lane, priority, created, due, term
      FROM unnest($1::uuid[], $2::int[], $3::smallint[], $4::bytea[], $6::text[], $7::bigint[], $8::bigint[])
          u (id, lane, priority, args, terms, at, wait)
      RETURNING id, seq";
-/// For others. `at` is an instant, `wait` how long from now; neither of them means at once.
+/// For others, and the only one for queues whose terms were asked (`$10`). `at` is an instant, `wait` how long from now; neither of them means at once.
 const PUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
-         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($9::text[]) AND fair))),
+         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($9::text[])
+             AND (fair OR NOT $10::boolean AND (terms IS NOT NULL OR gone))))),
      j AS (INSERT INTO job (id, lane, priority, created, due, terms, args)
          SELECT u.id, u.lane, u.priority, n.now, coalesce(u.at, n.now + u.wait), u.terms, u.args
          FROM n CROSS JOIN unnest($1::uuid[], $2::int[], $3::smallint[], $4::bytea[], $6::text[], $7::bigint[],
@@ -48,12 +50,22 @@ const PUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros())
          SELECT lane, count(*) FILTER (WHERE due > created), count(*) FILTER (WHERE due <= created) FROM j GROUP BY lane)
      SELECT id, seq FROM j";
 
+/// Whether it was asked what was agreed about the queues of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terms {
+    /// It was, and they comply with it.
+    Asked,
+    /// It was not: nothing is stored in a queue about which anything was agreed that concerns new jobs.
+    Unasked,
+}
+
 /// Whether these jobs ask nothing of those that are there, as far as is known, and wait in lanes that are known.
 pub(super) fn is_plain(memory: &Memory, jobs: &[NewJob]) -> bool {
     let is_plain =
         |job: &NewJob| job.terms.unique.is_none() && job.terms.tags.is_empty() && !job.terms.are_gated();
     let lanes = memory.lanes();
-    let may_wait = |job: &NewJob| lanes.find(&job.queue, &job.kind).is_some() && !lanes.is_fair(&job.queue);
+    let may_wait =
+        |job: &NewJob| lanes.find(&job.queue, &job.kind).is_some() && !lanes.is_special(&job.queue);
     let mut last: Option<&NewJob> = None;
     jobs.iter().all(|job| {
         let is_known = last.replace(job).is_some_and(|last| are_of_one_lane(last, job));
@@ -96,7 +108,7 @@ pub(super) fn statement(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> 
             .with(counts.into_values().collect::<Vec<_>>())
             .with(queues_of(jobs)));
     }
-    put(jobs, lanes, now)
+    put(jobs, lanes, now, Terms::Unasked)
 }
 
 /// The statement for jobs of one lane and one priority; `None` if they are not.
@@ -117,8 +129,8 @@ fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<Query> {
 }
 
 /// The statement that stores these jobs in these lanes, and answers the id and the seq of each.
-pub(super) fn put(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Result<Query, Fault> {
-    Ok(columns_of_all(PUT, jobs, lanes, now)?.with(queues_of(jobs)))
+pub(super) fn put(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>, terms: Terms) -> Result<Query, Fault> {
+    Ok(columns_of_all(PUT, jobs, lanes, now)?.with(queues_of(jobs)).with(terms == Terms::Asked))
 }
 
 /// The statement that stores these jobs in these lanes, gives them no places, and answers the id and the seq of each.

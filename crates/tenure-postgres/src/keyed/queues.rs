@@ -22,9 +22,10 @@ const KEEP: &str = "UPDATE queue SET bucket = $2 WHERE name = $1 AND bucket <> $
 pub(crate) const CLAIM: &str =
     "SELECT pg_advisory_xact_lock_shared(1413827147, hashtext(current_schema() || name))
      FROM unnest($1::text[]) u (name)";
-const LIMIT: &str = "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
+pub(crate) const LIMIT: &str =
+    "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
 const SET: &str = "INSERT INTO queue (name, limit_to, bucket) VALUES ($1, $2, $3)
-     ON CONFLICT (name) DO UPDATE SET limit_to = excluded.limit_to, bucket = excluded.bucket";
+     ON CONFLICT (name) DO UPDATE SET limit_to = excluded.limit_to, bucket = excluded.bucket, gone = false";
 
 /// A queue from which something is wanted.
 #[derive(Debug, Clone, Copy)]

@@ -11,9 +11,10 @@ use tenure_core::{
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
-    LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal, Report,
-    Reported, Reservation, Reserve, Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct,
-    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage,
+    Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
+    Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -317,6 +318,14 @@ impl Views for Broken {
 
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         self.inner.set_queue_limit(queue, limit)
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        self.inner.edit_queue(queue, edit)
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        self.inner.remove_queue(queue, seen)
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

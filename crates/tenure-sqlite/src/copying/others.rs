@@ -16,10 +16,11 @@ const RAISE: &str = "UPDATE lease SET fence = ?2 WHERE number = ?1 AND fence < ?
 
 impl Writing<'_> {
     pub(super) fn take_queue_in(&mut self, queue: &CopiedQueue) -> Result<()> {
-        let CopiedQueue { name, paused, limit, bucket } = queue;
+        let CopiedQueue { name, paused, limit, bucket, terms } = queue;
         let lanes = &mut self.memory.lanes;
         lanes.ensure_queue(self.conn, name)?;
         lanes.set_paused(self.conn, name, *paused)?;
+        lanes.set_terms(self.conn, name, terms.clone())?;
         lanes.set_limit(self.conn, name, *limit, *bucket).map(drop)
     }
 

@@ -6,6 +6,7 @@ use tenure_store::{Accepted, Change, Enqueued, Selection};
 
 use super::{row, slots};
 use crate::fault::{of_timer, unreadable};
+use crate::queue_terms::Room;
 use crate::writing::Writing;
 use crate::{code, value};
 
@@ -62,7 +63,9 @@ impl Writing<'_> {
     /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,
     /// is the job of its slot.
     fn bring(&mut self, job: &NewJob) -> Result<bool> {
-        let Enqueued::Stored(accepted) = self.enqueue(std::slice::from_ref(job))? else { return Ok(false) };
+        let Enqueued::Stored(accepted) = self.enqueue_where(Room::Given, std::slice::from_ref(job))? else {
+            return Ok(false);
+        };
         Ok(accepted.iter().any(|one| matches!(one, Accepted::New(_) | Accepted::Replaced { .. })))
     }
 

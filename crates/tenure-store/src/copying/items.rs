@@ -4,7 +4,7 @@ use std::fmt;
 
 use tenure_core::{
     AppUse, Attempt, Bucket, Epoch, Fence, Job, JobId, JournalEntry, Key, Lease, LedgerEntry, Limit, LogLine,
-    QueueName, Record, SlotRecord, Timer, Timestamp, UniqueKey,
+    QueueName, QueueTerms, Record, SlotRecord, Timer, Timestamp, UniqueKey,
 };
 
 /// Something that a copy takes along.
@@ -37,7 +37,7 @@ pub enum Item {
 }
 
 /// A queue, as a copy takes it along.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CopiedQueue {
     /// Its name.
     pub name: QueueName,
@@ -47,6 +47,8 @@ pub struct CopiedQueue {
     pub limit: Limit,
     /// What is left of its rate.
     pub bucket: Bucket,
+    /// How many jobs may wait in it, and what holds for those that say nothing of their own.
+    pub terms: QueueTerms,
 }
 
 /// A job, as a copy takes it along.

@@ -42,8 +42,8 @@ async fn queues(from: &dyn Store, rest: &Rest, to: &mut Pouring<'_>) -> Result<(
         rest.buckets.iter().map(|(name, left)| (name, *left)).collect();
     for queue in from.queues().await? {
         let bucket = buckets.get(&queue.name).copied().unwrap_or(Bucket::FULL);
-        let (name, paused, limit) = (queue.name, queue.paused, queue.limit);
-        to.put(Item::Queue(CopiedQueue { name, paused, limit, bucket })).await?;
+        let (name, paused, limit, terms) = (queue.name, queue.paused, queue.limit, queue.terms);
+        to.put(Item::Queue(CopiedQueue { name, paused, limit, bucket, terms })).await?;
     }
     Ok(())
 }

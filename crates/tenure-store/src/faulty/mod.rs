@@ -17,9 +17,10 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
-    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
+    Views, Writes, Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -363,6 +364,16 @@ impl Views for FaultyStore {
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let queue = queue.clone();
         self.meet(move |store| Box::pin(async move { store.set_queue_limit(&queue, limit).await }))
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        let queue = queue.clone();
+        self.meet(move |store| Box::pin(async move { store.edit_queue(&queue, edit).await }))
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        let queue = queue.clone();
+        self.meet(move |store| Box::pin(async move { store.remove_queue(&queue, seen).await }))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -110,9 +110,9 @@ impl Rows {
         }
     }
 
-    fn take_queue_in(&mut self, CopiedQueue { name, paused, limit, bucket }: CopiedQueue) {
+    fn take_queue_in(&mut self, CopiedQueue { name, paused, limit, bucket, terms }: CopiedQueue) {
         let queue = self.queue(&name);
-        (queue.paused, queue.limit, queue.bucket) = (paused, limit, bucket);
+        (queue.paused, queue.limit, queue.bucket, queue.terms) = (paused, limit, bucket, terms);
     }
 
     fn take_limit_in(&mut self, limit: &CopiedLimit, now: Timestamp) {

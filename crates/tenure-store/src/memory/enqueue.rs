@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, State, Timestamp, UniqueKey};
+use tenure_core::{
+    Cancel, CancelRequest, JobId, NewJob, OnConflict, QueueName, State, StateName, Timestamp, UniqueKey,
+};
 
 use super::rows::Rows;
 use super::step::Step;
@@ -13,12 +15,25 @@ use crate::{Accepted, Enqueued, Refusal};
 struct Plan<'a> {
     stored: BTreeMap<JobId, &'a NewJob>,
     holders: BTreeMap<UniqueKey, JobId>,
+    /// How many come into each queue, beside those that take the place of others.
+    coming: BTreeMap<&'a QueueName, u64>,
+    /// Whether queues may take more than may wait in them.
+    overfills: bool,
 }
 
 impl Rows {
     /// Stores a batch, or nothing of it.
     pub fn enqueue(&mut self, batch: &[NewJob], now: Timestamp) -> Enqueued {
-        let mut plan = Plan::default();
+        self.enqueue_by(batch, Plan::default(), now)
+    }
+
+    /// Stores the job of a slot: however many wait, a slot has its job.
+    pub fn enqueue_slot(&mut self, job: &NewJob, now: Timestamp) {
+        let plan = Plan { overfills: true, ..Plan::default() };
+        self.enqueue_by(std::slice::from_ref(job), plan, now);
+    }
+
+    fn enqueue_by<'a>(&mut self, batch: &'a [NewJob], mut plan: Plan<'a>, now: Timestamp) -> Enqueued {
         let mut answers = Vec::with_capacity(batch.len());
         for (index, new) in batch.iter().enumerate() {
             match self.decide_new(&plan, new, now) {
@@ -36,9 +51,27 @@ impl Rows {
     fn decide_new(&self, plan: &Plan<'_>, new: &NewJob, now: Timestamp) -> Result<Accepted, Refusal> {
         let answer = self.decide_key(plan, new, now)?;
         match answer {
-            Accepted::New(_) | Accepted::Replaced { .. } => self.find_awaited(plan, new).map(|()| answer),
+            Accepted::New(_) => {
+                self.find_awaited(plan, new)?;
+                self.find_room(plan, new).map(|()| answer)
+            }
+            Accepted::Replaced { .. } => self.find_awaited(plan, new).map(|()| answer),
             Accepted::Repeated(_) | Accepted::Existing(_) => Ok(answer),
         }
+    }
+
+    /// Refuses a job if as many wait in its queue as may.
+    fn find_room(&self, plan: &Plan<'_>, new: &NewJob) -> Result<(), Refusal> {
+        let Some(most) = self.queues.get(&new.queue).and_then(|queue| queue.terms.max_depth) else {
+            return Ok(());
+        };
+        let waiting = |state: &StateName| {
+            matches!(state, StateName::Scheduled | StateName::Queued | StateName::Blocked)
+        };
+        let of_queue =
+            self.counts.iter().filter(|((queue, _, state), _)| *queue == new.queue && waiting(state));
+        let waits = of_queue.map(|(_, jobs)| *jobs).sum::<u64>() + plan.coming.get(&new.queue).unwrap_or(&0);
+        if waits >= most && !plan.overfills { Err(Refusal::QueueFull { most }) } else { Ok(()) }
     }
 
     /// Refuses a job that waits for one that is not there.
@@ -104,6 +137,9 @@ impl<'a> Plan<'a> {
     fn note(&mut self, new: &'a NewJob, answer: Accepted) {
         match answer {
             Accepted::New(id) | Accepted::Replaced { id, .. } => {
+                if let Accepted::New(_) = answer {
+                    *self.coming.entry(&new.queue).or_default() += 1;
+                }
                 self.stored.insert(id, new);
                 self.holders.extend(new.terms.unique.as_ref().map(|unique| (unique.key, id)));
             }

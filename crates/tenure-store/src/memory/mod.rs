@@ -16,6 +16,7 @@ mod limits;
 mod lines;
 mod news;
 mod orders;
+mod queues;
 mod records;
 mod reserve;
 mod rows;
@@ -43,10 +44,10 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueInfo, RecordPage, Records, RecordsAsk, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct,
-    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
-    check_wishes, check_writes,
+    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
+    Views, Writes, Written, check_timers, check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -301,6 +302,16 @@ impl Views for MemoryStore {
     fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let queue = queue.clone();
         self.answer(move |rows, now| rows.set_queue_limit(queue, limit, now))
+    }
+
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+        let queue = queue.clone();
+        self.answer(move |rows, now| rows.edit_queue(queue, &edit, now))
+    }
+
+    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+        let queue = queue.clone();
+        self.answer(move |rows, _| rows.remove_queue(&queue, &seen))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tenure_core::{
     AppId, AppUse, Attempt, Block, Bucket, Epoch, HostId, Job, JobId, Kind, Limit, Meter, Priority,
-    QueueName, State, StateName, Timestamp,
+    QueueName, QueueTerms, State, StateName, Timestamp,
 };
 
 use super::keys::Keys;
@@ -87,6 +87,8 @@ pub(super) struct Queue {
     pub limit: Limit,
     /// What is left of its rate.
     pub bucket: Bucket,
+    /// How many jobs may wait in it, and what holds for those that say nothing of their own.
+    pub terms: QueueTerms,
     /// Due jobs by kind, each kind in line.
     pub line: BTreeMap<Kind, BTreeSet<Place>>,
     /// The same jobs by when they came due.
@@ -292,6 +294,7 @@ impl Default for Queue {
             paused: false,
             limit: Limit::default(),
             bucket: Bucket::FULL,
+            terms: QueueTerms::default(),
             line: BTreeMap::new(),
             dues: BTreeSet::new(),
             running: BTreeSet::new(),

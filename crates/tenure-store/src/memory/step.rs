@@ -74,7 +74,11 @@ impl Rows {
     /// Keeps a new job at the next place in the order of acceptance.
     pub fn accept(&mut self, new: &NewJob, now: Timestamp) {
         self.last_seq += 1;
-        let mut row = Row::new(new.accepted(self.last_seq, now), now);
+        let mut job = new.accepted(self.last_seq, now);
+        if let Some(terms) = self.queue(&new.queue).terms.filled(&new.terms) {
+            job.terms = terms;
+        }
+        let mut row = Row::new(job, now);
         let terms = Arc::clone(&row.job.terms);
         if let Some(unique) = &terms.unique {
             self.keys.take(unique.key, Hold { job: row.job.id, until: unique.window.until(now) });

@@ -287,7 +287,7 @@ impl Rows {
         let before = self.last_seq;
         for job in &jobs {
             // One that is there already, as it is now or as it was agreed then, is the job of its slot.
-            self.enqueue(std::slice::from_ref(job), now);
+            self.enqueue_slot(job, now);
         }
         self.timers.keep(timer);
         usize::try_from(self.last_seq - before).unwrap_or(usize::MAX)

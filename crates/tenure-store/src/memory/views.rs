@@ -101,6 +101,7 @@ impl Rows {
             paused: queue.paused,
             oldest_due: queue.oldest_due().and_then(|(due, seq)| self.due_here(due, seq, now)),
             limit: queue.limit,
+            terms: queue.terms.clone(),
         };
         self.queues.iter().map(of).collect()
     }
