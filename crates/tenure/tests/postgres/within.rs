@@ -216,3 +216,48 @@ async fn a_store_that_is_in_no_database_says_so() {
     let refused = elsewhere.enqueue(Plain { number: 1 }).within(&mut tx).await.unwrap_err();
     assert!(matches!(refused, Error::NoTransaction), "{refused}");
 }
+
+#[tokio::test]
+async fn what_a_queue_says_holds_in_a_transaction_as_well() {
+    let rig = rig();
+    let retention = tenure::Retention::always(tenure::Keep::For(HOUR));
+    let retry = tenure::RetryPolicy { max_attempts: 2, ..tenure::RetryPolicy::default() };
+    let terms = tenure::QueueTerms {
+        max_depth: Some(2),
+        retention: Some(retention),
+        retry: Some(retry),
+        ..tenure::QueueTerms::default()
+    };
+    let edit = tenure::QueueEdit { terms: Some(terms), ..tenure::QueueEdit::default() };
+    rig.tenure.queues().agree("default", edit).await.unwrap();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let plain = rig.tenure.enqueue(Plain { number: 1 }).within(&mut tx).await.unwrap();
+    let said = rig.tenure.enqueue(Plain { number: 2 }).attempts(9).unique("once");
+    let said = said.within(&mut tx).await.unwrap();
+    let refused = rig.tenure.enqueue(Plain { number: 3 }).unique("another").within(&mut tx).await;
+    let full = |refused: Result<Accepted, Error>| {
+        matches!(refused, Err(Error::Refused { refusal: Refusal::QueueFull { most: 2 }, .. }))
+    };
+    assert!(full(refused));
+    let same = rig.tenure.enqueue(Plain { number: 2 }).unique("once").within(&mut tx).await.unwrap();
+    assert_eq!(same, Accepted::Existing(said.id()));
+    tx.commit().await.unwrap();
+    let (plain, said) = (rig.tenure.jobs().get(plain.id()).await, rig.tenure.jobs().get(said.id()).await);
+    let terms = [plain.unwrap().terms, said.unwrap().terms];
+    assert_eq!(
+        terms.each_ref().map(|terms| (terms.max_attempts(), terms.retention)),
+        [(2, retention), (9, retention)]
+    );
+    let sql = &format!("SELECT {}.enqueue('plain', '{{\"number\":4}}')", rig.options.schema);
+    let error = client.query_one(sql, &[]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(
+        (error.code().code(), error.message()),
+        ("53400", "the queue default is full: 2 jobs wait in it")
+    );
+    try_reserve(&rig.tenure).await;
+    let again = rig.tenure.enqueue(Plain { number: 5 }).unique("another").await.unwrap();
+    assert!(matches!(again, Accepted::New(_)), "what was refused has left no key");
+    client.query_one(sql, &[]).await.unwrap();
+}
