@@ -155,7 +155,11 @@ async fn of_many_who_enqueue_at_once_no_more_come_in_than_may_wait(given: Given)
     let (mut stored, mut refused) = (1, 0);
     let batches = (0..CALLERS).map(|caller| {
         let one = |n: usize| {
-            if (caller + n).is_multiple_of(3) { given.of_kind("mail", "print") } else { given.new_job("mail") }
+            if (caller + n).is_multiple_of(3) {
+                given.of_kind("mail", "print")
+            } else {
+                given.new_job("mail")
+            }
         };
         (0..6).map(|n| vec![one(n)]).collect::<Vec<_>>()
     });
