@@ -40,6 +40,8 @@ pub struct Settings {
     pub history: Option<u32>,
     /// Arguments of each run, before those of the job.
     pub arguments: Vec<String>,
+    /// What it reads in place of the args of its job.
+    pub input: Option<String>,
     /// What stands in its environment beside what each program has there.
     pub env: BTreeMap<String, String>,
 }
@@ -50,7 +52,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 const MOST_HISTORY: u64 = 10_000;
 
 /// Keys, and whether only one sort has them.
-const KEYS: [(&str, Option<Sort>); 18] = [
+const KEYS: [(&str, Option<Sort>); 19] = [
     ("schedule", Some(Sort::Triggered)),
     ("is_singleton", Some(Sort::Continuous)),
     ("stopping_wait_time", None),
@@ -68,6 +70,7 @@ const KEYS: [(&str, Option<Sort>); 18] = [
     ("history", Some(Sort::Triggered)),
     ("signal_after", None),
     ("arguments", None),
+    ("input", Some(Sort::Triggered)),
     ("env", None),
 ];
 
@@ -94,6 +97,7 @@ impl Settings {
             restart: None,
             history: None,
             arguments: Vec::new(),
+            input: None,
             env: BTreeMap::new(),
         }
     }
@@ -129,6 +133,7 @@ impl Settings {
             restart: read.seconds("restart_time", 0),
             history: read.number("history", 1, MOST_HISTORY),
             arguments: read.words("arguments"),
+            input: read.shaped("input"),
             env: read.env(),
         };
         if let Err(bad) = settings.policies.check() {

@@ -40,7 +40,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         command: command_of(&app, &arguments),
         env: environment(&run, &app, &copy.path, data, arguments).of(&app),
         folder: Some(copy.path.clone()),
-        input: Input::Bytes(run.job().args.as_bytes().to_vec()),
+        input: Input::Bytes(input_of(&run, &app)),
         ..Program::default()
     };
     host.stands(&app, Standing::Running, &format!("job {}", run.id()));
@@ -108,6 +108,14 @@ async fn forget_old_runs(host: &Host, app: &App) {
     let last = usize::try_from(last).unwrap_or(usize::MAX).saturating_sub(1);
     if let Err(error) = apps.forget_runs_but(&app.name, last).await {
         tracing::warn!(%error, app = app.name, "old runs are not forgotten yet");
+    }
+}
+
+/// What the program reads: the args of its job, unless its settings say something else.
+fn input_of(run: &Run<Arc<Host>>, app: &App) -> Vec<u8> {
+    match &app.settings.input {
+        Some(input) => input.clone().into_bytes(),
+        None => run.job().args.as_bytes().to_vec(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! `tenure schedule`: what an expression means, and the schedules of a server.
 
 mod carry;
+mod crontab;
+mod import;
 mod preview;
 mod served;
 
@@ -33,6 +35,8 @@ pub(crate) enum Schedule {
     Resume(Asked<served::Name>),
     /// Enqueues its jobs for slots that have passed
     Backfill(Asked<carry::Backfill>),
+    /// Makes of a crontab what `tenure run` runs, and says what was understood
+    ImportCrontab(import::Import),
     /// Prints it as `add --file` reads it
     Export(Asked<served::Name>),
     /// Ends it; its jobs stay
@@ -42,6 +46,7 @@ pub(crate) enum Schedule {
 pub(crate) fn run(schedule: Schedule) -> Result<(), Failure> {
     match schedule {
         Schedule::Preview(preview) => preview::run(&preview),
+        Schedule::ImportCrontab(import) => import::run(&import),
         Schedule::List(asked) => ask(asked, served::list),
         Schedule::Get(asked) => ask(asked, served::get),
         Schedule::Add(asked) => ask(*asked, served::add),

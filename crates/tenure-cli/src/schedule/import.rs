@@ -1,0 +1,182 @@
+//! `tenure schedule import-crontab`: what a crontab does, as programs that `tenure run` runs.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::crontab::{Command, Crontab, Entry, Reading};
+use crate::exit::Failure;
+use crate::output::safe;
+use crate::screen::{print, tell};
+
+/// The file that `tenure run` reads.
+const FILE: &str = "tenure.toml";
+/// What runs a command in a crontab that names no shell.
+const SHELL: &str = "/bin/sh";
+/// The largest crontab.
+const MOST_BYTES: u64 = 1 << 20;
+/// Signs of a program that its name keeps.
+const NAME: usize = 40;
+
+/// What can be said to `tenure schedule import-crontab`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  crontab -l | tenure schedule import-crontab - --dry-run
+  crontab -l | tenure schedule import-crontab - --zone Europe/Berlin --to ./jobs && tenure run ./jobs
+  tenure schedule import-crontab /etc/crontab --system --shell --to ./jobs
+
+Commands run as programs with arguments. Those that only a shell understands are told and left out, unless --shell says that a
+shell runs them. It ends with 1 if something was left out.")]
+pub(crate) struct Import {
+    /// The crontab; - for standard input
+    file: PathBuf,
+    /// Where the tenure.toml is written that `tenure run` reads [default: it is printed]
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+    /// The zone of the clocks by which it ran [default: UTC, unless CRON_TZ says another]
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<String>,
+    /// Each line names a user before its command, as /etc/crontab does
+    #[arg(long)]
+    system: bool,
+    /// All commands are run by a shell: SHELL of the crontab, or /bin/sh
+    #[arg(long)]
+    shell: bool,
+    /// Says what was understood, and makes nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Form {
+    triggered: BTreeMap<String, Said>,
+}
+
+/// What the file says of one of them. Tables come last, as the format has it.
+#[derive(Serialize)]
+struct Said {
+    command: Vec<String>,
+    schedule: String,
+    /// A cron that was off brings nothing later.
+    catch_up: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+}
+
+pub(super) fn run(import: &Import) -> Result<(), Failure> {
+    let reading = Reading { of_system: import.system, zone: import.zone.clone() };
+    let tab = Crontab::read(&text_of(&import.file)?, &reading);
+    let mut form = Form { triggered: BTreeMap::new() };
+    let mut left_out = 0;
+    for (line, note) in &tab.notes {
+        tell(&format!("line {line}: {}", safe::line(note)));
+    }
+    for entry in &tab.entries {
+        let (when, what) = (safe::line(&entry.when), safe::line(&entry.text));
+        match said(entry, import.shell) {
+            Ok(said) => {
+                let name = free_name(entry, &form.triggered);
+                let is = entry.schedule.describe();
+                tell(&format!("line {}: {name}: {is} ({when}): {what}", entry.line));
+                if let Some(note) = &entry.wrong {
+                    tell(&format!("line {}: {}", entry.line, safe::line(note)));
+                }
+                form.triggered.insert(name, said);
+            }
+            Err(why) => {
+                left_out += 1;
+                tell(&format!("line {}: left out: {}: {what}", entry.line, safe::line(&why)));
+            }
+        }
+    }
+    left_out += tab.broken();
+    let understood = form.triggered.len();
+    tell(&format!(
+        "{understood} understood, {left_out} left out; a run that is still there when the next is due is not doubled"
+    ));
+    if !import.dry_run && understood > 0 {
+        let text = toml::to_string(&form)
+            .map_err(|error| Failure::NotWhole(format!("what was understood cannot be written: {error}")))?;
+        match &import.to {
+            None => print(text.trim_end()),
+            Some(folder) => write(folder, &text)?,
+        }
+    }
+    if left_out > 0 {
+        return Err(Failure::Unsuccessful(format!("{left_out} lines of the crontab were left out")));
+    }
+    Ok(())
+}
+
+/// What is run, or why not.
+fn said(entry: &Entry, by_shell: bool) -> Result<Said, String> {
+    let mut env = entry.env.clone();
+    let shell = env.remove("SHELL").unwrap_or_else(|| SHELL.to_owned());
+    let command = match (&entry.command, by_shell) {
+        (_, true) => vec![shell, "-c".to_owned(), entry.text.clone()],
+        (Command::Words(words), false) => words.clone(),
+        (Command::NeedsShell(why), false) => return Err(format!("it needs --shell, for {why}")),
+    };
+    if command.iter().chain(env.values()).chain(entry.input.as_ref()).any(|word| word.contains('\0')) {
+        return Err("it has a NUL".to_owned());
+    }
+    let schedule = entry.schedule.to_string();
+    Ok(Said { command, schedule, catch_up: "skip", input: entry.input.clone(), env })
+}
+
+/// The name of the program, and a number if there are several.
+fn free_name(entry: &Entry, taken: &BTreeMap<String, Said>) -> String {
+    let program = match &entry.command {
+        Command::Words(words) => words.first().map_or("", String::as_str),
+        Command::NeedsShell(_) => entry.text.split_whitespace().next().unwrap_or_default(),
+    };
+    let file =
+        Path::new(program).file_stem().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+    let fits = |sign: &char| sign.is_ascii_alphanumeric() || "._-".contains(*sign);
+    let name: String = file.chars().filter(fits).take(NAME).collect();
+    let name = if name.is_empty() { "line".to_owned() } else { name };
+    // Names that differ in case alone are one.
+    let is_free = |name: &String| taken.keys().all(|known| !known.eq_ignore_ascii_case(name));
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    let fail = |source| Failure::Folder { path: file.to_owned(), source };
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(fail)?;
+        opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Failure::Invalid(format!("{} has more than {MOST_BYTES} bytes", file.display())));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::Invalid(format!("{} is no UTF-8", file.display())))
+}
+
+/// Writes it where nothing is yet.
+fn write(folder: &Path, text: &str) -> Result<(), Failure> {
+    let path = folder.join(FILE);
+    let fail = |source| Failure::Folder { path: path.clone(), source };
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    match std::fs::File::create_new(&path) {
+        Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fail)?,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Failure::Conflict(format!(
+                "{} is there already, and stays as it is",
+                path.display()
+            )));
+        }
+        Err(source) => return Err(fail(source)),
+    }
+    tell(&format!("written to {}; tenure run {} runs it", path.display(), folder.display()));
+    Ok(())
+}

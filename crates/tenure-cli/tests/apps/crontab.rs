@@ -1,0 +1,57 @@
+//! `tenure schedule import-crontab`.
+
+use std::time::Duration;
+
+use crate::program::{command, run};
+use crate::stand::{SOON, Stand, said};
+
+#[test]
+fn a_crontab_becomes_programs_that_run_and_what_is_left_out_is_told() {
+    let stand = Stand::of(&[]);
+    let file = stand.root.path().join("tab");
+    let text = "# mine\nMAILTO=me\nGREETING=hello\n* * * * * sh -c 'cat; echo \"$GREETING $0 $1\"' 'a b' c%one%two\n\
+                30 2 * * 1 /usr/bin/backup --all\n0 0 * * * echo x > y\n@reboot start\nnonsense\n";
+    std::fs::write(&file, text).unwrap();
+    let (tab, to) = (file.display().to_string(), stand.folder().display().to_string());
+    let dry = said(&run(&["schedule", "import-crontab", &tab, "--dry-run"], stand.root.path()));
+    assert_eq!((dry.code, dry.out.as_str()), (1, ""), "{}", dry.err);
+    for told in [
+        "line 2: MAILTO",
+        "line 5: backup: ",
+        "line 6: left out: it needs --shell, for it has '>'",
+        "line 7: left out: @reboot",
+        "line 8: left out",
+        "2 understood, 3 left out",
+    ] {
+        assert!(dry.err.contains(told), "{told:?} in {}", dry.err);
+    }
+    assert!(!stand.folder().join("tenure.toml").exists());
+    let made = said(&run(&["schedule", "import-crontab", &tab, "--to", &to], stand.root.path()));
+    assert_eq!(made.code, 1, "{}", made.err);
+    let again = said(&run(&["schedule", "import-crontab", &tab, "--to", &to], stand.root.path()));
+    assert_eq!(again.code, 6, "what is there stays: {}", again.err);
+    let _host = stand.host(&[]);
+    let ran = stand.app(&["run", "--wait", "sh"]);
+    assert!(
+        ran.out.contains("out: one") && ran.out.contains("out: twohello a b c"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    let listed = stand.app(&["list"]).out;
+    assert!(listed.contains("unix 30 2 * * 1"), "{listed}");
+}
+
+#[test]
+fn a_shell_reads_commands_only_if_somebody_says_so() {
+    let stand = Stand::of(&[]);
+    let mut child = command(&["schedule", "import-crontab", "-", "--shell"], stand.root.path());
+    let file = stand.root.path().join("tab");
+    std::fs::write(&file, "SHELL=/bin/bash\n0 0 * * * echo x | tr x y > \"$OUT/made\"\n").unwrap();
+    let made = said(&child.stdin(std::fs::File::open(&file).unwrap()).output().unwrap());
+    assert!(made.code == 0 && made.out.contains("\"/bin/bash\""), "{} {}", made.out, made.err);
+    stand.write("tenure.toml", &made.out);
+    let _host = stand.host(&[]);
+    assert_eq!(stand.app(&["run", "--wait", "echo"]).code, 0);
+    assert_eq!(stand.wait_for_lines("made", 1, SOON.max(Duration::from_secs(1))), ["y"]);
+}
