@@ -121,20 +121,20 @@ async fn done(tenure: &Tenure, apps: &Apps<'_>, what: What, out: &mut Out) -> Re
             ended_well(&tenure.jobs().get(id).await?)
         }
         What::Start(named) => {
-            let (sort, name) = named.sort(apps).await?;
+            let (sort, name) = named.sort(tenure, apps).await?;
             let was_stopped = apps.start(sort, &name).await?;
             let words = if was_stopped { "may run again" } else { "was not stopped" };
             out.tell(&format!("{} {name} {words}", sort.word()));
             Ok(())
         }
         What::Stop { named, reason } => {
-            let (sort, name) = named.sort(apps).await?;
+            let (sort, name) = named.sort(tenure, apps).await?;
             apps.stop(sort, &name, &reason).await?;
             out.tell(&format!("{} {name} is stopped", sort.word()));
             Ok(())
         }
         What::Runs { name, number } => runs(&last_runs(tenure, apps, &name, number.into()).await?, out),
-        What::Logs { named, run, follow } => match named.sort(apps).await? {
+        What::Logs { named, run, follow } => match named.sort(tenure, apps).await? {
             (Sort::Triggered, name) => {
                 let id = match run {
                     Some(id) => id,
@@ -153,14 +153,21 @@ async fn done(tenure: &Tenure, apps: &Apps<'_>, what: What, out: &mut Out) -> Re
 
 impl Named {
     /// Which app is meant.
-    async fn sort(&self, apps: &Apps<'_>) -> Result<(Sort, String), Failure> {
+    async fn sort(&self, tenure: &Tenure, apps: &Apps<'_>) -> Result<(Sort, String), Failure> {
         for sort in [Sort::Triggered, Sort::Continuous] {
             if let Some(name) = self.name.strip_prefix(sort.word()).and_then(|rest| rest.strip_prefix('/')) {
                 return Ok((sort, name.to_owned()));
             }
         }
-        let found: Vec<Sort> =
+        let mut found: Vec<Sort> =
             apps.list().await?.iter().filter(|info| info.name == self.name).map(|info| info.sort).collect();
+        if found.is_empty() {
+            // Nobody offers it any more, but what it has done is there.
+            let has_run = !last_runs(tenure, apps, &self.name, 1).await?.is_empty();
+            found.extend(has_run.then_some(Sort::Triggered));
+            let has_said = !apps.said(&self.name, None, 1).await?.is_empty();
+            found.extend(has_said.then_some(Sort::Continuous));
+        }
         match found.as_slice() {
             [sort] => Ok((*sort, self.name.clone())),
             [] => Err(Failure::NotThere(format!(

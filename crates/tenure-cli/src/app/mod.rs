@@ -7,6 +7,7 @@ mod host;
 mod place;
 mod report;
 mod run;
+mod timers;
 mod triggered;
 
 pub(crate) use ask::{AppArgs, run as app};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tenure::apps::Standing;
-use tenure::{OpenOptions, Singleton, TimerDraft, Worker, limits};
+use tenure::{OpenOptions, Singleton, Worker, limits};
 use tenure_apps::{App, Folder, Overall, Sort};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::continuous::{Office, keep};
 use super::host::Host;
 use super::place::Places;
+use super::timers::{kind, set_timers};
 use super::{SET, report, triggered};
 use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
@@ -185,46 +186,6 @@ fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Worker<Arc<Host>> {
         (false, true) => worker,
         (false, false) => worker.only_timers(),
     }
-}
-
-/// Sets the timers of apps that have a schedule, and ends those of apps that nobody has any more; answers their names.
-async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<String>, Failure> {
-    let store = host.apps()?;
-    let mut offered = Vec::new();
-    for app in apps.iter().filter(|app| app.sort == Sort::Triggered) {
-        let kind = kind(host, app);
-        offered.push(kind.clone());
-        if !app.runs() {
-            // Perhaps another host can.
-            continue;
-        }
-        match app.settings.schedule.clone().filter(|_| !host.overall.is_schedule_off) {
-            Some(schedule) => {
-                let args = serde_json::json!({});
-                let job = store.draft(&app.name, app.settings.attempts, &args)?;
-                let policies = app.settings.policies;
-                let mut timer = TimerDraft::of(&kind, schedule, job)
-                    .catch_up(policies.catch_up)
-                    .overlap(policies.overlap)
-                    .runs_elsewhere();
-                if let Some(late) = policies.max_lateness {
-                    timer = timer.max_lateness(late);
-                }
-                host.tenure.timers().set(timer).await?;
-                if let Some(reason) = host.is_stopped(app) {
-                    host.tenure.timers().pause(&kind, &reason).await?;
-                }
-            }
-            None => {
-                host.tenure.timers().remove(&kind).await?;
-            }
-        }
-    }
-    Ok(store.end_timers_but(&offered).await?)
-}
-
-fn kind(host: &Host, app: &App) -> String {
-    format!("{}.{}", host.set, app.name)
 }
 
 /// The name of this machine.

@@ -4,7 +4,12 @@
 #![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
+mod crontab;
+mod fleet;
+mod hostile;
 #[path = "../program/mod.rs"]
 mod program;
+mod records;
 mod running;
 mod stand;
+mod stopping;

@@ -1,0 +1,179 @@
+//! Several hosts on one store, some of which are killed.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use own_postgres::Server;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::Program;
+use crate::stand::{SOON, Stand, lives, living, until};
+
+const TICK: &[(&str, &str)] = &[
+    ("triggered/tick/run.sh", "echo $JOB_ID >> $OUT/ticks"),
+    ("triggered/tick/settings.job", r#"{"schedule":"* * * * * *"}"#),
+];
+
+fn kill(host: &Program, signal: Signal) {
+    kill_process(Pid::from_raw(host.id().try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+fn three_hosts_run_each_slot_once(stand: &Stand, db: &str) {
+    let mut hosts: Vec<Program> = (0..3).map(|_| stand.host(&["--db", db])).collect();
+    stand.wait_for_lines("ticks", 6, Duration::from_secs(60));
+    for host in &mut hosts {
+        host.terminate();
+        assert_eq!(host.end(SOON), Some(0));
+    }
+    let ran = stand.left_lines("ticks");
+    let runs: BTreeSet<&String> = ran.iter().collect();
+    assert_eq!(runs.len(), ran.len(), "each of them once: {ran:?}");
+    // The id of a run follows from its slot: two decisions about one slot would be one id twice.
+    let known = stand.app_at(db, &["-o", "id", "runs", "tick", "-n", "100"]).out;
+    assert!(ran.iter().all(|id| known.contains(id.as_str())), "{ran:?} {known}");
+}
+
+/// KD-3, KD-10: with Kudu two instances may both have the lock, or both decide to run what was due once.
+#[test]
+fn kd3_kd10_three_hosts_on_one_file_run_each_scheduled_run_once() {
+    let stand = Stand::of(TICK);
+    three_hosts_run_each_slot_once(&stand, &stand.root.path().join("shared.db").display().to_string());
+}
+
+#[test]
+fn kd3_kd10_three_hosts_on_one_database_run_each_scheduled_run_once() {
+    let (stand, server) = (Stand::of(TICK), Server::start_hasty().unwrap());
+    three_hosts_run_each_slot_once(&stand, &server.url());
+}
+
+/// T082: whoever stands by takes over, and what the dead host ran has ended with it.
+#[test]
+fn t082_a_singleton_whose_host_is_killed_runs_on_another_one_soon() {
+    let stand = Stand::of(&[
+        ("continuous/only/run.sh", "echo $$ $TENURE_FENCE >> $OUT/only; sleep 7654321 & wait"),
+        ("continuous/only/settings.job", r#"{"is_singleton":true}"#),
+    ]);
+    let first = stand.host(&["--lease", "4s"]);
+    let (pid, fence) = split(&stand.wait_for_lines("only", 1, SOON)[0]);
+    let _second = stand.host(&["--lease", "4s"]);
+    until("one stands by", SOON, || stand.app(&["list"]).out.contains("standing_by"));
+    assert_eq!(stand.left_lines("only").len(), 1, "one of them runs it");
+    let killed = Instant::now();
+    kill(&first, Signal::KILL);
+    until("it has died with its host", Duration::from_secs(3), || !lives(&pid));
+    let (_, next) = split(&stand.wait_for_lines("only", 2, SOON)[1]);
+    assert!(killed.elapsed() < Duration::from_secs(9), "{:?}", killed.elapsed());
+    assert!(next.parse::<u64>().unwrap() > fence.parse::<u64>().unwrap(), "the fence has grown");
+}
+
+fn split(line: &str) -> (String, String) {
+    let (pid, fence) = line.split_once(' ').unwrap();
+    (pid.to_owned(), fence.to_owned())
+}
+
+/// T080, KD-2, KD-6: with Kudu it is shown as running for ever, or aborted and never tried again.
+#[test]
+fn t080_kd2_kd6_a_run_whose_host_is_killed_runs_again_and_is_not_shown_as_running_for_ever() {
+    let script = "echo $JOB_ATTEMPT >> $OUT/attempts; [ $JOB_ATTEMPT -ge 2 ] || exec sleep 7654322";
+    let stand = Stand::of(&[("triggered/work/run.sh", script)]);
+    let host = stand.host(&["--lease", "2s"]);
+    stand.app(&["run", "work"]);
+    stand.wait_for_lines("attempts", 1, SOON);
+    kill(&host, Signal::KILL);
+    until("it has died with its host", SOON, || living("sleep 7654322").is_empty());
+    let _next = stand.host(&["--lease", "2s"]);
+    until("it has ended", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "succeeded");
+    assert_eq!(stand.left_lines("attempts"), ["1", "2"]);
+}
+
+/// T077, KD-1: a host that was away has lost its run. The next run does not kill the old one, which is told by its own
+/// host, and the end of the old one does not end the next.
+#[test]
+fn t077_kd1_who_has_lost_a_run_ends_its_own_program_and_touches_no_other() {
+    let script =
+        "echo $$ >> $OUT/pids; while [ ! -e $OUT/go ]; do sleep 0.1; done; echo $JOB_ATTEMPT >> $OUT/done";
+    let stand = Stand::of(&[("triggered/work/run.sh", script)]);
+    let away = stand.host(&["--lease", "2s"]);
+    stand.app(&["run", "work"]);
+    let old = stand.wait_for_lines("pids", 1, SOON)[0].clone();
+    kill(&away, Signal::STOP);
+    let _other = stand.host(&["--lease", "2s"]);
+    let new = stand.wait_for_lines("pids", 2, SOON)[1].clone();
+    assert!(lives(&old), "the next run has killed nobody");
+    kill(&away, Signal::CONT);
+    until("its own host ends it", SOON, || !lives(&old));
+    assert!(lives(&new), "the next run goes on");
+    std::fs::write(stand.out.join("go"), "").unwrap();
+    assert_eq!(stand.wait_for_lines("done", 1, SOON), ["2"]);
+    until("it has ended", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "succeeded");
+}
+
+/// KD-5: what goes wrong with a run, or with a host, does not end its schedule.
+#[test]
+fn kd5_a_schedule_goes_on_after_failures_and_killed_hosts() {
+    let stand = Stand::of(&[
+        ("triggered/tick/run.sh", "echo x >> $OUT/ticks; exit 1"),
+        ("triggered/tick/settings.job", r#"{"schedule":"* * * * * *"}"#),
+    ]);
+    for round in 1..=3 {
+        let host = stand.host(&["--lease", "1s"]);
+        stand.wait_for_lines("ticks", round * 2, SOON);
+        kill(&host, Signal::KILL);
+    }
+}
+
+fn hosts_are_killed(times: u32) {
+    let mark = format!("76543{times}");
+    let script = format!(
+        "setsid sleep {mark} & (sleep {mark} &) ; echo $JOB_ID >> $OUT/begun; sleep 0.3; echo $JOB_ID >> $OUT/ended"
+    );
+    let keep = format!("setsid sleep {mark} & sleep {mark}");
+    let stand = Stand::of(&[
+        ("triggered/tick/run.sh", &script),
+        ("triggered/tick/settings.job", r#"{"schedule":"* * * * * *","history":1000}"#),
+        ("continuous/keep/run.sh", &keep),
+        ("continuous/keep/settings.job", r#"{"is_singleton":true}"#),
+    ]);
+    let db = stand.root.path().join("shared.db").display().to_string();
+    let more = ["--db", &db, "--lease", "1s"];
+    for round in 0..times {
+        let host = stand.host(&more);
+        std::thread::sleep(Duration::from_millis(u64::from(round * 379 % 1500)));
+        kill(&host, Signal::KILL);
+        drop(host);
+    }
+    until("nobody is left behind", SOON, || living(&format!("sleep {mark}")).is_empty());
+    let mut last = stand.host(&more);
+    stand.app_at(&db, &["stop", "tick"]);
+    let states = || -> Vec<String> {
+        let all = stand.app_at(&db, &["-o", "jsonl", "runs", "tick", "-n", "1000"]).out;
+        all.lines()
+            .map(|run| {
+                serde_json::from_str::<serde_json::Value>(run).unwrap()["state"].as_str().unwrap().to_owned()
+            })
+            .collect()
+    };
+    until("every run has ended", Duration::from_secs(60), || {
+        let states = states();
+        !states.is_empty() && states.iter().all(|state| state == "succeeded" || state == "failed")
+    });
+    last.terminate();
+    assert_eq!(last.end(SOON), Some(0));
+    assert!(living(&format!("sleep {mark}")).is_empty());
+    // What was begun and did not end was begun again, unless it had killed three hosts.
+    let (begun, ended) = (stand.left_lines("begun"), stand.left_lines("ended"));
+    let lost: BTreeSet<&String> = begun.iter().filter(|id| !ended.contains(id)).collect();
+    let failed = states().iter().filter(|state| *state == "failed").count();
+    assert!(lost.len() <= failed, "{lost:?} {failed}");
+}
+
+#[test]
+fn hosts_that_are_killed_at_random_leave_nobody_behind_and_no_run_open() {
+    hosts_are_killed(8);
+}
+
+#[test]
+#[ignore = "a few minutes"]
+fn a_hundred_kills() {
+    hosts_are_killed(100);
+}
