@@ -1,6 +1,7 @@
 //! `tenure app`: which programs there are, how they stand, what they say; running, stopping and starting them.
 
 use std::future::Future;
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -14,13 +15,15 @@ use crate::output::{Out, Output, Shape, Table, safe};
 
 /// Between two looks for new lines.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
+/// The store of a folder that runs, seen from that folder.
+const HERE: &str = ".tenure/apps.db";
 /// Lines of one look.
 const LINES: usize = 1_000;
 
 /// What can be said to `tenure app`.
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
-    /// The SQLite file or PostgreSQL database that the hosts share
+    /// The SQLite file or PostgreSQL database that the hosts share [default: .tenure/apps.db in this folder, if it is there]
     #[arg(long, value_name = "FILE|URL", global = true, env = "TENURE_DATABASE_URL", hide_env_values = true)]
     db: Option<String>,
     /// What the programs are called together
@@ -85,8 +88,7 @@ struct Named {
 }
 
 pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
-    let db = args.db.as_deref().ok_or_else(|| Failure::Usage("say which store by --db".to_owned()))?;
-    let url = url_of(db);
+    let url = url_of(&db(args.db)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -99,6 +101,15 @@ pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
         done(&tenure, &apps, args.what, &mut out).await?;
         out.flush()
     }))
+}
+
+/// The store that is named, or the one of the folder in which this is asked.
+fn db(said: Option<String>) -> Result<String, Failure> {
+    let here = || Path::new(HERE).exists().then(|| HERE.to_owned());
+    said.or_else(here).ok_or_else(|| {
+        let why = format!("say which store by --db, or ask in the folder that runs, where {HERE} is");
+        Failure::Usage(why)
+    })
 }
 
 async fn interruptible(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
