@@ -151,6 +151,12 @@ impl Settlement {
         self.failure.is_some()
     }
 
+    /// What went wrong in the attempt.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
     /// The job.
     #[must_use]
     pub fn id(&self) -> JobId {

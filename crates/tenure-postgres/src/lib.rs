@@ -68,6 +68,7 @@ mod records;
 mod rows;
 mod schema;
 mod sheet;
+mod sizes;
 mod store;
 mod sweep;
 mod tasks;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
     Answer, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, Store, Tended, Turn,
+    Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -19,6 +19,7 @@ use crate::enqueue::Batch;
 use crate::leases;
 use crate::link::Link;
 use crate::memory::Memory;
+use crate::sizes;
 use crate::tasks::{self, Ending, Tasks};
 use crate::tend;
 use crate::time::{ServerClock, Time};
@@ -177,6 +178,14 @@ impl Store for PostgresStore {
 
     fn describe(&self) -> String {
         self.database.describe()
+    }
+
+    fn engine(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(sizes::look(link))))
     }
 
     fn joint(&self) -> Option<&dyn Joint> {

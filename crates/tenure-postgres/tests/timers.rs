@@ -149,7 +149,7 @@ async fn a_timer_that_cannot_be_read_stops_none_of_the_others() {
     let fired = fire(&store).await;
     assert_eq!((fired.timers, fired.jobs), (3, 2));
     assert_eq!(fired.ripe_in, Some(Duration::from_secs(1)), "it is passed by for a while");
-    assert_eq!(fire(&store).await, Fired { timers: 0, jobs: 0, records: 0, ..fired });
+    assert_eq!(fire(&store).await, Fired { ripe_in: fired.ripe_in, ..Fired::default() });
 
     // Whoever names it is told what to do, and among others it stays as it is.
     for fault in [
@@ -188,7 +188,8 @@ async fn a_job_that_cannot_be_read_stops_its_timer_and_nothing_of_that_stays() {
     let before = store.timer(&name("a")).await.unwrap();
     clock.advance(MINUTE);
     let ripe_in = Some(Duration::from_secs(1));
-    assert_eq!(fire(&store).await, Fired { timers: 2, jobs: 1, records: 1, ripe_in });
+    let fired = fire(&store).await;
+    assert_eq!((fired.timers, fired.jobs, fired.records.len(), fired.ripe_in), (2, 1, 1, ripe_in));
     assert_eq!(store.timer(&name("a")).await.unwrap(), before);
     assert_eq!(records(&*store).await.len(), 3);
 }

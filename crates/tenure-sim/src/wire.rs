@@ -366,6 +366,10 @@ impl Store for Wire {
         format!("the store as {} sees it", self.who)
     }
 
+    fn engine(&self) -> &'static str {
+        "simulated"
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         // The store is shared: no host may end it.
         Box::pin(async { Ok(()) })

@@ -427,6 +427,10 @@ impl Store for Witness {
         self.store.describe()
     }
 
+    fn engine(&self) -> &'static str {
+        self.store.engine()
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         // The store is shared: no host may end it.
         Box::pin(async { Ok(()) })

@@ -70,6 +70,7 @@ mod schema;
 mod set_back;
 mod settle;
 mod shares;
+mod sizes;
 mod store;
 mod sweep;
 mod taken;

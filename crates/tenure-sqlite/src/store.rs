@@ -16,8 +16,8 @@ use tenure_store::{
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
     RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
-    Views, Writes, Written, check_timers, check_wishes, check_writes,
+    Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
+    Turn, Views, Writes, Written, check_timers, check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -28,7 +28,7 @@ use crate::inspect::of_file;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, records, timers, views};
+use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, records, sizes, timers, views};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -408,6 +408,15 @@ impl Store for SqliteStore {
     fn describe(&self) -> String {
         let synchronous = self.options.durability.synchronous();
         format!("SQLite file {} (WAL, synchronous {synchronous})", self.path.display())
+    }
+
+    fn engine(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        let path = self.path.clone();
+        Box::pin(self.read(move |conn, _| sizes::look(conn, &path)))
     }
 
     fn close(&self) -> Answer<'_, ()> {

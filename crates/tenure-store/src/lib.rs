@@ -6,7 +6,7 @@
 //! matches.
 //!
 //! Beside the contract stand its reference, the [`MemoryStore`], and the [`FaultyStore`], which wraps
-//! any store and misbehaves by seed. The crate `tenure-conformance` has one named test for each sentence of
+//! any store and misbehaves by seed, and the [`MeasuredStore`], which wraps any store and only measures. The crate `tenure-conformance` has one named test for each sentence of
 //! the contract.
 
 mod bulletin;
@@ -20,9 +20,11 @@ mod hosts;
 mod jobs;
 mod joint;
 mod leases;
+mod measured;
 mod memory;
 mod operations;
 mod records;
+mod sizes;
 mod steps;
 mod timers;
 mod views;
@@ -49,16 +51,18 @@ pub use joint::{Call, Joint};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
+pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
 pub use operations::{Finding, Hearing, Migration, Status};
 pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
 };
+pub use sizes::Sizes;
 pub use steps::Steps;
 pub use timers::{
-    Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
-    check_timers, is_over,
+    Brought, Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
+    TimersAsk, check_timers, is_over,
 };
 pub use views::{
     Count, LimitInfo, LimitPage, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
@@ -76,6 +80,9 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
     /// In a few words for a person: what it is and where, without any secret.
     fn describe(&self) -> String;
 
+    /// In one word, what keeps it, such as `sqlite`: for people. Nothing is decided by it.
+    fn engine(&self) -> &'static str;
+
     /// How a transaction of a user's own takes part in this store; `None` if no such transaction can be where its jobs are.
     fn joint(&self) -> Option<&dyn Joint> {
         None
@@ -83,6 +90,16 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
 
     /// How it is copied, and how a copy is written into it; `None` if it only stands before another store.
     fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
+    /// What it takes of its disk. What keeps nothing on any has nothing to tell.
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        Box::pin(std::future::ready(Ok(Sizes::default())))
+    }
+
+    /// What was measured of the calls to it; `None` if nobody measures, see [`MeasuredStore`].
+    fn measures(&self) -> Option<&Measures> {
         None
     }
 

@@ -66,18 +66,27 @@ pub enum TimerSet {
 }
 
 /// What became of firing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fired {
     /// Ripe timers that were looked at.
     pub timers: usize,
     /// Jobs that they brought.
     pub jobs: usize,
-    /// Records of their slots that were made.
-    pub records: usize,
+    /// What became of their slots: the records that were made, each of them once, whoever fires what is ripe.
+    pub records: Vec<SlotRecord>,
     /// In how long the next timer is ripe, and zero if one was left; `None` if none will be by itself. How long and not
     /// when, since the caller may have another clock. It counts from when the store looked, so whoever waits counts it
     /// from when the request was sent: a late answer makes no later look.
     pub ripe_in: Option<Duration>,
+}
+
+/// What timers have brought so far in one call, which may bring a bounded amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Brought {
+    /// Jobs.
+    pub jobs: usize,
+    /// Records of slots.
+    pub records: usize,
 }
 
 /// Something that somebody wants of a timer.
@@ -193,10 +202,18 @@ pub struct SlotPage {
 }
 
 impl Fired {
+    /// What it came to.
+    #[must_use]
+    pub fn brought(&self) -> Brought {
+        Brought { jobs: self.jobs, records: self.records.len() }
+    }
+}
+
+impl Brought {
     /// Whether one more timer could bring more jobs, or more records, than one call may. The others are fired by the
     /// next.
     #[must_use]
-    pub fn is_enough(&self) -> bool {
+    pub fn is_enough(self) -> bool {
         self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
             || self.records + limits::TIMER_RECORDS > limits::FIRE_RECORDS
     }
@@ -260,7 +277,7 @@ mod tests {
 
     #[test]
     fn one_call_goes_on_only_while_one_more_timer_stays_within_its_limits() {
-        let is_enough = |jobs, records| Fired { jobs, records, ..Fired::default() }.is_enough();
+        let is_enough = |jobs, records| Brought { jobs, records }.is_enough();
         assert!(!is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS, 0));
         assert!(is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS + 1, 0));
         assert!(!is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Firing, Timer, Timestamp, fire as decide, limits};
-use tenure_store::{Fault, Fired};
+use tenure_core::{Firing, SlotRecord, Timer, Timestamp, fire as decide, limits};
+use tenure_store::{Brought, Fault, Fired};
 
 use super::aside::FIRST_SPAN;
 use super::row;
@@ -42,7 +42,7 @@ struct Odd {
 struct Step {
     timers: usize,
     jobs: usize,
-    records: usize,
+    records: Vec<SlotRecord>,
     /// Those that could be decided, and since when each had been ripe.
     done: Vec<(String, Timestamp)>,
     odd: Vec<Odd>,
@@ -76,13 +76,13 @@ pub(super) async fn look(link: &mut Link) -> Result<(Option<Timestamp>, Timestam
 pub(super) async fn fire(link: &mut Link, at_most: usize) -> Result<Fired, Fault> {
     let at_most = at_most.min(limits::FIRE_TIMERS);
     let (mut fired, mut together) = (Fired::default(), TOGETHER);
-    while fired.timers < at_most && !fired.is_enough() {
-        match fire_some(link, together.min(at_most - fired.timers), &fired).await {
+    while fired.timers < at_most && !fired.brought().is_enough() {
+        match fire_some(link, together.min(at_most - fired.timers), fired.brought()).await {
             Ok(step) if step.timers == 0 => break,
-            Ok(step) => {
+            Ok(mut step) => {
                 fired.timers += step.timers;
                 fired.jobs += step.jobs;
-                fired.records += step.records;
+                fired.records.append(&mut step.records);
                 note(link, step).await?;
             }
             // One of them meets what cannot be read. Which one is seen if each is decided by itself.
@@ -99,7 +99,7 @@ pub(super) async fn fire(link: &mut Link, at_most: usize) -> Result<Fired, Fault
     Ok(Fired { ripe_in: next.map(|next| next.since(now)), ..fired })
 }
 
-async fn fire_some(link: &mut Link, most: usize, before: &Fired) -> Result<Step, Fault> {
+async fn fire_some(link: &mut Link, most: usize, before: Brought) -> Result<Step, Fault> {
     let mut tries = 0;
     loop {
         let tried = try_fire(link, most, before).await;
@@ -109,7 +109,7 @@ async fn fire_some(link: &mut Link, most: usize, before: &Fired) -> Result<Step,
     }
 }
 
-async fn try_fire(link: &mut Link, most: usize, before: &Fired) -> Result<Step, Fault> {
+async fn try_fire(link: &mut Link, most: usize, before: Brought) -> Result<Step, Fault> {
     let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
     let ripe = writing.ripe(most).await?;
     let (mut step, decided) = writing.decide(ripe, before).await?;
@@ -118,10 +118,10 @@ async fn try_fire(link: &mut Link, most: usize, before: &Fired) -> Result<Step, 
         return Ok(step);
     }
     let alone = if let [alone] = step.done.as_slice() { Some(alone.clone()) } else { None };
-    step.records = decided.iter().map(|(_, firing)| firing.records.len()).sum();
+    let records = decided.iter().flat_map(|(_, firing)| firing.records.iter().cloned()).collect();
     match (writing.write_firings(decided).await, alone) {
         (Ok(written), _) => {
-            step.jobs = written.jobs;
+            (step.jobs, step.records) = (written.jobs, records);
             writing.commit().await?;
             Ok(step)
         }
@@ -150,10 +150,10 @@ impl Writing<'_> {
     async fn decide(
         &mut self,
         ripe: Vec<Ripe>,
-        before: &Fired,
+        before: Brought,
     ) -> Result<(Step, Vec<(Timer, Firing)>), Fault> {
         let open = self.open_jobs(ripe.iter().filter_map(|ripe| ripe.timer.as_ref().ok())).await?;
-        let (mut step, mut decided, mut most) = (Step::default(), Vec::new(), *before);
+        let (mut step, mut decided, mut most) = (Step::default(), Vec::new(), before);
         for Ripe { name, wake, timer } in ripe {
             if most.is_enough() || most.jobs - before.jobs >= JOBS_TOGETHER {
                 break;

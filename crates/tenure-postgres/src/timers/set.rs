@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Edited, Firing, HostId, Name, NewTimer, Timer, edit, start};
-use tenure_store::{Fault, Fired, TimerSet, is_over};
+use tenure_store::{Brought, Fault, TimerSet, is_over};
 
 use super::firing::brings_jobs;
 use super::row;
@@ -80,7 +80,7 @@ async fn try_set(
     let known = |found| (row::name(found), Known { timer: row::read(found), revision: row::revision(found) });
     let known = read.last().into_iter().flatten().map(known).collect();
     let mut there = There { known, wrote: false };
-    let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Fired::default());
+    let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Brought::default());
     for new in timers {
         if brought.is_enough() {
             break;

@@ -416,6 +416,10 @@ impl Store for Broken {
         format!("a store with a bug: {:?}", self.bug)
     }
 
+    fn engine(&self) -> &'static str {
+        "broken"
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         self.inner.close()
     }

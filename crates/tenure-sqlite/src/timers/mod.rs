@@ -9,10 +9,10 @@ mod views;
 
 use rusqlite::{Connection, Error, Result, params};
 use tenure_core::{
-    Edited, HostId, Name, NewTimer, Refused, Timer, Timestamp, backfill, edit, fire, limits, past_slots,
-    pause, remove, resume, start, trigger,
+    Edited, HostId, Name, NewTimer, Refused, SlotRecord, Timer, Timestamp, backfill, edit, fire, limits,
+    past_slots, pause, remove, resume, start, trigger,
 };
-use tenure_store::{Fired, TimerAct, TimerOutcome, TimerSet, is_over};
+use tenure_store::{Brought, Fired, TimerAct, TimerOutcome, TimerSet, is_over};
 
 use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
@@ -67,14 +67,14 @@ impl Writing<'_> {
         timers: &[NewTimer],
         starts: Option<HostId>,
     ) -> Result<Vec<TimerSet>> {
-        let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Fired::default());
+        let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Brought::default());
         for new in timers {
             if brought.is_enough() {
                 break;
             }
             let (outcome, more) = match self.apart(|this| this.set_timer(new, starts))? {
                 Ok(done) => done,
-                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, Fired::default()),
+                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, Brought::default()),
                 Err(error) => return Err(error),
             };
             set.push(outcome);
@@ -85,8 +85,8 @@ impl Writing<'_> {
     }
 
     /// Sets a timer. Answers also how many jobs and records that brought.
-    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, Fired)> {
-        let mut brought = Fired::default();
+    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, Brought)> {
+        let mut brought = Brought::default();
         let there = row::find(self.conn, &new.name)?;
         if starts.is_none() && is_over(new, there.as_ref(), self.now) {
             return Ok((TimerSet::Over { now: self.now }, brought));
@@ -126,14 +126,14 @@ impl Writing<'_> {
         let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
         let mut fired = Fired::default();
         for (name, wake) in &ripe {
-            if fired.is_enough() {
+            if fired.brought().is_enough() {
                 break;
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
                 Ok((jobs, records)) => {
                     fired.jobs += jobs;
-                    fired.records += records;
+                    fired.records.extend(records);
                     self.memory.timers_aside.forget(name);
                 }
                 Err(error) => self.set_timer_aside(name, *wake, &error)?,
@@ -160,14 +160,14 @@ impl Writing<'_> {
         Ok(ripe)
     }
 
-    /// Answers how many jobs and how many records that came to.
-    fn fire_one(&mut self, name: &str) -> Result<(usize, usize)> {
+    /// Answers how many jobs that came to, and the records.
+    fn fire_one(&mut self, name: &str) -> Result<(usize, Vec<SlotRecord>)> {
         let name = Name::new("timer", name).map_err(unreadable)?;
         let Some(timer) = row::find(self.conn, &name)? else {
             return Err(unreadable("what was agreed about it"));
         };
         let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
-        let records = firing.records.len();
+        let records = firing.records.clone();
         Ok((self.write_firing(&timer, firing)?, records))
     }
 

@@ -17,10 +17,10 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
-    Views, Writes, Written,
+    LedgerPage, LimitPage, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
+    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
+    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
+    TimersAsk, Turn, Views, Writes, Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -419,6 +419,18 @@ impl Store for FaultyStore {
 
     fn describe(&self) -> String {
         format!("{}, with faults", self.inner.describe())
+    }
+
+    fn engine(&self) -> &'static str {
+        self.inner.engine()
+    }
+
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        self.meet(|store| store.sizes())
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        self.inner.measures()
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -359,6 +359,10 @@ impl Store for MemoryStore {
         "memory, gone when the program ends".to_owned()
     }
 
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             let mut open = self.rows.lock().unwrap_or_else(PoisonError::into_inner);

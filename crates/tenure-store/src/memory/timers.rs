@@ -12,7 +12,7 @@ use tenure_core::{
 
 use super::rows::Rows;
 use crate::{
-    Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
+    Brought, Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
     TimerPage, TimerSet, TimersAsk, is_over,
 };
 
@@ -162,7 +162,7 @@ impl Rows {
         starts: Option<HostId>,
         now: Timestamp,
     ) -> Vec<TimerSet> {
-        let (mut set, mut brought) = (Vec::new(), Fired::default());
+        let (mut set, mut brought) = (Vec::new(), Brought::default());
         for new in timers {
             if brought.is_enough() {
                 break;
@@ -176,9 +176,9 @@ impl Rows {
     }
 
     /// Sets a timer. Answers also how many jobs and records that brought.
-    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, Fired) {
+    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, Brought) {
         let name = new.name.clone();
-        let mut brought = Fired::default();
+        let mut brought = Brought::default();
         if starts.is_none() && is_over(&new, self.timers.get(&name), now) {
             return (TimerSet::Over { now }, brought);
         }
@@ -211,13 +211,13 @@ impl Rows {
         let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
         let mut fired = Fired::default();
         for name in ripe {
-            if fired.is_enough() {
+            if fired.brought().is_enough() {
                 break;
             }
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
             fired.timers += 1;
-            fired.records += firing.records.len();
+            fired.records.extend_from_slice(&firing.records);
             fired.jobs += self.write_firing(&timer, firing, now);
         }
         fired.ripe_in = self.timers.next().map(|next| next.since(now));

@@ -1,0 +1,135 @@
+//! The measured store: a wrapper around any store that changes nothing, and measures how long each call takes and how it
+//! ends. See decision 0042.
+
+mod calls;
+mod histogram;
+mod measures;
+mod operation;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, watch};
+
+use crate::{Answer, Clock, Copies, Event, Hints, Joint, Sizes, Store};
+pub use histogram::Histogram;
+pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
+use operation::Operation;
+
+/// A store that does what the one within does, and knows how long that takes.
+///
+/// A call is measured from when it is made until its answer is there; whoever stops waiting before that is not counted.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tenure_store::{ManualClock, MeasuredStore, MemoryStore, Store, Views};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let store = MeasuredStore::new(Arc::new(MemoryStore::new(Arc::new(ManualClock::new()))));
+/// store.queues().await.unwrap();
+/// let calls = store.measures().unwrap().calls();
+/// assert_eq!((calls[0].operation, calls[0].took.count()), ("queues", 1));
+/// # }
+/// ```
+pub struct MeasuredStore {
+    inner: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    measures: Arc<Measures>,
+}
+
+impl MeasuredStore {
+    /// Measures the calls to this store.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self { clock: inner.clock(), inner, measures: Arc::default() }
+    }
+
+    /// Measures a call.
+    fn measure<'a, T: Send + 'a>(&'a self, operation: Operation, call: Answer<'a, T>) -> Answer<'a, T> {
+        self.measure_more(operation, call, |_, _, _| {})
+    }
+
+    /// Measures a call, and what its answer tells.
+    fn measure_more<'a, T: Send + 'a>(
+        &'a self,
+        operation: Operation,
+        call: Answer<'a, T>,
+        tell: impl FnOnce(&Measures, &T, Duration) + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let began = self.clock.moment();
+            let answer = call.await;
+            let took = self.clock.moment().since(began);
+            self.measures.called(operation, took, answer.as_ref().err());
+            if let Ok(answer) = &answer {
+                tell(&self.measures, answer, took);
+            }
+            answer
+        })
+    }
+}
+
+impl fmt::Debug for MeasuredStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MeasuredStore({})", self.inner.describe())
+    }
+}
+
+impl Hints for MeasuredStore {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.inner.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.inner.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.inner.freed()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.inner.events()
+    }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.inner.others()
+    }
+}
+
+impl Store for MeasuredStore {
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn engine(&self) -> &'static str {
+        self.inner.engine()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        self.inner.joint()
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        self.inner.copies()
+    }
+
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        self.measure(Operation::Sizes, self.inner.sizes())
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        Some(&self.measures)
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        self.inner.close()
+    }
+}
