@@ -103,7 +103,7 @@ impl Plan {
     async fn open(&self) -> Result<Tenure, Failure> {
         let mut postgres = PostgresOptions::default();
         postgres.schema.clone_from(&self.schema);
-        Ok(OpenOptions::new().postgres(postgres).open(&self.url).await?)
+        Ok(OpenOptions::new().measured().postgres(postgres).open(&self.url).await?)
     }
 }
 

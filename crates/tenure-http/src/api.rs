@@ -90,13 +90,14 @@ struct Inner {
     rules: Rules,
     draining: watch::Sender<bool>,
     leaving: AtomicBool,
+    started: AtomicBool,
 }
 
 impl Api {
     pub(crate) fn new(tenure: &Tenure, rules: Rules) -> Self {
         let (tenure, watchers) = (tenure.clone(), Watchers::new(tenure));
         let (granted, lines) = (Granted::default(), Lines::default());
-        let draining = watch::Sender::new(false);
+        let (draining, metrics) = (watch::Sender::new(false), Metrics::new(tenure.now()));
         Self {
             who: Who(None),
             reveals: false,
@@ -105,7 +106,7 @@ impl Api {
                 watchers,
                 granted,
                 lines,
-                metrics: Metrics::default(),
+                metrics,
                 troubles: Troubles::default(),
                 roll: Roll::default(),
                 key: OnceLock::new(),
@@ -119,6 +120,7 @@ impl Api {
                 rules,
                 draining,
                 leaving: AtomicBool::new(false),
+                started: AtomicBool::new(false),
             }),
         }
     }
@@ -258,6 +260,16 @@ impl Api {
     /// Says of itself that it is not ready any more; what comes is answered as before.
     pub(crate) fn leave(&self) {
         self.inner.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// The store has answered.
+    pub(crate) fn start(&self) {
+        self.inner.started.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the store has ever answered.
+    pub(crate) fn has_started(&self) -> bool {
+        self.inner.started.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_leaving(&self) -> bool {

@@ -83,7 +83,7 @@ pub use run::{CutShort, Run, Stopping};
 pub use search::{BadSearch, FIELDS as SEARCH_FIELDS, search};
 pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
-pub use stats::{SpanCounts, Stats, Step as StatsStep, Went};
+pub use stats::{JobTotals, SpanCounts, Stats, Step as StatsStep, Totals, Went};
 pub use timer::{
     Backfill, BackfillStep, Calendar, CalendarAsk, Coming, Group, Heartbeat, Past, Slots, TimerDraft,
     TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
@@ -108,10 +108,11 @@ pub use tenure_core::{
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
-    Accepted, Call, Chance, ChangeOutcome, Clock, Copied, CopyRefusal, Count, Cursor, Event, Fault, Faults,
-    FaultyStore, Filter, Finding, Happening, Hearing, Host, InTheWay, Kinds, LeaseInfo, LeasePage, LeasesAsk,
-    LedgerAsk, LedgerPage, LimitInfo, LimitPage, ListedBy, ManualClock, MemoryStore, Migration, Moment,
-    Order, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal,
-    Report, Reported, Reserve, Settled, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock,
-    TimerOutcome, TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    Accepted, Call, CallMeasure, Chance, ChangeOutcome, ClaimMeasure, Clock, Copied, CopyRefusal, Count,
+    Cursor, Event, Fault, Faults, FaultyStore, Filter, Finding, Happening, Hearing, Histogram, Host,
+    InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
+    LimitPage, ListedBy, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment, Order, Page,
+    PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Report, Reported,
+    Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
+    TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{AppUse, Invalid, check_program, limits};
-use tenure_store::{Chance, Clock, MemoryStore, Store, SystemClock};
+use tenure_store::{Chance, Clock, MeasuredStore, MemoryStore, Store, SystemClock};
 
 use crate::app::{Nameless, this_program};
 use crate::stats::Heap;
@@ -35,6 +35,7 @@ pub struct OpenOptions {
     keep_slots: Duration,
     revision: u64,
     leases_on_runtime: bool,
+    measured: bool,
     pub(crate) sqlite: tenure_sqlite::Options,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: tenure_postgres::Options,
@@ -52,6 +53,7 @@ impl Default for OpenOptions {
             keep_slots: KEEP,
             revision: 0,
             leases_on_runtime: false,
+            measured: false,
             sqlite: tenure_sqlite::Options::default(),
             #[cfg(feature = "postgres")]
             postgres: tenure_postgres::Options::default(),
@@ -126,6 +128,12 @@ impl OpenOptions {
         self
     }
 
+    /// Measures how long each call to the store takes, and how it ends, for [metrics](tenure_store::Store::measures).
+    pub fn measured(mut self) -> Self {
+        self.measured = true;
+        self
+    }
+
     /// Options of a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
@@ -162,6 +170,7 @@ impl OpenOptions {
             check_program(program)?;
         }
         let store = self.store(url).await?;
+        let store = if self.measured { Arc::new(MeasuredStore::new(store)) } else { store };
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;
         let heap = Arc::new(Heap::of(chance().bits()));

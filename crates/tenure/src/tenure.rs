@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Timestamp, explain, limits,
+    AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, SlotRecord, Timestamp, explain,
+    limits,
 };
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
 use tokio::sync::broadcast;
@@ -18,10 +19,15 @@ use crate::remote::Lines;
 use crate::stats::{self, Heap};
 use crate::tender::Tender;
 use crate::timer::Heart;
-use crate::{Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Stats, Timers};
+use crate::{
+    Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Stats, Timers, Totals,
+};
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
+
+/// Calls that fired timers, by which a slow listener may fall behind before it misses some.
+const FIRED_KEPT: usize = 256;
 
 /// How long closing waits for leases to be given back.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
@@ -44,6 +50,7 @@ struct Inner {
     host: OnceLock<HostId>,
     leases: Keeping,
     heart: Heart,
+    fired: broadcast::Sender<Arc<[SlotRecord]>>,
     waiting_elsewhere: Arc<Lines>,
     heap: Arc<Heap>,
     /// Held for its drop: pruning ends with the last handle.
@@ -78,7 +85,9 @@ impl Tenure {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
         let (heart, waiting_elsewhere) = (Heart::default(), Arc::default());
-        let inner = Inner { store, clock, chance, ids, host, leases, heart, waiting_elsewhere, heap, tender };
+        let fired = broadcast::Sender::new(FIRED_KEPT);
+        let inner =
+            Inner { store, clock, chance, ids, host, leases, heart, fired, waiting_elsewhere, heap, tender };
         Self { inner: Arc::new(inner), claimed: None, nameless: None, revision: 0 }
     }
 
@@ -273,6 +282,22 @@ impl Tenure {
         self.store().events()
     }
 
+    /// What became of slots, whenever workers of this handle have decided some. A listener that falls behind is told how
+    /// much it missed; the records are [kept](Timers::slots) all the same.
+    #[must_use]
+    pub fn fired(&self) -> broadcast::Receiver<Arc<[SlotRecord]>> {
+        self.inner.fired.subscribe()
+    }
+
+    /// Slots were decided.
+    pub(crate) fn note_fired(&self, records: Vec<SlotRecord>) {
+        self.heap().fired(&records);
+        if !records.is_empty() {
+            // Nobody listening is not an error.
+            let _ = self.inner.fired.send(records.into());
+        }
+    }
+
     /// The store behind this handle.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -312,6 +337,12 @@ impl Tenure {
     #[must_use]
     pub fn stats(&self) -> Stats<'_> {
         Stats::new(self)
+    }
+
+    /// What went through this program since it started.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.inner.heap.totals()
     }
 
     /// What was counted.

@@ -244,7 +244,9 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let wants = settings.queues.iter().map(want).collect();
         let ask =
             Reserve { holder: self.parts.host, ttl: settings.lease, wants, at_most: settings.all_slots };
-        Ok(self.tenure.store().reserve(ask).await?.jobs)
+        let jobs = self.tenure.store().reserve(ask).await?.jobs;
+        self.tenure.heap().granted(jobs.iter().map(Reserved::job));
+        Ok(jobs)
     }
 
     async fn run(&self, reserved: Reserved) -> Result<Ran, Error> {
@@ -271,7 +273,9 @@ impl<App: Send + Sync + 'static> Lab<App> {
         self.reports.flush(self.tenure.store()).await;
         let policy = self.parts.handlers.policy(&job.kind);
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
-        let turn = self.tenure.store().settle(vec![settlement], None).await?;
+        let turn = self.tenure.store().settle(vec![settlement.clone()], None).await?;
+        let settled = turn.settled.iter().map(|settled| (&*job, &settlement, *settled));
+        self.tenure.heap().settled(settled, self.now());
         let after = self.tenure.store().job(job.id).await?;
         let state = match turn.settled.first() {
             Some(Settled::Done(state)) => *state,

@@ -1,38 +1,54 @@
 //! How requests were answered, and how long that took.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use tenure::Histogram;
 
-use super::tally::{BOUNDS, ByLabels, Spans};
-use super::text::{Text, Type};
+use super::table;
+use super::tally::ByLabels;
+use super::text::Text;
 use crate::api::Api;
 
 /// What was answered so far.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    spans: Mutex<ByLabels<3, Spans>>,
+    took: Mutex<ByLabels<3, Histogram>>,
+    active: AtomicI64,
+}
+
+/// A request that somebody waits for, until this is dropped: also if nobody waits any more.
+struct Active(Api);
+
+impl Active {
+    fn begin(api: &Api) -> Self {
+        api.metrics().requests.active.fetch_add(1, Ordering::Relaxed);
+        Self(api.clone())
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.metrics().requests.active.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Requests {
     fn add(&self, labels: [&str; 3], seconds: f64) {
-        self.spans.lock().unwrap_or_else(PoisonError::into_inner).of(labels).add(seconds);
+        self.took.lock().unwrap_or_else(PoisonError::into_inner).of(labels).add(seconds);
     }
 
     pub(super) fn write(&self, text: &mut Text) {
-        let help = "How long it took until the head of an answer was there";
-        text.metric("http_server_request_duration_seconds", Type::Histogram, help);
-        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        for ([method, route, status], spans) in spans.iter() {
-            let labels = [
-                ("http_request_method", method),
-                ("http_route", route),
-                ("http_response_status_code", status),
-            ];
-            text.histogram(&labels, &BOUNDS, &spans.counts, spans.sum);
+        text.begin(&table::REQUESTS);
+        let took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        for (labels, took) in took.iter() {
+            text.histogram(&labels, took);
         }
+        text.begin(&table::ACTIVE_REQUESTS);
+        text.value(&[], self.active.load(Ordering::Relaxed) as f64);
     }
 }
 
@@ -42,6 +58,7 @@ pub(crate) async fn measured(State(api): State<Api>, request: Request, next: Nex
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     // Methods are the client's words: those that nobody knows are counted as one.
     let method = request.method().clone();
+    let _active = Active::begin(&api);
     let began = clock.moment();
     let response = next.run(request).await;
     let seconds = clock.moment().since(began).as_secs_f64();

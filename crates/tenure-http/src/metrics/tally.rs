@@ -7,25 +7,6 @@ const MOST: usize = 1_000;
 /// What is said of those that are counted together.
 const OTHER: &str = "(other)";
 
-/// Bounds of buckets in seconds: from what a loop takes to what a long job takes.
-pub(super) const BOUNDS: [f64; 14] =
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0];
-
-/// A histogram of spans.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Spans {
-    pub counts: [u64; BOUNDS.len() + 1],
-    pub sum: f64,
-}
-
-impl Spans {
-    pub(super) fn add(&mut self, seconds: f64) {
-        let bucket = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
-        self.counts[bucket] += 1;
-        self.sum += seconds;
-    }
-}
-
 /// Values by labels.
 #[derive(Debug, Default)]
 pub(super) struct ByLabels<const N: usize, T> {
@@ -61,12 +42,5 @@ mod tests {
         assert_eq!(counts.iter().count(), MOST + 1);
         let value = |label| counts.iter().find(|([found], _)| *found == label).map(|(_, count)| *count);
         assert_eq!((value(OTHER), value("kind-7")), (Some(2_000), Some(2)));
-    }
-
-    #[test]
-    fn a_span_falls_into_the_first_bucket_that_holds_it() {
-        let mut spans = Spans::default();
-        [0.0005, 0.001, 0.3, 1e9].into_iter().for_each(|span| spans.add(span));
-        assert_eq!((spans.counts[0], spans.counts[7], spans.counts[BOUNDS.len()]), (2, 1, 1));
     }
 }

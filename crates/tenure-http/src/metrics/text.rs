@@ -2,6 +2,10 @@
 
 use std::fmt::Write;
 
+use tenure::Histogram;
+
+use super::table::{Metric, Type};
+
 /// In whose words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
@@ -9,22 +13,11 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
-/// What a metric is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
-    /// It only grows; its name ends in `_total`.
-    Counter,
-    /// It is what it is now.
-    Gauge,
-    /// How often a value was at most so great.
-    Histogram,
-}
-
 /// A page of metrics that is being written.
 pub(super) struct Text {
     format: Format,
     page: String,
-    name: &'static str,
+    metric: Option<&'static Metric>,
 }
 
 impl Format {
@@ -43,41 +36,41 @@ impl Format {
 
 impl Text {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, page: String::new(), name: "" }
+        Self { format, page: String::new(), metric: None }
     }
 
     /// Begins a metric. What is written from here on is of it.
-    pub(super) fn metric(&mut self, name: &'static str, kind: Type, help: &str) {
-        let word = match kind {
+    pub(super) fn begin(&mut self, metric: &'static Metric) {
+        let word = match metric.kind {
             Type::Counter => "counter",
             Type::Gauge => "gauge",
             Type::Histogram => "histogram",
         };
         let family = match self.format {
-            Format::Prometheus => name,
-            Format::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),
+            Format::Prometheus => metric.name,
+            Format::OpenMetrics => metric.name.strip_suffix("_total").unwrap_or(metric.name),
         };
-        self.name = name;
+        self.metric = Some(metric);
         // Text grows without failing.
-        let _ = writeln!(self.page, "# HELP {family} {help}\n# TYPE {family} {word}");
+        let _ = writeln!(self.page, "# HELP {family} {}\n# TYPE {family} {word}", metric.help);
     }
 
-    /// One value of it.
-    pub(super) fn value(&mut self, labels: &[(&str, &str)], value: f64) {
-        self.line("", labels, value);
+    /// One value of it, by what its labels say.
+    pub(super) fn value(&mut self, said: &[&str], value: f64) {
+        self.line("", said, None, value);
     }
 
     /// One histogram of it: how many were in each bucket, and the sum of all.
-    pub(super) fn histogram(&mut self, labels: &[(&str, &str)], bounds: &[f64], counts: &[u64], sum: f64) {
+    pub(super) fn histogram(&mut self, said: &[&str], histogram: &Histogram) {
         let mut below = 0_u64;
-        for (index, count) in counts.iter().enumerate() {
+        for (index, count) in histogram.counts().iter().enumerate() {
             below += count;
-            let bound = bounds.get(index).map_or_else(|| "+Inf".to_owned(), |bound| format!("{bound:?}"));
-            let with_bound: Vec<_> = labels.iter().copied().chain([("le", bound.as_str())]).collect();
-            self.line("_bucket", &with_bound, below as f64);
+            let bound = histogram.bounds().get(index);
+            let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| format!("{bound:?}"));
+            self.line("_bucket", said, Some(&bound), below as f64);
         }
-        self.line("_sum", labels, sum);
-        self.line("_count", labels, below as f64);
+        self.line("_sum", said, None, histogram.sum());
+        self.line("_count", said, None, below as f64);
     }
 
     /// The page.
@@ -88,13 +81,18 @@ impl Text {
         self.page
     }
 
-    fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
-        self.page.push_str(self.name);
+    fn line(&mut self, suffix: &str, said: &[&str], bound: Option<&str>, value: f64) {
+        let Some(metric) = self.metric else { return };
+        debug_assert_eq!(metric.labels.len(), said.len(), "{}", metric.name);
+        self.page.push_str(metric.name);
         self.page.push_str(suffix);
-        for (index, (label, said)) in labels.iter().enumerate() {
-            let _ = write!(self.page, "{}{label}=\"{}\"", if index == 0 { '{' } else { ',' }, escaped(said));
+        let labels = metric.labels.iter().copied().zip(said.iter().copied());
+        let mut before = '{';
+        for (label, said) in labels.chain(bound.map(|bound| ("le", bound))) {
+            let _ = write!(self.page, "{before}{label}=\"{}\"", escaped(said));
+            before = ',';
         }
-        let _ = writeln!(self.page, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        let _ = writeln!(self.page, "{} {value}", if before == '{' { "" } else { "}" });
     }
 }
 
@@ -108,19 +106,26 @@ mod tests {
 
     #[test]
     fn a_page_is_in_the_words_that_its_reader_knows() {
+        const JOBS: Metric =
+            Metric { name: "jobs_total", kind: Type::Counter, labels: &["queue"], help: "Jobs" };
+        const SPAN: Metric =
+            Metric { name: "span_seconds", kind: Type::Histogram, labels: &[], help: "Spans" };
         let page = |format| {
             let mut text = Text::new(format);
-            text.metric("jobs_total", Type::Counter, "Jobs");
-            text.value(&[("queue", "a\"b\n")], 3.0);
-            text.metric("span_seconds", Type::Histogram, "Spans");
-            text.histogram(&[], &[0.1, 1.0], &[1, 0, 2], 4.5);
+            text.begin(&JOBS);
+            text.value(&["a\"b\n"], 3.0);
+            text.begin(&SPAN);
+            let mut spans = Histogram::default();
+            [0.5, 2.0, 2.5].into_iter().for_each(|span| spans.add(span));
+            text.histogram(&[], &spans);
             text.end()
         };
+        let told = page(Format::Prometheus);
         let expected = "# HELP jobs_total Jobs\n# TYPE jobs_total counter\njobs_total{queue=\"a\\\"b\\n\"} 3\n\
-                        # HELP span_seconds Spans\n# TYPE span_seconds histogram\nspan_seconds_bucket{le=\"0.1\"} 1\n\
-                        span_seconds_bucket{le=\"1.0\"} 1\nspan_seconds_bucket{le=\"+Inf\"} 3\nspan_seconds_sum 4.5\n\
-                        span_seconds_count 3\n";
-        assert_eq!(page(Format::Prometheus), expected);
+                        # HELP span_seconds Spans\n# TYPE span_seconds histogram\nspan_seconds_bucket{le=\"0.001\"} 0\n";
+        assert!(told.starts_with(expected), "{told}");
+        let end = "span_seconds_bucket{le=\"+Inf\"} 3\nspan_seconds_sum 5\nspan_seconds_count 3\n";
+        assert!(told.ends_with(end) && told.contains("{le=\"1.0\"} 1\n"), "{told}");
         let open = page(Format::OpenMetrics);
         assert!(open.starts_with("# HELP jobs Jobs\n# TYPE jobs counter\njobs_total{"), "{open}");
         assert!(open.ends_with("# EOF\n"));

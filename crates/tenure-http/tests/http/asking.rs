@@ -67,6 +67,13 @@ impl Told {
     }
 }
 
+impl Asker {
+    /// Somebody who asks all routes on this handle.
+    pub fn of(tenure: &Tenure) -> Self {
+        Self { app: tenure_http::api(tenure) }
+    }
+}
+
 impl Service {
     pub fn new() -> Self {
         let lab = Lab::new(|tenure| {

@@ -96,6 +96,9 @@ impl Remote<'_> {
         let leases = self.tenure.leases();
         let renewed = leases.wish(name, LeaseAct::Renew { id, fence, late: Late::Refused }).await?;
         let (LeaseOutcome::Renewed { until } | LeaseOutcome::RenewedLate { until, .. }) = renewed else {
+            if is_loss(&renewed) {
+                self.tenure.heap().lease_lost();
+            }
             return refused(renewed);
         };
         let Some(longer) = longer else { return Ok(Ok(until)) };
@@ -121,6 +124,12 @@ impl Remote<'_> {
         }
         refused(outcome)
     }
+}
+
+/// Whether whoever renewed a lease hears that it is not his any more.
+fn is_loss(outcome: &LeaseOutcome) -> bool {
+    use LeaseRefusal::{Broken, Lapsed, Lost};
+    matches!(outcome, LeaseOutcome::Refused(Lost { .. } | Lapsed { .. } | Broken))
 }
 
 /// Somebody elsewhere who wants a lease.

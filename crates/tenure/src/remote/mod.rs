@@ -97,12 +97,10 @@ impl<'a> Remote<'a> {
         loop {
             match self.tenure.store().settle(settlements.clone(), then.clone()).await {
                 Ok(turn) => {
-                    let done = jobs.iter().zip(&settlements).zip(&turn.settled);
-                    let done = done.filter_map(|((job, settlement), settled)| match settled {
-                        Settled::Done(state) => Some((&**job, *state, settlement.has_failed())),
-                        Settled::Repeated | Settled::Fenced | Settled::Gone => None,
-                    });
-                    self.tenure.heap().ended(done, self.tenure.now());
+                    let settled = jobs.iter().zip(&settlements).zip(&turn.settled);
+                    let settled = settled.map(|((job, settlement), settled)| (&**job, settlement, *settled));
+                    self.tenure.heap().settled(settled, self.tenure.now());
+                    self.tenure.heap().granted(turn.reservation.jobs.iter().map(Reserved::job));
                     return Ok((turn.settled, Claimed::of(turn.reservation)));
                 }
                 Err(Fault::Unknown(_)) if repeats > 0 && !settlements.is_empty() => {

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Job, Kind, NewJob, QueueName, State, StateName, Timestamp};
+use tenure_core::{Job, Kind, NewJob, QueueName, Settlement, SlotRecord, State, StateName, Timestamp};
+use tenure_store::Settled;
 
+use super::totals::Totals;
 use super::{KINDS, MINUTE, OTHER, Went};
 
 /// Minutes of queues that are kept while they cannot be written.
@@ -16,6 +18,8 @@ pub(crate) struct Heap {
     /// What tells it from those of other programs.
     id: u64,
     counted: Mutex<Counted>,
+    /// All since this program started, written nowhere.
+    totals: Mutex<Totals>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +41,7 @@ pub(super) struct Bucket {
 impl Heap {
     /// One that is told from those of other programs by this.
     pub(crate) fn of(id: u64) -> Self {
-        Self { id, counted: Mutex::default() }
+        Self { id, ..Self::default() }
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -46,26 +50,54 @@ impl Heap {
 
     /// Jobs were accepted.
     pub(crate) fn enqueued<'a>(&self, jobs: impl IntoIterator<Item = &'a NewJob>, now: Timestamp) {
-        let mut counted = self.lock();
-        jobs.into_iter().for_each(|job| counted.of(number(now), &job.queue, &job.kind).enqueued += 1);
+        let (mut counted, mut totals) = (self.lock(), lock(&self.totals));
+        for job in jobs {
+            counted.of(number(now), &job.queue, &job.kind).enqueued += 1;
+            totals.of(&job.queue, &job.kind).enqueued += 1;
+        }
     }
 
-    /// Attempts have ended: jobs as they were granted, their states now, and whether something went wrong.
-    pub(crate) fn ended<'a>(
+    /// Jobs were granted.
+    pub(crate) fn granted<'a>(&self, jobs: impl IntoIterator<Item = &'a Job>) {
+        let mut totals = lock(&self.totals);
+        jobs.into_iter().for_each(|job| totals.granted(job));
+    }
+
+    /// Attempts were settled: jobs as they were granted, how they were to end, and what came of that.
+    pub(crate) fn settled<'a>(
         &self,
-        attempts: impl IntoIterator<Item = (&'a Job, StateName, bool)>,
+        attempts: impl IntoIterator<Item = (&'a Job, &'a Settlement, Settled)>,
         now: Timestamp,
     ) {
-        let mut counted = self.lock();
-        for (job, state, has_failed) in attempts {
+        let (mut counted, mut totals) = (self.lock(), lock(&self.totals));
+        for (job, settlement, settled) in attempts {
+            let took = job.started.map(|started| now.since(started)).unwrap_or_default();
+            totals.settled(job, settlement, settled, took);
+            let Settled::Done(state) = settled else { continue };
             let went = counted.of(number(now), &job.queue, &job.kind);
-            *went.count_of(state, has_failed) += 1;
+            *went.count_of(state, settlement.has_failed()) += 1;
             let Some(started) = job.started else { continue };
             went.ran.add(now.since(started));
             if let State::Running { due, .. } = job.state {
                 went.waited.add(started.since(due.max(job.created)));
             }
         }
+    }
+
+    /// Slots of timers were decided.
+    pub(crate) fn fired(&self, records: &[SlotRecord]) {
+        let mut totals = lock(&self.totals);
+        records.iter().for_each(|record| totals.fired(record));
+    }
+
+    /// A holder elsewhere was told that it has lost its lease.
+    pub(crate) fn lease_lost(&self) {
+        lock(&self.totals).leases_lost += 1;
+    }
+
+    /// All since this program started.
+    pub(crate) fn totals(&self) -> Totals {
+        lock(&self.totals).clone()
     }
 
     /// Shows what is not known to be written.
@@ -99,8 +131,12 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counted)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Counted {

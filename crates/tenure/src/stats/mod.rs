@@ -8,6 +8,7 @@ mod heap;
 mod kept;
 mod series;
 mod spans;
+mod totals;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub(crate) use heap::Heap;
 pub(crate) use kept::write;
 pub use series::Stats;
 pub use spans::SpanCounts;
+pub use totals::{JobTotals, Totals};
 
 /// The grain of the numbers.
 const MINUTE: Duration = Duration::from_secs(60);

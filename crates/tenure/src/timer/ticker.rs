@@ -71,7 +71,7 @@ impl Ticker {
                 Ok(Looked { fired, asked, now }) => {
                     faults.reset();
                     self.tenure.heart().beats(now);
-                    self.rest(pace.pause(fired), asked).await;
+                    self.rest(pace.pause(&fired), asked).await;
                 }
                 Err(fault @ Fault::Closed) => return Err(fault.into()),
                 Err(_) if cfg!(feature = "mutant-ticker-gives-up") => return Ok(()),
@@ -111,7 +111,8 @@ impl Ticker {
             self.set.fetch_add(set, Ordering::Relaxed);
         }
         let asked = self.tenure.clock().moment();
-        let fired = self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await?;
+        let mut fired = self.bounded(self.tenure.store().fire(limits::FIRE_TIMERS)).await?;
+        self.tenure.note_fired(std::mem::take(&mut fired.records));
         Ok(Looked { fired, asked, now: self.tenure.now() })
     }
 
@@ -182,7 +183,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn pause(&mut self, fired: Fired) -> Duration {
+    fn pause(&mut self, fired: &Fired) -> Duration {
         let until = fired.ripe_in.unwrap_or(LOOK_EVERY);
         let is_vain = until.is_zero() && fired.timers == 0;
         self.vain = if is_vain { self.vain.saturating_add(1) } else { 0 };
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     fn fired(timers: usize, ripe_in: Option<Duration>) -> Fired {
-        Fired { timers, jobs: timers, records: timers, ripe_in }
+        Fired { timers, jobs: timers, records: Vec::new(), ripe_in }
     }
 
     /// T060: a wait of any length is taken in short steps, each of them counted anew from the clock.
@@ -213,15 +214,15 @@ mod tests {
     fn a_long_wait_is_taken_in_short_steps() {
         let mut pace = Pace::default();
         for days in [25, 40, 60] {
-            assert_eq!(pace.pause(fired(0, Some(Duration::from_hours(24 * days)))), LOOK_EVERY);
+            assert_eq!(pace.pause(&fired(0, Some(Duration::from_hours(24 * days)))), LOOK_EVERY);
         }
-        assert_eq!(pace.pause(fired(0, Some(Duration::from_secs(2)))), Duration::from_secs(2));
-        assert_eq!(pace.pause(fired(0, None)), LOOK_EVERY);
+        assert_eq!(pace.pause(&fired(0, Some(Duration::from_secs(2)))), Duration::from_secs(2));
+        assert_eq!(pace.pause(&fired(0, None)), LOOK_EVERY);
     }
 
     #[test]
     fn what_was_left_over_is_fired_at_once() {
-        assert_eq!(Pace::default().pause(fired(1_000, Some(Duration::ZERO))), Duration::ZERO);
+        assert_eq!(Pace::default().pause(&fired(1_000, Some(Duration::ZERO))), Duration::ZERO);
     }
 
     /// Something may be ripe that this program cannot fire.
@@ -229,7 +230,7 @@ mod tests {
     fn a_look_that_fires_nothing_though_something_is_ripe_is_repeated_ever_more_slowly() {
         let (mut pace, mut asked, mut spent) = (Pace::default(), 0, Duration::ZERO);
         while spent < Duration::from_secs(60) {
-            spent += pace.pause(fired(0, Some(Duration::ZERO)));
+            spent += pace.pause(&fired(0, Some(Duration::ZERO)));
             asked += 1;
         }
         assert!(asked < 30, "{asked} times in a minute");

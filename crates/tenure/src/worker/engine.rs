@@ -211,12 +211,11 @@ impl<App: Send + Sync + 'static> Engine<App> {
         for (Decided { settlement, .. }, settled) in settling.iter().zip(&turn.settled) {
             self.running.tally.count(settlement, *settled);
         }
-        let done = settling.iter().zip(&turn.settled).filter_map(|(decided, settled)| match settled {
-            Settled::Done(state) => Some((&*decided.job, *state, decided.settlement.has_failed())),
-            Settled::Repeated | Settled::Fenced | Settled::Gone => None,
-        });
-        self.tenure.heap().ended(done, self.tenure.now());
+        let settled = settling.iter().zip(&turn.settled);
+        let settled = settled.map(|(decided, settled)| (&*decided.job, &decided.settlement, *settled));
+        self.tenure.heap().settled(settled, self.tenure.now());
         let reservation = turn.reservation;
+        self.tenure.heap().granted(reservation.jobs.iter().map(Reserved::job));
         if let Some((at_most, wants)) = asked {
             look.answered(&self.settings.queues, &wants, at_most, &reservation.jobs);
             // It counts from before the store answered: a reply that is late makes nothing late that comes due.

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{HostId, StateName, limits};
+use tenure_core::{HostId, Reserved, StateName, limits};
 use tenure_store::{Fault, Filter, Kinds, Order, PageAsk, Reserve, Turn, Want};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -82,7 +82,7 @@ struct Pen {
 impl<App: Send + Sync + 'static> Drain<App> {
     /// Writes until it shall stop.
     pub(crate) async fn write(&self, duty: Duty<App>) -> Result<(), Failed> {
-        let pending = Pending::new(Arc::clone(&self.holding));
+        let pending = Pending::new(duty.tenure().clone(), Arc::clone(&self.holding));
         let mut pen = Pen { pending, ended: 0, one_by_one: 0, may_wait: true, vain: 0 };
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         loop {
@@ -185,6 +185,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
         let sent = clock.moment();
         let Turn { settled, reservation } =
             duty.tenure().store().settle(pen.pending.settlements(), Some(ask)).await?;
+        duty.tenure().heap().granted(reservation.jobs.iter().map(Reserved::job));
         let batch = Batch::hold(reservation.jobs, (clock, self.lease, sent), &self.holding);
         pen.note(&settled);
         Ok(batch)

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Next, Reserved, RetryPolicy, Settlement, Verdict, limits};
+use tenure_core::{Job, Next, Reserved, RetryPolicy, Settlement, Verdict, limits};
 use tenure_store::Settled;
 
+use crate::Tenure;
 use crate::worker::{Control, Holding};
 
 /// Decisions on their way to the store. They are renewed until they are written; what is left when this is
 /// dropped lapses.
 pub(super) struct Pending {
-    decided: Vec<(Settlement, Arc<Control>)>,
+    decided: Vec<Decided>,
+    tenure: Tenure,
     holding: Arc<Holding>,
+}
+
+struct Decided {
+    job: Arc<Job>,
+    settlement: Settlement,
+    control: Arc<Control>,
 }
 
 /// What came of writing decisions.
@@ -24,8 +32,8 @@ pub(super) enum Written {
 }
 
 impl Pending {
-    pub(super) fn new(holding: Arc<Holding>) -> Self {
-        Self { decided: Vec::new(), holding }
+    pub(super) fn new(tenure: Tenure, holding: Arc<Holding>) -> Self {
+        Self { decided: Vec::new(), tenure, holding }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -39,32 +47,37 @@ impl Pending {
             max_deliveries: limits::MAX_DELIVERIES,
             ..RetryPolicy::default()
         };
-        self.decided.push((reserved.settle(verdict, &policy, 0.5), control));
+        let job = reserved.shared();
+        self.decided.push(Decided { job, settlement: reserved.settle(verdict, &policy, 0.5), control });
     }
 
     pub(super) fn settlements(&self) -> Vec<Settlement> {
-        self.decided.iter().map(|(settlement, _)| settlement.clone()).collect()
+        self.decided.iter().map(|decided| decided.settlement.clone()).collect()
     }
 
     /// The store has answered.
     pub(super) fn written(&mut self, settled: &[Settled]) -> Written {
         let decided = std::mem::take(&mut self.decided);
-        self.holding.remove(decided.iter().map(|(_, control)| control));
+        self.holding.remove(decided.iter().map(|decided| &decided.control));
+        let told = decided.iter().zip(settled);
+        let told = told.map(|(decided, settled)| (&*decided.job, &decided.settlement, *settled));
+        self.tenure.heap().settled(told, self.tenure.now());
         let counts = |settled: &Settled| matches!(settled, Settled::Done(_) | Settled::Repeated);
         if !settled.iter().all(counts) {
             tracing::warn!("messages were taken from this writer; what it did with them was refused");
             return Written::TakenAway;
         }
-        let ended = decided.iter().filter(|(settlement, _)| match settlement.next() {
+        let settlements = decided.iter().map(|decided| &decided.settlement);
+        let ended = settlements.filter(|settlement| match settlement.next() {
             Next::Succeed | Next::Fail | Next::Cancel => true,
             Next::Wait { .. } => false,
         });
-        Written::Until(ended.map(|(settlement, _)| settlement.seq()).max().unwrap_or(0))
+        Written::Until(ended.map(Settlement::seq).max().unwrap_or(0))
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.holding.remove(self.decided.iter().map(|(_, control)| control));
+        self.holding.remove(self.decided.iter().map(|decided| &decided.control));
     }
 }

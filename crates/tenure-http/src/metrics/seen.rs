@@ -1,0 +1,69 @@
+//! What went through this program since it started.
+
+use tenure::{JobTotals, Timestamp, Totals};
+
+use super::table;
+use super::text::Text;
+use crate::callbacks::delivery;
+
+/// As what is told what is not told apart.
+pub(super) const OTHER: &str = "(other)";
+
+/// What came of jobs.
+pub(super) fn write_jobs(text: &mut Text, totals: &Totals) {
+    let all = || {
+        let each = totals.jobs.iter().flat_map(|(queue, kinds)| {
+            kinds.iter().map(move |(kind, of)| ([queue.as_str(), kind.as_str()], of))
+        });
+        each.chain(
+            (totals.other_jobs != JobTotals::default()).then_some(([OTHER, OTHER], &totals.other_jobs)),
+        )
+    };
+    text.begin(&table::ENQUEUED);
+    for (labels, of) in all().filter(|(_, of)| of.enqueued > 0) {
+        text.value(&labels, of.enqueued as f64);
+    }
+    text.begin(&table::ATTEMPTS);
+    for ([queue, kind], of) in all() {
+        for (outcome, took) in &of.ran {
+            text.value(&[queue, kind, outcome], took.count() as f64);
+        }
+    }
+    text.begin(&table::WAIT);
+    for (labels, of) in all().filter(|(_, of)| of.waited.count() > 0) {
+        text.histogram(&labels, &of.waited);
+    }
+    text.begin(&table::RUN);
+    for ([queue, kind], of) in all() {
+        for (outcome, took) in &of.ran {
+            text.histogram(&[queue, kind, outcome], took);
+        }
+    }
+    text.begin(&table::WEBHOOK_DELIVERIES);
+    for (_, of) in all().filter(|([_, kind], _)| *kind == delivery::KIND) {
+        for (outcome, took) in &of.ran {
+            text.value(&[outcome], took.count() as f64);
+        }
+    }
+}
+
+/// What became of slots, and when this program last looked for ripe ones.
+pub(super) fn write_schedules(text: &mut Text, totals: &Totals, looked: Option<Timestamp>) {
+    text.begin(&table::SCHEDULE_FIRES);
+    let slots = totals.slots.iter().map(|(timer, fates)| (timer.as_str(), fates));
+    for (timer, fates) in slots.chain([(OTHER, &totals.other_slots)]) {
+        for (fate, count) in fates {
+            text.value(&[timer, fate], *count as f64);
+        }
+    }
+    text.begin(&table::SCHEDULE_LATENESS);
+    text.histogram(&[], &totals.lateness);
+    text.begin(&table::SCHEDULE_LOOK);
+    text.value(&[], looked.map_or(0.0, super::seconds));
+}
+
+/// Leases that were lost: by holders elsewhere, and so many by this program itself.
+pub(super) fn write_losses(text: &mut Text, totals: &Totals, own: u64) {
+    text.begin(&table::LEASE_LOST);
+    text.value(&[], (totals.leases_lost + own) as f64);
+}

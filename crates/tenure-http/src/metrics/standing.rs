@@ -1,0 +1,173 @@
+//! How things stand: what the store is asked when somebody asks for metrics, in a bounded number of calls.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure::{
+    Count, Error, Fault, Host, LeasesAsk, Limit, QueueInfo, Sizes, StateName, Tenure, Timer, TimersAsk,
+    Timestamp, limits,
+};
+
+use super::table;
+use super::text::Text;
+use crate::callbacks::delivery;
+
+/// The queue of operations on many jobs.
+const BULK_QUEUE: &str = "tenure.bulk";
+/// Leases that are looked at, at most. If there are more names it tells of fewer than are held.
+const MOST_LEASES: usize = 10 * limits::PAGE_LEASES;
+/// Whoever asks for metrics waits no longer for the store: Prometheus itself gives up after ten seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How things stand.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    counts: Vec<Count>,
+    queues: Vec<QueueInfo>,
+    hosts: Vec<Host>,
+    /// The first of them, by name.
+    timers: Vec<Timer>,
+    leases_held: Option<usize>,
+    sizes: Sizes,
+}
+
+impl Standing {
+    /// Asks the store.
+    pub(super) async fn ask(tenure: &Tenure) -> Result<Self, Error> {
+        tokio::select! {
+            biased;
+            standing = Self::look(tenure) => standing,
+            () = tenure.store().clock().sleep(PATIENCE) => {
+                let seconds = PATIENCE.as_secs();
+                Err(Fault::Unavailable(format!("no answer within {seconds} s")).into())
+            }
+        }
+    }
+
+    async fn look(tenure: &Tenure) -> Result<Self, Error> {
+        let timers = TimersAsk { at_most: limits::PAGE_TIMERS, ..TimersAsk::default() };
+        Ok(Self {
+            counts: tenure.counts().await?,
+            queues: tenure.queues().list().await?,
+            hosts: tenure.hosts().await?,
+            timers: tenure.timers().list(timers).await?.timers,
+            leases_held: Some(leases_held(tenure).await?),
+            sizes: tenure.store().sizes().await?,
+        })
+    }
+
+    pub(super) fn write(&self, text: &mut Text, now: Timestamp) {
+        self.write_queues(text, now);
+        self.write_workers(text);
+        self.write_schedules(text);
+        text.begin(&table::LEASES_HELD);
+        self.leases_held.iter().for_each(|held| text.value(&[], *held as f64));
+        text.begin(&table::STORAGE_BYTES);
+        for (part, bytes) in &self.sizes.parts {
+            text.value(&[part], *bytes as f64);
+        }
+        text.begin(&table::DISK_FREE);
+        self.sizes.disk_free.iter().for_each(|free| text.value(&[], *free as f64));
+        text.begin(&table::WEBHOOK_PENDING);
+        let pending = |count: &Count| count.queue.as_str() == delivery::QUEUE && !has_ended(count.state);
+        text.value(&[], self.jobs(pending) as f64);
+        text.begin(&table::BULK_RUNNING);
+        let bulk = |count: &Count| count.queue.as_str() == BULK_QUEUE && !has_ended(count.state);
+        text.value(&[], self.jobs(bulk) as f64);
+    }
+
+    fn write_queues(&self, text: &mut Text, now: Timestamp) {
+        let mut depth: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for count in self.counts.iter().filter(|count| !has_ended(count.state)) {
+            *depth.entry((count.queue.as_str(), count.state.as_str())).or_default() += count.jobs;
+        }
+        text.begin(&table::QUEUE_DEPTH);
+        for ((queue, state), jobs) in depth {
+            text.value(&[queue, state], jobs as f64);
+        }
+        text.begin(&table::QUEUE_OLDEST_AGE);
+        for queue in &self.queues {
+            let age = queue.oldest_due.map_or(0.0, |due| now.since(due).as_secs_f64());
+            text.value(&[queue.name.as_str()], age);
+        }
+        text.begin(&table::QUEUE_PAUSED);
+        for queue in &self.queues {
+            text.value(&[queue.name.as_str()], f64::from(u8::from(queue.paused)));
+        }
+        text.begin(&table::QUEUE_INFO);
+        for queue in &self.queues {
+            let (at_once, rate) = words_of(&queue.limit);
+            text.value(&[queue.name.as_str(), &at_once, &rate], 1.0);
+        }
+        text.begin(&table::RUNNING);
+        for (queue, jobs) in self.running() {
+            text.value(&[queue], jobs as f64);
+        }
+    }
+
+    fn write_workers(&self, text: &mut Text) {
+        text.begin(&table::WORKERS);
+        text.value(&["alive"], self.hosts.len() as f64);
+        let mut slots: BTreeMap<&str, u64> = BTreeMap::new();
+        for serves in self.hosts.iter().flat_map(|host| &host.serves) {
+            *slots.entry(serves.queue.as_str()).or_default() += u64::from(serves.slots);
+        }
+        let running = self.running();
+        text.begin(&table::WORKER_SLOTS);
+        for (queue, slots) in slots {
+            // What lost its worker runs until its lease lapses, and takes nobody's slot.
+            let busy = running.get(queue).copied().unwrap_or_default().min(slots);
+            text.value(&[queue, "busy"], busy as f64);
+            text.value(&[queue, "free"], (slots - busy) as f64);
+        }
+    }
+
+    fn write_schedules(&self, text: &mut Text) {
+        text.begin(&table::SCHEDULE_NEXT);
+        for timer in self.timers.iter().filter(|timer| timer.paused.is_none()) {
+            timer.next.iter().for_each(|next| text.value(&[timer.name().as_str()], super::seconds(*next)));
+        }
+        text.begin(&table::SCHEDULE_PAUSED);
+        for timer in &self.timers {
+            text.value(&[timer.name().as_str()], f64::from(u8::from(timer.paused.is_some())));
+        }
+    }
+
+    /// How many jobs of each queue run.
+    fn running(&self) -> BTreeMap<&str, u64> {
+        let mut running: BTreeMap<&str, u64> =
+            self.queues.iter().map(|queue| (queue.name.as_str(), 0)).collect();
+        for count in self.counts.iter().filter(|count| count.state == StateName::Running) {
+            *running.entry(count.queue.as_str()).or_default() += count.jobs;
+        }
+        running
+    }
+
+    fn jobs(&self, which: impl Fn(&Count) -> bool) -> u64 {
+        self.counts.iter().filter(|count| which(count)).map(|count| count.jobs).sum()
+    }
+}
+
+async fn leases_held(tenure: &Tenure) -> Result<usize, Error> {
+    let (mut held, mut looked_at) = (0, 0);
+    let mut ask = LeasesAsk { at_most: limits::PAGE_LEASES, ..LeasesAsk::default() };
+    loop {
+        let page = tenure.leases().list(ask.clone()).await?;
+        held += page.leases.iter().filter(|info| info.state.is_locked()).count();
+        looked_at += page.leases.len();
+        ask.behind = page.next;
+        if ask.behind.is_none() || looked_at >= MOST_LEASES {
+            return Ok(held);
+        }
+    }
+}
+
+/// How many jobs run at once, and how many start in which time; nothing where there is no bound.
+fn words_of(limit: &Limit) -> (String, String) {
+    let rate = limit.rate.map(|rate| format!("{}/{}s", rate.times, rate.per.as_secs_f64()));
+    (limit.most.map(|most| most.to_string()).unwrap_or_default(), rate.unwrap_or_default())
+}
+
+fn has_ended(state: StateName) -> bool {
+    matches!(state, StateName::Succeeded | StateName::Failed | StateName::Cancelled)
+}
