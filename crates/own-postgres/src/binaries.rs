@@ -79,7 +79,7 @@ fn install() -> Result<(), Error> {
 
 /// Tests run side by side, and a package manager serves one at a time: whoever comes second finds what the first has
 /// installed. Only root may install. It is free again when what is answered is dropped, or when its process has ended.
-fn one_at_a_time() -> Result<Option<File>, Error> {
+pub(crate) fn one_at_a_time() -> Result<Option<File>, Error> {
     if !is_root() {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ fn may_install(package: &str) -> Result<(), Error> {
     Err(Error::NotInstalled(format!("only root may install it; install the package `{package}`")))
 }
 
-fn apt(args: &[&str]) -> Result<(), Error> {
+pub(crate) fn apt(args: &[&str]) -> Result<(), Error> {
     // Somebody else on this machine may be installing something, too.
     let said = Command::new("apt-get")
         .args(["-o", "DPkg::Lock::Timeout=300"])

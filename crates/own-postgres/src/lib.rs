@@ -2,10 +2,12 @@
 //!
 //! It is made from the installed binaries in a directory of its own, listens on a free port of this machine only, runs
 //! as an ordinary user, and is gone with its [`Server`], also when the process that started it is killed. A test that
-//! needs one installs Debian's package if there is none and it may.
+//! needs one installs Debian's package if there is none and it may. What stands before it or beside it in tests comes the
+//! same way: [a pooler](Server::pooler), and [what tests rules for Prometheus](promtool).
 
 mod binaries;
 mod pooler;
+mod promtool;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -14,6 +16,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 pub use pooler::Pooler;
+pub use promtool::promtool;
 
 /// The script that keeps it.
 const KEEPER: &str = include_str!("server.sh");
@@ -22,7 +25,7 @@ const KEEPER: &str = include_str!("server.sh");
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There are no binaries, and they could not be installed.
-    #[error("PostgreSQL 15 or newer, or PgBouncer, is not installed, and could not be: {0}")]
+    #[error("PostgreSQL 15 or newer, PgBouncer or promtool is not installed, and could not be: {0}")]
     NotInstalled(String),
     /// It does not run.
     #[error("the server did not {0}")]

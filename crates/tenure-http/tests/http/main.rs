@@ -23,6 +23,7 @@ mod reach;
 mod receiving;
 mod retention;
 mod rights;
+mod rules;
 mod schedules;
 mod serving;
 mod submitting;

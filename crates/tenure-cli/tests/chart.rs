@@ -1,0 +1,191 @@
+//! What is beside the program to run it: a chart for Helm, a Dockerfile, a unit of systemd and rules that name commands. All
+//! of them say flags, paths and commands that there are.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn contrib(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(path)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(contrib(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn help(args: &[&str]) -> Option<String> {
+    let said = Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).arg("--help").output().unwrap();
+    said.status.success().then(|| String::from_utf8(said.stdout).unwrap())
+}
+
+fn templates() -> Vec<(String, String)> {
+    let files = std::fs::read_dir(contrib("helm/templates")).unwrap();
+    let each = files.map(|file| {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let text = read(&format!("helm/templates/{name}"));
+        (name, text)
+    });
+    each.collect()
+}
+
+/// What stands between braces, in order.
+fn actions(text: &str) -> Vec<&str> {
+    let each = text.split("{{").skip(1).map(|rest| rest.split_once("}}").expect("braces are closed").0);
+    each.map(|action| action.trim_matches('-').trim()).collect()
+}
+
+/// The values that there are, each by its path. The file has two spaces for each step, and no lists of more than one line.
+fn values() -> BTreeSet<String> {
+    let (mut path, mut all): (Vec<String>, _) = (Vec::new(), BTreeSet::new());
+    for line in read("helm/values.yaml").lines() {
+        let bare = line.trim_start();
+        let Some((name, _)) = bare.split_once(':').filter(|_| !bare.starts_with('#')) else { continue };
+        path.truncate((line.len() - bare.len()) / 2);
+        path.push(name.trim_matches('"').to_owned());
+        all.insert(path.join("."));
+    }
+    all
+}
+
+#[test]
+fn templates_use_each_value_and_no_other() {
+    let (values, mut used) = (values(), BTreeSet::new());
+    for (name, text) in templates() {
+        for action in actions(&text) {
+            for (at, _) in action.match_indices(".Values.") {
+                let rest = &action[at + ".Values.".len()..];
+                let end = rest.find(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '.'));
+                let path = rest[..end.unwrap_or(rest.len())].to_owned();
+                assert!(values.contains(&path), "{name} uses .Values.{path}, which there is not");
+                used.insert(path);
+            }
+        }
+    }
+    // One is used if it is, or what is within it, or what it is within.
+    let is_used = |value: &String| {
+        used.iter().any(|path| {
+            path == value || path.starts_with(&format!("{value}.")) || value.starts_with(&format!("{path}."))
+        })
+    };
+    let idle: Vec<_> = values.iter().filter(|value| !is_used(value)).collect();
+    assert!(idle.is_empty(), "no template uses {idle:?}");
+}
+
+#[test]
+fn blocks_of_templates_are_closed_and_names_are_defined() {
+    let templates = templates();
+    let all: Vec<&str> = templates.iter().flat_map(|(_, text)| actions(text)).collect();
+    let defined: BTreeSet<&str> = all.iter().filter_map(|action| action.strip_prefix("define ")).collect();
+    for (name, text) in &templates {
+        let mut open = 0_i32;
+        for action in actions(text) {
+            match action.split_whitespace().next().unwrap_or_default() {
+                "if" | "with" | "range" | "define" => open += 1,
+                "end" => open -= 1,
+                _ => {}
+            }
+            assert!(open >= 0, "{name}: an end too many");
+            assert_eq!(action.matches('(').count(), action.matches(')').count(), "{name}: {action}");
+            if let Some((_, rest)) = action.split_once("include ") {
+                let named = rest.split_whitespace().next().unwrap();
+                assert!(defined.contains(named), "{name} includes {named}, which nothing defines");
+            }
+        }
+        assert_eq!(open, 0, "{name}: a block is not closed");
+    }
+}
+
+#[test]
+fn files_of_the_chart_are_those_of_the_folders_beside_it() {
+    let given = ["prometheus/alerts.yaml", "grafana/tenure.json", "grafana/tenure-sql.json"];
+    let mut named = BTreeSet::new();
+    for path in given {
+        let name = path.rsplit('/').next().unwrap();
+        assert!(
+            read(path) == read(&format!("helm/files/{name}")),
+            "copy contrib/{path} to contrib/helm/files"
+        );
+        named.insert(name.to_owned());
+    }
+    let there = std::fs::read_dir(contrib("helm/files")).unwrap();
+    let there: BTreeSet<String> =
+        there.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(there, named);
+    for (_, text) in templates() {
+        for action in actions(&text).iter().filter(|action| action.starts_with(".Files.Get")) {
+            let path = action.split('"').nth(1).unwrap();
+            assert!(contrib(&format!("helm/{path}")).exists(), "{path}");
+        }
+    }
+}
+
+/// The flags that a text says in a list of arguments.
+fn flags(text: &str) -> BTreeSet<String> {
+    let words = text.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '-'));
+    words.filter(|word| word.starts_with("--") && word.len() > 3).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_started_knows_its_flags_and_answers_at_the_paths_that_are_asked() {
+    let serve = help(&["serve"]).unwrap();
+    let server = read("helm/templates/server.yaml");
+    let args = server.split("args:").nth(1).unwrap().split("env:").next().unwrap();
+    let docker = read("docker/Dockerfile");
+    let command = docker.lines().find(|line| line.starts_with("CMD ")).unwrap();
+    let unit = read("systemd/tenure.service");
+    let started = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    for text in [args, command, started] {
+        let flags = flags(text);
+        assert!(!flags.is_empty(), "{text}");
+        for flag in flags {
+            assert!(serve.contains(&flag), "`tenure serve` has no {flag}");
+        }
+    }
+    let health = docker.lines().find(|line| line.starts_with("HEALTHCHECK ")).unwrap();
+    let (_, asked) = health.split_once("CMD ").unwrap();
+    let doctor = help(&["doctor"]).unwrap();
+    assert!(asked.contains("doctor") && flags(asked).iter().all(|flag| doctor.contains(flag)), "{asked}");
+    let routes = include_str!("../../../docs/guide/rights.md");
+    for path in server.split("path: ").skip(1).map(|rest| rest.split([',', ' ']).next().unwrap()) {
+        assert!(path.starts_with('/') && routes.contains(&format!("| `{path}` | GET | nothing |")), "{path}");
+    }
+}
+
+/// Whoever is woken is told what to do: with commands that there are.
+#[test]
+fn rules_name_commands_that_there_are() {
+    let rules = read("prometheus/alerts.yaml");
+    let mut named = 0;
+    for said in rules.split('`').skip(1).step_by(2).filter_map(|said| said.strip_prefix("tenure ")) {
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let (flags, command): (Vec<&str>, Vec<&str>) =
+            words.into_iter().partition(|word| word.starts_with("--"));
+        let command: Vec<&str> = command.into_iter().take(2).collect();
+        let help = help(&command).unwrap_or_else(|| panic!("there is no `tenure {said}`"));
+        assert!(flags.iter().all(|flag| help.contains(flag)), "`tenure {said}` has no such flag");
+        named += 1;
+    }
+    assert!(named >= 5, "only {named} commands are named");
+}
+
+/// Where Helm is installed it has the last word.
+#[test]
+fn helm_makes_manifests_of_it_where_it_is_installed() {
+    if Command::new("helm").arg("version").output().is_err() {
+        return;
+    }
+    let on =
+        ["prometheusRule.enabled", "dashboards.enabled", "networkPolicy.enabled", "serviceMonitor.enabled"];
+    let all: Vec<String> = on.iter().map(|value| format!("{value}=true")).collect();
+    let secrets = ["serviceMonitor.existingSecret=s".to_owned(), "database.existingSecret=s".to_owned()];
+    for sets in [Vec::new(), [all, secrets.to_vec()].concat()] {
+        let chart = contrib("helm");
+        let mut helm = Command::new("helm");
+        helm.args(["template", "jobs"]).arg(&chart);
+        sets.iter().for_each(|set| drop(helm.args(["--set", set])));
+        let said = helm.output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
