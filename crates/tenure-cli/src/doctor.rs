@@ -16,6 +16,9 @@ const APART_SECONDS: u64 = 5;
 /// What can be said to `tenure doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Only asks whether requests should be sent there, and says so with its end: for the health check of a container
+    #[arg(long)]
+    ready: bool,
     #[command(flatten)]
     connect: Connect,
     #[command(flatten)]
@@ -50,6 +53,9 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
         }
     };
     interruptible(move |_| {
+        if doctor.ready {
+            return is_ready(&client, &mut doctor.output.open());
+        }
         let mut checks = vec![good("settings", found)];
         let lost = look(&client, &mut checks).err();
         show(&checks, &mut doctor.output.open())?;
@@ -63,6 +69,15 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
             Ok(())
         }
     })
+}
+
+/// Nothing else is looked at: whoever asks does so every few seconds, without an access token.
+fn is_ready(client: &Client, out: &mut Out) -> Result<(), Failure> {
+    let ready = ready_to_work(&client.look("/readyz")?, "its store");
+    let is_well = ready.state == Health::Ok;
+    let found = ready.found.clone();
+    show(&[ready], out)?;
+    if is_well { Ok(()) } else { Err(Failure::Unsuccessful(found)) }
 }
 
 fn good(check: &'static str, found: String) -> Check {

@@ -112,6 +112,17 @@ fn the_doctor_says_of_each_thing_how_it_is_and_what_to_do_next() {
     assert!(last.starts_with("fail\treached") && last.contains("tenure serve"), "{last}");
 }
 
+/// For the health check of a container: one line, and the end says it.
+#[test]
+fn whether_a_server_is_ready_is_said_by_how_the_doctor_ends() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let told = good(tenure(&address, folder.path(), &["doctor", "--ready", "--no-headers"]));
+    assert!(told.lines().count() == 1 && told.starts_with("ok\tready"), "{told}");
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert_ne!(tenure(&nowhere, folder.path(), &["doctor", "--ready"]).code, 0);
+}
+
 #[test]
 fn the_description_is_that_of_the_server_and_needs_none() {
     let folder = tempdir().unwrap();

@@ -17,7 +17,7 @@ use crate::troubles::Trouble;
 /// Whether requests should be sent here.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Readiness {
-    /// `ready`, or why they should not in a few words.
+    /// `ready` or `started`, or why not in a few words.
     status: &'static str,
     /// What was looked at, if that was asked for with `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +38,21 @@ pub(crate) struct Check {
 /// `GET /livez`
 pub(crate) async fn live() -> Response {
     answer::json(StatusCode::OK, &json!({ "status": "alive" }))
+}
+
+/// `GET /startupz`
+///
+/// A schema that is brought up to date, or a database that comes up later than this program, is no reason to be killed; once
+/// it has answered, an outage is none either.
+pub(crate) async fn started(api: Api) -> Response {
+    if !api.has_started() && store(&api).await.ok {
+        api.start();
+    }
+    let (code, status) = match api.has_started() {
+        true => (StatusCode::OK, "started"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the store has not answered yet"),
+    };
+    answer::json(code, &Readiness { status, checks: None })
 }
 
 /// `GET /readyz`, and `GET /healthz`

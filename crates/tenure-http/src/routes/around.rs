@@ -27,6 +27,26 @@ pub(super) fn around() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::GET,
+            path: "/startupz",
+            name: "started",
+            summary: "Whether the store has answered since the program began; what comes later changes nothing",
+            needs: NOTHING_NEEDED,
+            within: Within::Any,
+            takes: NOTHING,
+            answers: vec![
+                Answer { status: 200, summary: "It has", kind: JSON, body: Some(Schemas::of::<Readiness>) },
+                Answer {
+                    status: 503,
+                    summary: "It has not yet",
+                    kind: JSON,
+                    body: Some(Schemas::of::<Readiness>),
+                },
+            ],
+            refuses: &[],
+            serve: || routing::get(health::started),
+        },
+        Endpoint {
+            method: Method::GET,
             path: "/readyz",
             name: "ready",
             summary: "Whether requests should be sent here",

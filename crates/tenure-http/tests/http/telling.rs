@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::asking::Service;
+use crate::metrics::Watched;
 
 fn reasons(told: &Value) -> Vec<&str> {
     told["items"].as_array().unwrap().iter().map(|item| item["reason"].as_str().unwrap()).collect()
@@ -22,6 +23,21 @@ async fn it_is_ready_and_tells_each_check_to_whoever_wants_to_know() {
         assert!(checks.iter().all(|check| check["ok"] == true), "{verbose}");
         assert_eq!(service.get(&format!("{path}?verbos")).await.status, StatusCode::BAD_REQUEST);
     }
+}
+
+/// Whoever starts it waits for its store; whoever watches it later is not to kill it because that is away.
+#[tokio::test]
+async fn a_server_has_started_once_its_store_has_answered_whatever_comes_later() {
+    let watched = Watched::new();
+    let status = async || watched.asker.ask("GET", "/startupz", &[], "").await.status;
+    watched.faulty.down(true);
+    assert_eq!(status().await, StatusCode::SERVICE_UNAVAILABLE);
+    watched.faulty.down(false);
+    assert_eq!(status().await, StatusCode::OK);
+    watched.faulty.down(true);
+    assert_eq!(status().await, StatusCode::OK);
+    let ready = watched.asker.ask("GET", "/readyz", &[], "").await.status;
+    assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]
