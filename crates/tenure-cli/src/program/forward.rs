@@ -124,6 +124,7 @@ fn call(post: &Post, url: &str, server: &str) -> Answered {
         ("job-token", &job.token),
         ("job-callback", &format!("{server}/v1/jobs/{}", job.id)),
         ("traceparent", job.traceparent.as_deref().unwrap_or_default()),
+        ("tracestate", job.tracestate.as_deref().unwrap_or_default()),
     ];
     for (name, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
         request = request.header(name, value);

@@ -42,6 +42,8 @@ struct Granted {
     #[serde(default)]
     traceparent: Option<String>,
     #[serde(default)]
+    tracestate: Option<String>,
+    #[serde(default)]
     timeout_seconds: Option<f64>,
 }
 
@@ -68,6 +70,7 @@ impl Granted {
             env.extend([("JOB_TOKEN", self.token.clone()), ("JOB_API", server.to_owned())]);
         }
         env.extend(self.traceparent.clone().map(|trace| ("TRACEPARENT", trace)));
+        env.extend(self.tracestate.clone().map(|state| ("TRACESTATE", state)));
         env.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 }

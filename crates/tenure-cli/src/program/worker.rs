@@ -45,7 +45,7 @@ Examples:
   tenure worker --db jobs.db --exec ./handler
 
 The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
-JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API and TRACEPARENT in its environment.
+JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API, TRACEPARENT and TRACESTATE in its environment.
 With --db there is no server, so JOB_TOKEN and JOB_API are not said; the timers of the store are fired here.
 0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed."
 )]

@@ -18,7 +18,7 @@ use crate::jobs::enqueue::{names_of, say_replayed};
 use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
-use crate::trace;
+use crate::trace::{self, Trace};
 use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
@@ -95,8 +95,8 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return each(&api, &headers, &text, jobs).await;
     }
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
-    let context = begun.map(|begun| begun.context.to_string());
-    let drafts = drafts(&api, jobs, context.as_deref().or(trace::parent(&headers))).await;
+    let own = begun.map(|begun| Trace::below(&headers, begun.context.to_string()));
+    let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
     let (accepted, replayed) = match Once::of(&headers, &[b"POST /v1/jobs/batch", &text])? {
         None => (api.tenure().enqueue_all(drafts?).await?, false),
@@ -128,11 +128,11 @@ async fn items(api: &Api, accepted: Vec<Accepted>) -> Vec<BatchItem> {
 /// Enqueues those that are not refused.
 async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) -> Result<Response, Problem> {
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
-    let context = begun.map(|begun| begun.context.to_string());
-    let parent = context.as_deref().or(trace::parent(headers));
+    let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
+    let trace = own.or_else(|| Trace::of(headers));
     let (mut drafts, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
     for job in jobs {
-        match draft(api, job, parent, None).await {
+        match draft(api, job, trace.as_ref(), None).await {
             Ok(draft) => {
                 drafts.push(draft);
                 answers.push(None);
@@ -188,19 +188,24 @@ impl EachItem {
 }
 
 /// The jobs, if each of them may be enqueued, of the trace that they belong to unless one of them names its own.
-async fn drafts(api: &Api, jobs: Vec<Submit>, parent: Option<&str>) -> Result<Vec<Draft>, Problem> {
+async fn drafts(api: &Api, jobs: Vec<Submit>, trace: Option<&Trace>) -> Result<Vec<Draft>, Problem> {
     let mut drafts = Vec::with_capacity(jobs.len());
     for (index, job) in (0_usize..).zip(jobs) {
-        drafts.push(draft(api, job, parent, Some(index)).await?);
+        drafts.push(draft(api, job, trace, Some(index)).await?);
     }
     Ok(drafts)
 }
 
-async fn draft(api: &Api, job: Submit, parent: Option<&str>, index: Option<usize>) -> Result<Draft, Problem> {
-    let parent = parent.filter(|_| !job.meta.contains_key(trace::PARENT));
+async fn draft(
+    api: &Api,
+    job: Submit,
+    trace: Option<&Trace>,
+    index: Option<usize>,
+) -> Result<Draft, Problem> {
+    let trace = trace.filter(|_| !job.meta.contains_key(trace::PARENT));
     let draft = admitted_in(api, job, None, index).await?;
-    Ok(match parent {
-        Some(parent) => draft.meta(trace::PARENT, parent),
+    Ok(match trace {
+        Some(trace) => trace.on(draft),
         None => draft,
     })
 }

@@ -19,7 +19,7 @@ use crate::once::Once;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
-use crate::trace;
+use crate::trace::{self, Trace};
 use crate::wait::until;
 use crate::wire::{BODY_BYTES, Submit};
 
@@ -49,12 +49,11 @@ async fn sent(
 ) -> Result<(Accepted, bool), Problem> {
     let began = api.tenure().now();
     let is_named = submit.meta.contains_key(trace::PARENT);
-    let parent = trace::parent(headers).filter(|_| !is_named);
-    let begun = if is_named { None } else { api.spans().begin(parent) };
+    let begun = if is_named { None } else { api.spans().begin(trace::parent(headers)) };
     let mut draft = admit::admitted(api, submit, id).await?;
-    let context = begun.map(|begun| begun.context.to_string());
-    if let Some(parent) = context.as_deref().or(parent) {
-        draft = draft.meta(trace::PARENT, parent);
+    let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
+    if let Some(trace) = own.or_else(|| Trace::of(headers)).filter(|_| !is_named) {
+        draft = trace.on(draft);
     }
     let (kind, queue) = names_of(&draft);
     let done = accept(api.tenure(), once, draft).await;
@@ -130,8 +129,8 @@ pub(crate) async fn enqueue(
     let (kind, args) = draft.kind_and_args();
     let kind = kind.map_or("", |kind| kind.as_str());
     let once = Once::of(headers, &[path.as_bytes(), kind.as_bytes(), args.unwrap_or_default()])?;
-    let draft = match trace::parent(headers) {
-        Some(parent) => draft.meta(trace::PARENT, parent),
+    let draft = match Trace::of(headers) {
+        Some(trace) => trace.on(draft),
         None => draft,
     };
     let (accepted, replayed) = accept(tenure, once, draft).await?;

@@ -40,7 +40,7 @@ const HEADER_BYTES: usize = 2_048;
 /// The kind of a job that only tries an endpoint.
 const TEST: &str = "endpoint.test";
 /// What is said by whoever sends.
-const OWN_HEADERS: [&str; 8] = [
+const OWN_HEADERS: [&str; 9] = [
     "host",
     "content-length",
     "content-type",
@@ -49,6 +49,7 @@ const OWN_HEADERS: [&str; 8] = [
     "upgrade",
     "te",
     "traceparent",
+    "tracestate",
 ];
 
 /// A push endpoint that somebody wants.

@@ -152,6 +152,9 @@ impl Sending {
         {
             headers.push((HeaderName::from_static(trace::PARENT), parent));
         }
+        if let Some(Ok(state)) = job.terms.meta.get(trace::STATE).map(|state| HeaderValue::from_str(state)) {
+            headers.push((HeaderName::from_static(trace::STATE), state));
+        }
         for (name, value) in &kept.headers {
             let Ok(named) = HeaderName::try_from(name.as_str()) else { continue };
             headers.push((named, value_of(name, value)?));

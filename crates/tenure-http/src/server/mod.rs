@@ -25,7 +25,7 @@ use crate::callbacks::address::Allowed;
 use crate::hide::Hiding;
 use crate::push::pusher::Pusher;
 use crate::routes;
-use crate::spans::{Spans, Traces};
+use crate::spans::{Spans, Traces, firing};
 use hosts::Hosts;
 use impatient::Impatient;
 
@@ -174,6 +174,7 @@ impl Server {
         let more = around::until_the_end(self.more, &api);
         let app = around::wrapped(router(&api).merge(more), Hosts::new(&self.options.hosts), &api);
         let clock = self.tenure.store().clock();
+        let firings = api.spans().is_on().then(|| tokio::spawn(firing::tell(api.clone())));
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
         let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
@@ -206,6 +207,9 @@ impl Server {
             }
         };
         tokio::join!(answered, pushed);
+        if let Some(firings) = firings {
+            firings.abort();
+        }
         telling_spans.end(&*clock).await;
     }
 }

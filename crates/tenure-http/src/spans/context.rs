@@ -52,6 +52,12 @@ impl Context {
         Self { span: std::array::from_fn(|at| digest[at]), ..self }
     }
 
+    /// The span of the firing that brought a job: whoever asks finds the same, whichever program fired.
+    pub(crate) fn of_firing(job: JobId) -> Self {
+        let digest = Sha256::new().chain_update(job.as_bytes()).chain_update(b"fire").finalize();
+        Self { span: std::array::from_fn(|at| digest[at]), ..Self::of_job(job) }
+    }
+
     /// Whether it is among this share of all traces: by its trace, so that all who ask find the same.
     pub(crate) fn is_among(self, share: f64) -> bool {
         let last: [u8; 8] = std::array::from_fn(|at| self.trace[8 + at]);

@@ -4,6 +4,7 @@
 pub(crate) mod attempt;
 mod context;
 mod export;
+pub(crate) mod firing;
 mod span;
 
 use std::sync::Arc;
@@ -113,7 +114,9 @@ impl Spans {
     /// The context of an attempt of a job: whoever runs it goes on from there.
     pub(crate) fn of_attempt(&self, job: &tenure::JobRecord) -> Option<Begun> {
         let on = self.0.as_ref()?;
-        let parent = job.terms.meta.get(crate::trace::PARENT).and_then(|text| Context::read(text));
+        let named = job.terms.meta.get(crate::trace::PARENT).and_then(|text| Context::read(text));
+        let fired = || job.terms.slot.as_ref().and_then(|_| self.of_firing(job.id));
+        let parent = named.or_else(fired);
         let trace = parent.unwrap_or_else(|| Context::of_job(job.id));
         let is_told = match parent {
             Some(parent) if on.as_parent => parent.is_told,
@@ -121,6 +124,12 @@ impl Spans {
         };
         let context = Context { is_told, ..trace.for_attempt(job.id, job.fence) };
         Some(Begun { context, parent: parent.map(|parent| parent.span) })
+    }
+
+    /// The context of the firing that brought a job of a timer, which belongs to no other trace.
+    pub(crate) fn of_firing(&self, job: tenure::JobId) -> Option<Context> {
+        let context = Context::of_firing(job);
+        self.0.as_ref().map(|on| Context { is_told: context.is_among(on.share), ..context })
     }
 
     pub(crate) fn is_on(&self) -> bool {

@@ -9,6 +9,7 @@ use crate::secret::hex;
 /// What part a span has in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    Internal,
     Client,
     Producer,
     Consumer,
@@ -47,6 +48,7 @@ impl Span {
         }
         say("name", self.name.as_str().into());
         let kind = match self.kind {
+            Kind::Internal => 1,
             Kind::Client => 3,
             Kind::Producer => 4,
             Kind::Consumer => 5,

@@ -33,6 +33,8 @@ pub struct JobDocument {
     pub meta: BTreeMap<String, String>,
     /// The trace that it belongs to, as W3C Trace Context writes it.
     pub traceparent: Option<String>,
+    /// What systems on the way have to say about that trace.
+    pub tracestate: Option<String>,
     /// Its place among the due jobs of its queue: from -100, the first, to 100.
     pub priority: i64,
     /// Attempts so far, the running one included.
@@ -166,6 +168,7 @@ impl JobDocument {
             tags: job.terms.tags.iter().map(|tag| tag.as_str().to_owned()).collect(),
             meta: job.terms.meta.clone(),
             traceparent: job.terms.meta.get(trace::PARENT).cloned(),
+            tracestate: job.terms.meta.get(trace::STATE).cloned(),
             priority: job.priority.number(),
             attempt: job.attempt,
             max_attempts: job.terms.attempts.or(job.terms.retry.as_ref().map(|retry| retry.max_attempts)),

@@ -153,6 +153,13 @@ async fn a_job_belongs_to_the_trace_of_the_request_that_enqueued_it() {
     assert_eq!(job.json()["traceparent"], trace);
     let claimed = service.post("/v1/claim", "{}").await.json();
     assert_eq!(claimed["jobs"][0]["traceparent"], trace);
+    let states = [header.as_str(), "tracestate: rojo=1", "tracestate: congo=t61"];
+    service.ask("POST", "/v1/jobs", &states, r#"{"kind":"k"}"#).await;
+    service.ask("POST", "/v1/jobs/batch", &states, r#"{"jobs":[{"kind":"k"}]}"#).await;
+    service.ask("POST", "/v1/jobs", &states[1..], r#"{"kind":"k"}"#).await;
+    let claimed = service.post("/v1/claim", r#"{"limit":3}"#).await.json();
+    let told: Vec<_> = (0..3).map(|job| claimed["jobs"][job]["tracestate"].clone()).collect();
+    assert_eq!(told, ["rojo=1,congo=t61".into(), "rojo=1,congo=t61".into(), serde_json::Value::Null]);
     let own = r#"{"kind":"k","meta":{"traceparent":"mine"}}"#;
     assert_eq!(service.ask("POST", "/v1/jobs", &[&header], own).await.json()["traceparent"], "mine");
     let bad = service.ask("POST", "/v1/jobs", &["traceparent: 00-0-0-01"], r#"{"kind":"k"}"#).await;

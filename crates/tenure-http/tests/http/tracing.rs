@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tenure::Worker;
 use tenure_http::{Options, Traces};
 
 use crate::receiving::{Place, Receiver, Serving};
@@ -132,4 +133,38 @@ async fn a_collector_that_takes_nothing_keeps_nobody_waiting_and_what_is_left_ou
     let (_, _, text) = serving.ask_with("GET", "/metrics", &[], "").await;
     assert!(text.contains(r#"tenure_spans_total{outcome="dropped"} 4"#), "{text}");
     assert!(text.contains(r#"tenure_spans_total{outcome="sent"} 1"#), "{text}");
+    assert!(text.contains("\nhttp_server_active_requests 1\n"), "whoever asks for them is counted: {text}");
+}
+
+/// Whoever fires it, and whoever runs the job, finds the same trace.
+#[tokio::test]
+async fn the_trace_of_a_timers_job_begins_where_it_was_fired() {
+    let place = Place::new();
+    let (collector, serving) = traced(&place, |_| {}).await;
+    let set = r#"{"spec":{"cron":"*/1 * * * *","timezone":"UTC"},"job":{"kind":"report","queue":"reports"}}"#;
+    let (status, told) = serving.ask("PUT", "/v1/schedules/minutely", set).await;
+    assert!((200..300).contains(&status), "{told}");
+    let worker = Worker::new(&place.tenure, ()).only_timers().keeper_on_runtime();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    tokio::spawn(async move { worker.run(stopped).await });
+    place.pass(Duration::from_secs(70)).await;
+    let (_, claimed) = serving.ask("POST", "/v1/claim", r#"{"queues":["reports"]}"#).await;
+    let granted = &claimed["jobs"][0];
+    let path = format!("/v1/jobs/{}/complete", granted["id"].as_str().unwrap());
+    let done = json!({ "token": granted["token"] }).to_string();
+    assert_eq!(serving.ask("POST", &path, &done).await.0, 200);
+    place.pass(Duration::from_secs(3)).await;
+    let spans = spans(&collector);
+    let (fire, process) = (named(&spans, "fire minutely"), named(&spans, "process reports"));
+    assert_eq!((&fire["kind"], &fire["parentSpanId"]), (&json!(1), &Value::Null));
+    assert_eq!((&process["traceId"], &process["parentSpanId"]), (&fire["traceId"], &fire["spanId"]));
+    assert!(granted["traceparent"].as_str().unwrap().contains(fire["traceId"].as_str().unwrap()));
+    assert_eq!((said(fire, "faas.trigger"), said(fire, "faas.cron")), (json!("timer"), json!("*/1 * * * *")));
+    assert_eq!(
+        (said(fire, "messaging.message.id"), said(fire, "tenure.kind")),
+        (granted["id"].clone(), json!("report"))
+    );
+    let time: tenure::Timestamp = said(fire, "faas.time").as_str().unwrap().parse().unwrap();
+    assert_eq!(time.as_micros() % 60_000_000, 0, "the slot, not when it was decided");
+    drop(stop);
 }

@@ -5,8 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Cause, Failure, Output, Verdict};
+use tenure_core::{Cause, Failure, Job, Output, Verdict};
 use tenure_store::Clock;
+use tracing::{Instrument, Span};
 
 use super::blocking::Blocking;
 use super::control::Control;
@@ -29,8 +30,27 @@ pub(crate) struct Grace {
     pub(crate) host_stops: Duration,
 }
 
-/// Runs one attempt to its verdict: whatever the handler does, one comes out.
+/// Runs one attempt to its verdict: whatever the handler does, one comes out. All that happens in it, and all that the handler
+/// tells of itself, stands in a span of the attempt.
 pub(crate) async fn attempt<App: Send + Sync + 'static>(
+    handlers: Arc<Handlers<App>>,
+    run: Run<App>,
+    control: Arc<Control>,
+    clock: Arc<dyn Clock>,
+    grace: Grace,
+) -> Finish {
+    let span = span_of(run.job());
+    to_verdict(handlers, run, control, clock, grace).instrument(span).await
+}
+
+fn span_of(job: &Job) -> Span {
+    let worker = job.holder.map(tracing::field::display);
+    tracing::info_span!(
+        "attempt", job.id = %job.id, kind = %job.kind, queue = %job.queue, attempt = job.attempt, worker
+    )
+}
+
+async fn to_verdict<App: Send + Sync + 'static>(
     handlers: Arc<Handlers<App>>,
     run: Run<App>,
     control: Arc<Control>,

@@ -19,10 +19,10 @@ pub(crate) struct Blocking {
 impl Blocking {
     /// Starts the thread. It may use the runtime it was started from.
     pub(crate) fn start(call: Box<dyn FnOnce() -> Done + Send>) -> std::io::Result<Self> {
-        let runtime = tokio::runtime::Handle::current();
+        let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
         let (end, ended) = oneshot::channel();
         std::thread::Builder::new().name("tenure-blocking".into()).spawn(move || {
-            let _inside = runtime.enter();
+            let (_inside, _told_in) = (runtime.enter(), span.enter());
             let done = std::panic::catch_unwind(AssertUnwindSafe(call));
             // Nobody waits for an attempt that was given up.
             let _ = end.send(done);

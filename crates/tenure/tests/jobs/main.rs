@@ -16,5 +16,6 @@ mod origins;
 mod outage;
 mod outcomes;
 mod regressions;
+mod spans;
 mod stats;
 mod worker;

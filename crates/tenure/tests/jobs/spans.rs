@@ -1,0 +1,117 @@
+//! Each attempt stands in a span, so that whatever a handler tells of is found by its job.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+use tenure::testing::Lab;
+use tenure::{Failed, Job, Run, Worker};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+/// Keeps spans, and in which of them each event was.
+#[derive(Clone, Default)]
+struct Listener(Arc<Heard>);
+
+#[derive(Default)]
+struct Heard {
+    last: AtomicU64,
+    spans: Mutex<BTreeMap<u64, (String, Fields)>>,
+    within: Mutex<Vec<u64>>,
+    events: Mutex<Vec<(String, Option<u64>)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Fields(BTreeMap<String, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Listener {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let number = self.0.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        self.0.spans.lock().unwrap().insert(number, (span.metadata().name().to_owned(), fields));
+        Id::from_u64(number)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.get("message").cloned().unwrap_or_default();
+        let within = self.0.within.lock().unwrap().last().copied();
+        self.0.events.lock().unwrap().push((message, within));
+    }
+
+    fn enter(&self, span: &Id) {
+        self.0.within.lock().unwrap().push(span.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.0.within.lock().unwrap().pop();
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Speak;
+
+impl Job for Speak {
+    const KIND: &'static str = "speak";
+    const QUEUE: &'static str = "voices";
+    type Output = ();
+}
+
+async fn speak(_: Run<()>, _: Speak) -> Result<(), Failed> {
+    tokio::task::yield_now().await;
+    tracing::info!("I speak");
+    Err(Failed::from("try again"))
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
+    let listener = Listener::default();
+    let _listening = tracing::subscriber::set_default(listener.clone());
+    let mut lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("voices", 2).job(speak));
+    let id = lab.tenure().enqueue(Speak).await.unwrap().id();
+    lab.turn().await.unwrap();
+    lab.advance(std::time::Duration::from_secs(3_600));
+    lab.turn().await.unwrap();
+    let holder = lab.tenure().jobs().get(id).await.unwrap().holder.unwrap();
+    tracing::info!("outside");
+    let events = listener.0.events.lock().unwrap().clone();
+    let spans = listener.0.spans.lock().unwrap().clone();
+    let spoken: Vec<_> = events.iter().filter(|(message, _)| message == "I speak").collect();
+    assert_eq!(spoken.len(), 2, "{events:?}");
+    for (number, (_, within)) in spoken.iter().enumerate() {
+        let (name, Fields(fields)) = &spans[&within.expect("it is in a span")];
+        assert_eq!(name, "attempt");
+        let attempt = (number + 1).to_string();
+        let expected = [
+            ("attempt", attempt.as_str()),
+            ("job.id", &id.to_string()),
+            ("kind", "speak"),
+            ("queue", "voices"),
+            ("worker", &holder.to_string()),
+        ];
+        let told: Vec<(&str, &str)> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(told, expected);
+    }
+    let outside = events.iter().find(|(message, _)| message == "outside").unwrap();
+    assert_eq!(outside.1, None, "a span ends with its attempt");
+}
