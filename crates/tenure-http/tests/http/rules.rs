@@ -88,6 +88,13 @@ fn the_rules_ask_for_metrics_and_labels_that_there_are() {
     assert_eq!(asked.len(), rules.len(), "names are different");
 }
 
+#[test]
+fn workers_are_scaled_by_a_metric_that_there_is() {
+    let scaled = include_str!("../../../../contrib/kubernetes/scaledobject.yaml");
+    let query = scaled.split("query: ").nth(1).unwrap().lines().next().unwrap();
+    assert!(query.contains("tenure_") && unknown(query, &metrics()).is_empty(), "{query}");
+}
+
 /// What looks for mistakes finds some.
 #[test]
 fn an_expression_that_asks_for_what_there_is_not_is_refused() {

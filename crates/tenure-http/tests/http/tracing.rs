@@ -141,7 +141,7 @@ async fn a_collector_that_takes_nothing_keeps_nobody_waiting_and_what_is_left_ou
 async fn the_trace_of_a_timers_job_begins_where_it_was_fired() {
     let place = Place::new();
     let (collector, serving) = traced(&place, |_| {}).await;
-    let set = r#"{"spec":{"cron":"*/1 * * * *","timezone":"UTC"},"job":{"kind":"report","queue":"reports"}}"#;
+    let set = r#"{"spec":{"cron":"*/1 * * * *"},"job":{"kind":"report","queue":"reports"}}"#;
     let (status, told) = serving.ask("PUT", "/v1/schedules/minutely", set).await;
     assert!((200..300).contains(&status), "{told}");
     let worker = Worker::new(&place.tenure, ()).only_timers().keeper_on_runtime();

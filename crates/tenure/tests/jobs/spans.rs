@@ -79,7 +79,7 @@ impl Job for Speak {
 async fn speak(_: Run<()>, _: Speak) -> Result<(), Failed> {
     tokio::task::yield_now().await;
     tracing::info!("I speak");
-    Err(Failed::from("try again"))
+    Err(Failed::retry("try again"))
 }
 
 #[tokio::test(flavor = "current_thread")]
