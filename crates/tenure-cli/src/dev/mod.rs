@@ -120,7 +120,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
 
 /// The store; what is filled in has happened by a clock that begins in the past.
 async fn open_store(home: &Home, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
-    let options = OpenOptions::new();
+    let options = OpenOptions::new().measured();
     let options = match past {
         Some(past) => options.clock(Arc::new(past.clone())),
         None => options,
