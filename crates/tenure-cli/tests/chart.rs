@@ -184,7 +184,9 @@ fn helm_makes_manifests_of_it_where_it_is_installed() {
         let chart = contrib("helm");
         let mut helm = Command::new("helm");
         helm.args(["template", "jobs"]).arg(&chart);
-        sets.iter().for_each(|set| drop(helm.args(["--set", set])));
+        for set in &sets {
+            helm.args(["--set", set]);
+        }
         let said = helm.output().unwrap();
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }

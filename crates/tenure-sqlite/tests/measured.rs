@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::{
     Args, Due, HostId, IdSequence, Kind, NewJob, Priority, QueueName, RetryPolicy, Timestamp, Verdict,
@@ -36,7 +36,7 @@ async fn drain(store: &dyn Store, at_once: usize) -> Duration {
         store.enqueue((0..1_000).map(|_| job()).collect()).await.unwrap();
     }
     let (began, policy, mut drained, mut settlements) =
-        (Instant::now(), RetryPolicy::default(), 0, Vec::new());
+        (SystemClock.moment(), RetryPolicy::default(), 0, Vec::new());
     while drained < JOBS {
         let turn = store.settle(std::mem::take(&mut settlements), Some(ask(at_once))).await.unwrap();
         drained += turn.reservation.jobs.len();
@@ -45,7 +45,7 @@ async fn drain(store: &dyn Store, at_once: usize) -> Duration {
         settlements = turn.reservation.jobs.into_iter().map(settle).collect();
     }
     store.settle(settlements, None).await.unwrap();
-    began.elapsed()
+    SystemClock.moment().since(began)
 }
 
 /// Run it with `cargo test --release -p tenure-sqlite --test measured -- --ignored --nocapture`.

@@ -50,7 +50,7 @@ async fn a_slot_that_is_ripe_brings_one_job_that_tells_of_it(given: Given) {
     );
     let fate = Fate::Ran { job: job.id };
     let record = SlotRecord::of_one(&name("a"), minute, Origin::Schedule, fate, given.now());
-    assert_eq!(given.records().await, [record.clone()]);
+    assert_eq!(given.records().await, std::slice::from_ref(&record));
     assert_eq!(fired, Fired { timers: 1, jobs: 1, records: vec![record], ripe_in });
     let after = given.the_timer("a").await;
     assert_eq!((after.next, after.decided, after.fired), (next, Some(minute), Some(given.now())));

@@ -45,7 +45,7 @@ impl Bench {
 }
 
 fn ask(queues: &[&str], at_most: usize) -> Reserve {
-    let want = |name: &&str| Want { queue: QueueName::new(*name).unwrap(), kinds: Kinds::All, at_most };
+    let want = |name: &&str| Want { queue: QueueName::new(name).unwrap(), kinds: Kinds::All, at_most };
     let holder = HostId::new(Timestamp::EPOCH, 1);
     Reserve { holder, ttl: TTL, wants: queues.iter().map(want).collect(), at_most }
 }
