@@ -9,6 +9,7 @@
 mod access;
 mod answer;
 mod api;
+mod apps;
 mod asked;
 mod body;
 mod bulk;

@@ -1,6 +1,7 @@
 //! Every way of asking, each with what is told about it: what stands here is served and documented, and nothing else is.
 
 mod access;
+mod apps;
 mod around;
 mod bulk;
 mod callbacks;
@@ -112,6 +113,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         kinds::kinds(),
         schedules::schedules(),
         callbacks::callbacks(),
+        apps::apps(),
         push::endpoints(),
         access::access(),
         around::around(),

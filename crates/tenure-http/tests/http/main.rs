@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+mod apps;
 mod asking;
 mod bodies;
 mod bulk;

@@ -1,0 +1,131 @@
+//! Running, stopping and starting apps.
+
+use axum::body::Body;
+use axum::extract::OriginalUri;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use tenure::apps::{Began, Sort, Wanted};
+use tenure::{ChangeOutcome, Invalid, JobId, limits};
+
+use super::look::{one, set_of, there};
+use super::wire::{RunAsk, StopAsk};
+use crate::api::Api;
+use crate::body;
+use crate::id::Named;
+use crate::jobs::act::{self, Nothing};
+use crate::problem::{Problem, ProblemType};
+
+const BODY_BYTES: usize = 16 * 1024;
+/// Words of a run.
+const MOST_ARGUMENTS: usize = 1_000;
+
+/// `POST /v1/apps/triggered/{name}/run`
+pub(crate) async fn run(
+    api: Api,
+    Named(name): Named,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: RunAsk = body::json(&headers, &body::read(&api, body, limits::ARGS_BYTES).await?)?;
+    let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
+    let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
+    if ask.arguments.len() > MOST_ARGUMENTS {
+        let found = format!("{} words", ask.arguments.len());
+        return Err(Invalid::new("arguments", found, format_args!("at most {MOST_ARGUMENTS}")).into());
+    }
+    if ask.arguments.iter().any(|word| word.contains('\0')) {
+        return Err(Invalid::new("arguments", "a word with a NUL", "words without").into());
+    }
+    let apps = set_of(&api, &uri)?;
+    let wanted = Wanted { arguments: ask.arguments, by: "HTTP".to_owned(), id, ..Wanted::default() };
+    match apps.run(&name, &wanted).await? {
+        Began::New(id) => act::shown(&api, &headers, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
+        Began::Busy(id) => {
+            let detail = "Cannot start a new run since job is already running.";
+            Err(Problem::new(ProblemType::StateConflict, detail).with("job_id", id.to_string()))
+        }
+        Began::Stopped => {
+            let detail = "WebJobs are currently in \"stopped\" state.";
+            Err(Problem::new(ProblemType::StateConflict, detail))
+        }
+        Began::NotOffered => there(&apps, Sort::Triggered, &name).await.and_then(|_| {
+            let detail = format!("no host offers a triggered {name} right now");
+            Err(Problem::new(ProblemType::NotFound, detail))
+        }),
+    }
+}
+
+/// `POST /v1/apps/triggered/{name}/stop`
+pub(crate) async fn stop_triggered(
+    api: Api,
+    Named(name): Named,
+    uri: OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    stop(&api, (Sort::Triggered, &name), uri, headers, body).await
+}
+
+/// `POST /v1/apps/continuous/{name}/stop`
+pub(crate) async fn stop_continuous(
+    api: Api,
+    Named(name): Named,
+    uri: OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    stop(&api, (Sort::Continuous, &name), uri, headers, body).await
+}
+
+/// `POST /v1/apps/triggered/{name}/start`
+pub(crate) async fn start_triggered(
+    api: Api,
+    Named(name): Named,
+    uri: OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    start(&api, (Sort::Triggered, &name), uri, headers, body).await
+}
+
+/// `POST /v1/apps/continuous/{name}/start`
+pub(crate) async fn start_continuous(
+    api: Api,
+    Named(name): Named,
+    uri: OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    start(&api, (Sort::Continuous, &name), uri, headers, body).await
+}
+
+async fn stop(
+    api: &Api,
+    (sort, name): (Sort, &str),
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ask: StopAsk = body::json(&headers, &body::read(api, body, BODY_BYTES).await?)?;
+    let apps = set_of(api, &uri)?;
+    there(&apps, sort, name).await?;
+    apps.stop(sort, name, &ask.reason).await?;
+    one(&apps, sort, name).await
+}
+
+async fn start(
+    api: &Api,
+    (sort, name): (Sort, &str),
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(api, body, BODY_BYTES).await?)?;
+    let apps = set_of(api, &uri)?;
+    // Looked at before: one that nobody offers is gone from the list once it is not stopped any more.
+    let mut info = there(&apps, sort, name).await?;
+    apps.start(sort, name).await?;
+    info.stopped = None;
+    Ok(crate::answer::json(StatusCode::OK, &super::wire::AppDocument::from(info)))
+}

@@ -1,0 +1,134 @@
+//! Apps: programs of folders that hosts offer to run.
+
+use axum::http::Method;
+use axum::routing;
+
+use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, job};
+use crate::access::Within;
+use crate::apps::wire::{AppDocument, AppLinesList, AppList, RunAsk, StopAsk};
+use crate::apps::{act, look};
+use crate::jobs::act::Nothing;
+use crate::openapi::Schemas;
+use crate::problem::ProblemType;
+
+const SET: (&str, &str) = ("set", "Which apps are meant: usually `apps`");
+const LINES: [(&str, &str); 3] = [
+    SET,
+    ("behind", "Only what has a greater number; else the last"),
+    ("limit", "How many at most: 1 to 500"),
+];
+
+const fn app(status: u16, summary: &'static str) -> Answer {
+    Answer { status, summary, kind: JSON, body: Some(Schemas::of::<AppDocument>) }
+}
+
+/// Apps: programs of folders that hosts offer to run.
+pub(super) fn apps() -> Vec<Endpoint> {
+    [looking(), acting()].into_iter().flatten().collect()
+}
+
+fn looking() -> Vec<Endpoint> {
+    let get = |path, name, summary, answer, serve| Endpoint {
+        method: Method::GET,
+        path,
+        name,
+        summary,
+        needs: READ,
+        within: Within::Whole,
+        takes: Takes { query: &[SET], ..NOTHING },
+        answers: vec![answer],
+        refuses: &[ProblemType::NotFound, ProblemType::Validation],
+        serve,
+    };
+    let list = Answer { status: 200, summary: "All", kind: JSON, body: Some(Schemas::of::<AppList>) };
+    let lines = Answer { status: 200, summary: "They", kind: JSON, body: Some(Schemas::of::<AppLinesList>) };
+    vec![
+        Endpoint {
+            refuses: &[ProblemType::Validation],
+            ..get("/v1/apps", "list_apps", "Lists apps, and how they stand on each host", list, || {
+                routing::get(look::list)
+            })
+        },
+        get(
+            "/v1/apps/triggered/{name}",
+            "get_triggered_app",
+            "Shows a triggered app",
+            app(200, "It"),
+            || routing::get(look::triggered),
+        ),
+        get(
+            "/v1/apps/continuous/{name}",
+            "get_continuous_app",
+            "Shows a continuous app",
+            app(200, "It"),
+            || routing::get(look::continuous),
+        ),
+        Endpoint {
+            takes: Takes { query: &LINES, ..NOTHING },
+            ..get(
+                "/v1/apps/continuous/{name}/lines",
+                "list_app_lines",
+                "What a continuous app has said",
+                lines,
+                || routing::get(look::lines),
+            )
+        },
+    ]
+}
+
+fn acting() -> Vec<Endpoint> {
+    let post = |path, name, summary, body, serve| Endpoint {
+        method: Method::POST,
+        path,
+        name,
+        summary,
+        needs: MANAGE,
+        within: Within::Whole,
+        takes: Takes { query: &[SET], body: Some(body), needs_body: false, ..NOTHING },
+        answers: vec![app(200, "It is so")],
+        refuses: &[ProblemType::NotFound],
+        serve,
+    };
+    vec![
+        Endpoint {
+            needs: END,
+            answers: vec![job(202, "The job of the run")],
+            refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::IdTaken],
+            ..post(
+                "/v1/apps/triggered/{name}/run",
+                "run_app",
+                "Runs a triggered app now, unless it runs already",
+                Schemas::of::<RunAsk>,
+                || routing::post(act::run),
+            )
+        },
+        post(
+            "/v1/apps/triggered/{name}/stop",
+            "stop_triggered_app",
+            "Runs a triggered app no more until it is started; what runs goes on",
+            Schemas::of::<StopAsk>,
+            || routing::post(act::stop_triggered),
+        ),
+        post(
+            "/v1/apps/triggered/{name}/start",
+            "start_triggered_app",
+            "Lets a triggered app run again",
+            Schemas::of::<Nothing>,
+            || routing::post(act::start_triggered),
+        ),
+        post(
+            "/v1/apps/continuous/{name}/stop",
+            "stop_continuous_app",
+            "Stops a continuous app on all hosts until it is started",
+            Schemas::of::<StopAsk>,
+            || routing::post(act::stop_continuous),
+        ),
+        post(
+            "/v1/apps/continuous/{name}/start",
+            "start_continuous_app",
+            "Lets a continuous app run again",
+            Schemas::of::<Nothing>,
+            || routing::post(act::start_continuous),
+        ),
+    ]
+}

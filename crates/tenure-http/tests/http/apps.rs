@@ -1,0 +1,152 @@
+//! Apps over HTTP: what hosts offer, and what is done with it.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tenure::apps::{HostOffers, Offer, Sort};
+use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
+use tenure::{Name, TimerDraft};
+
+use crate::asking::{Service, Told};
+
+async fn offered(service: &Service, host: &str) {
+    let now = service.tenure().now();
+    let offer = |sort, name| Offer::new(sort, name, now);
+    let apps = vec![
+        offer(Sort::Triggered, "report"),
+        offer(Sort::Continuous, "mailer"),
+        offer(Sort::Continuous, "report"),
+    ];
+    let offers = HostOffers { host: host.to_owned(), node: format!("node-{host}"), apps };
+    service.tenure().apps("apps").unwrap().offer(&offers).await.unwrap();
+}
+
+async fn post(service: &Service, path: &str, body: Value) -> Told {
+    service.ask("POST", path, &[], &body.to_string()).await
+}
+
+/// T085: the rows of Kudu's interface that an app has here: 200, 202, 404, 409.
+#[tokio::test]
+async fn t085_apps_are_listed_shown_run_stopped_and_started() {
+    let service = Service::new();
+    assert_eq!(service.get("/v1/apps").await.json(), json!({ "items": [] }));
+    offered(&service, "one").await;
+    offered(&service, "two").await;
+    let listed = service.get("/v1/apps").await.json();
+    let names: Vec<_> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|app| (app["type"].as_str().unwrap(), app["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(names, [("triggered", "report"), ("continuous", "mailer"), ("continuous", "report")]);
+    let shown = service.get("/v1/apps/triggered/report").await.json();
+    assert_eq!(
+        (&shown["kind"], shown["hosts"].as_array().unwrap().len()),
+        (&json!("apps.report"), 2),
+        "{shown}"
+    );
+    assert_eq!(service.get("/v1/apps?set=other").await.json(), json!({ "items": [] }));
+    for path in
+        ["/v1/apps/triggered/mailer", "/v1/apps/continuous/nobody", "/v1/apps/continuous/nobody/lines"]
+    {
+        assert_eq!(service.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    for path in [
+        "/v1/apps/triggered/nobody/run",
+        "/v1/apps/triggered/nobody/stop",
+        "/v1/apps/continuous/nobody/start",
+    ] {
+        assert_eq!(post(&service, path, json!({})).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert_eq!(service.get("/v1/apps?set=No%20Set").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// T085, T075: a second run is a conflict that says which run there is, in Kudu's words.
+#[tokio::test]
+async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    let run = "/v1/apps/triggered/report/run";
+    let ran = post(&service, run, json!({ "arguments": ["--all", "$(id)"] })).await;
+    assert_eq!(ran.status, StatusCode::ACCEPTED, "{ran:?}");
+    let job = ran.json();
+    assert_eq!(
+        (&job["kind"], &job["args"]["arguments"]),
+        (&json!("apps.report"), &json!(["--all", "$(id)"])),
+        "{job}"
+    );
+    let busy = post(&service, run, json!({})).await;
+    assert_eq!((busy.status, &busy.json()["job_id"]), (StatusCode::CONFLICT, &job["id"]), "{busy:?}");
+    assert_eq!(busy.json()["detail"], "Cannot start a new run since job is already running.");
+    let listed = service.get("/v1/jobs?kind=apps.report").await.json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "nothing was changed");
+    for bad in [
+        json!({ "arguments": "x" }),
+        json!({ "arguments": ["a\u{0}b"] }),
+        json!({ "command": ["sh"] }),
+        json!({ "id": "7" }),
+    ] {
+        let refused = post(&service, run, bad.clone()).await;
+        let expected = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
+        assert!(expected.contains(&refused.status), "{bad}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_stopped_runs_neither_by_itself_nor_on_demand() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    let timer = TimerDraft::raw("apps.report", "every 1h", "apps.report", &json!({})).queue("apps");
+    service.tenure().timers().set(timer).await.unwrap();
+    let stopped = post(&service, "/v1/apps/triggered/report/stop", json!({ "reason": "audit" })).await.json();
+    assert_eq!(stopped["stopped"], "audit");
+    assert!(service.get("/v1/schedules/apps.report").await.json()["paused"].is_object());
+    let refused = post(&service, "/v1/apps/triggered/report/run", json!({})).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    assert_eq!(refused.json()["detail"], "WebJobs are currently in \"stopped\" state.");
+    let other = service.get("/v1/apps/continuous/report").await.json();
+    assert_eq!(other["stopped"], Value::Null, "the other sort has a name of its own");
+    let started = post(&service, "/v1/apps/triggered/report/start", json!({})).await.json();
+    assert_eq!(started["stopped"], Value::Null);
+    let ran = post(&service, "/v1/apps/triggered/report/run", json!({})).await;
+    assert_eq!(ran.status, StatusCode::ACCEPTED, "{ran:?}");
+    assert_eq!(service.get("/v1/schedules/apps.report").await.json()["paused"], Value::Null);
+}
+
+/// T078, KD-4, KD-9: with Kudu one torn record breaks the whole list.
+#[tokio::test]
+async fn t078_kd4_kd9_a_record_that_nobody_understands_hides_no_other() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    for (key, text) in
+        [("apps/torn", "{\"host\":\"to"), ("apps/empty", "null"), ("apps/newer", "{\"host\":7}")]
+    {
+        let value = Document::new(text.as_bytes().to_vec()).unwrap();
+        let put = Put {
+            shelf: Name::new("shelf", "apps.offers").unwrap(),
+            key: RecordKey::new(key).unwrap(),
+            only: Only::Any,
+            to: Some(NewValue { value, keep: None }),
+        };
+        let writes = Writes { records: vec![put], entries: Vec::new() };
+        service.tenure().store().write_records(writes).await.unwrap();
+    }
+    assert_eq!(service.get("/v1/apps").await.json()["items"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_continuous_app_says_is_told_from_a_number_on() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    let apps = service.tenure().apps("apps").unwrap();
+    apps.say("mailer", "node-one", &["out: a".to_owned(), "err: b".to_owned()]).await.unwrap();
+    let said = service.get("/v1/apps/continuous/mailer/lines").await.json();
+    assert_eq!(said["items"][0]["lines"], json!(["out: a", "err: b"]));
+    apps.say("mailer", "node-one", &["out: c".to_owned()]).await.unwrap();
+    let number = &said["items"][0]["number"];
+    let rest = service.get(&format!("/v1/apps/continuous/mailer/lines?behind={number}")).await.json();
+    assert_eq!(
+        (rest["items"].as_array().unwrap().len(), &rest["items"][0]["lines"]),
+        (1, &json!(["out: c"]))
+    );
+}
