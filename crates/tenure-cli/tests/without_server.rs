@@ -8,6 +8,7 @@ mod served;
 
 use std::path::Path;
 
+use own_postgres::Server;
 use program::{Program, run};
 use serde_json::Value;
 use served::{SOON, Said, said, served};
@@ -67,8 +68,54 @@ fn a_store_is_looked_at_without_a_server_and_changed_only_on_demand() {
     assert_eq!(good(&["job", "list", "--db", "jobs.db", "-o", "id"], folder), id);
     good(&["job", "cancel", &id, "--db", "jobs.db", "--write"], folder);
     assert_eq!(own(&["open", "--db", "jobs.db"], folder).code, 2, "a store has no pages");
+    let why = good(&["job", "explain", &id, "--db", "jobs.db"], folder);
+    assert!(why.contains("cancelled"), "{why}");
     let searched = good(&["job", "list", "state:cancelled", "--db", "jobs.db", "-o", "id"], folder);
     assert_eq!(searched, id);
+}
+
+#[test]
+fn looking_leaves_a_file_as_it_is_byte_by_byte() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    let id = good(&["submit", "mail", "--db", "jobs.db", "--write"], folder);
+    // Whoever is the last to leave works the log into the file.
+    good(&["job", "list", "--db", "jobs.db"], folder);
+    let content = || {
+        let mut bytes = std::fs::read(folder.join("jobs.db")).unwrap();
+        // SQLite counts there how often somebody was about to write, which opening it is.
+        bytes[24..28].fill(0);
+        bytes[92..96].fill(0);
+        bytes
+    };
+    let before = content();
+    for looks in
+        [&["job", "get", &id][..], &["queue", "stats"], &["worker", "list"], &["job", "explain", &id]]
+    {
+        good(&[looks, &["--db", "jobs.db"]].concat(), folder);
+        assert!(content() == before, "{looks:?} has written");
+    }
+}
+
+#[test]
+fn a_database_is_looked_at_by_its_schema() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let server = Server::start_hasty().unwrap();
+    let url = server.url();
+    good(&["db", "migrate", "--db", &url, "--schema", "team"], folder);
+    let team = ["--db", &url, "--db-schema", "team"];
+    let of = |args: &[&str]| own(&[args, &team].concat(), folder);
+    let id = of(&["submit", "mail", "--write"]).out.trim().to_owned();
+    assert_eq!(of(&["job", "list", "-o", "id"]).out.trim(), id);
+    assert_eq!(of(&["job", "cancel", &id]).code, 4);
+    let elsewhere = own(&["job", "list", "--db", &url], folder);
+    assert!(elsewhere.code == 6 && elsewhere.err.contains("tenure db migrate"), "{}", elsewhere.err);
+    let mut worker = Program::start(&[&["worker"][..], &team, &["--exec", "true"]].concat(), folder);
+    assert_eq!(of(&["job", "watch", &id, "--exit-status", "--timeout", "60s"]).code, 0);
+    worker.interrupt();
+    assert_eq!(worker.end(SOON), Some(0));
 }
 
 #[test]

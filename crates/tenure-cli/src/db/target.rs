@@ -19,7 +19,7 @@ pub(crate) struct Target {
     #[arg(long, value_name = "FILE|URL")]
     db: String,
     /// The schema of a PostgreSQL database that is meant
-    #[arg(long, value_name = "NAME", default_value = "tenure")]
+    #[arg(long, alias = "db-schema", value_name = "NAME", default_value = "tenure")]
     schema: String,
     /// For people, or for programs
     #[arg(short, long, value_name = "FORM", default_value = "table")]

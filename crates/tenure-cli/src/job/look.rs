@@ -10,6 +10,7 @@ use super::fate::{self, Wait};
 use crate::client::{Ask, Followed, Patience, Trouble, escaped, follow};
 use crate::exit::Failure;
 use crate::output::{Cell, Shape, Table, safe, tone_of};
+use crate::with::text;
 
 /// What can be said to `tenure job get`.
 #[derive(Debug, Args)]
@@ -17,6 +18,14 @@ pub(super) struct Get {
     /// Which
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
+}
+
+/// What can be said to `tenure job explain`.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Which
+    #[arg(value_name = "ID")]
+    id: String,
 }
 
 /// What can be said to `tenure job watch`.
@@ -47,6 +56,14 @@ pub(super) struct Returned {
     /// Which
     #[arg(value_name = "ID")]
     id: String,
+}
+
+pub(super) fn explain(explain: &Explain, with: &mut With) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/explain", escaped(&explain.id))))?;
+    if matches!(with.out.shape(), Shape::Json | Shape::Jsonl) {
+        return with.out.document(&answer.text());
+    }
+    with.out.line(&safe::line(text(&answer.json()?, "/detail")))
 }
 
 pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {

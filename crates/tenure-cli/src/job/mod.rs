@@ -40,6 +40,8 @@ enum Job {
     List(list::List),
     /// Shows one job, or several
     Get(look::Get),
+    /// Says the one reason why a job is where it is
+    Explain(look::Explain),
     /// Shows what happens to a job until it has ended
     Watch(look::Watch),
     /// Prints what the attempts of a job have logged
@@ -77,6 +79,7 @@ pub(crate) fn run(jobs: Jobs) -> Result<(), Failure> {
         Job::Submit(submit) => submit::run(*submit, with),
         Job::List(list) => list::run(&list, with),
         Job::Get(get) => look::get(&get, with),
+        Job::Explain(explain) => look::explain(&explain, with),
         Job::Watch(watch) => look::watch(&watch, with),
         Job::Logs(logs) => logs::run(&logs, with),
         Job::Attempts(attempts) => look::attempts(&attempts, with),
