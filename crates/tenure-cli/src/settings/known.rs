@@ -217,7 +217,10 @@ pub(crate) const KNOWN: &[Setting] = &[
 
 /// Sections whose keys are names that people give, and what can be said under each.
 pub(crate) const NAMED: &[(&str, &[&str])] = &[
-    ("queues", &["paused", "max_running", "rate"]),
+    (
+        "queues",
+        &["paused", "max_running", "rate", "max_depth", "default_retry", "retain_seconds", "lease_seconds"],
+    ),
     (
         "schedules",
         &[

@@ -175,6 +175,20 @@ fn a_variable_that_says_nothing_that_is_known_is_told() {
 }
 
 #[test]
+fn what_can_be_declared_is_what_the_routes_take() {
+    let schema = schema();
+    for (section, keys) in known::NAMED {
+        let name = schema["properties"][section]["additionalProperties"]["$ref"].as_str().unwrap();
+        let fields = &schema["$defs"][name.trim_start_matches("#/$defs/")]["properties"];
+        let mut taken: Vec<&str> = fields.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut known = keys.to_vec();
+        taken.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(taken, known, "{section}");
+    }
+}
+
+#[test]
 fn the_schema_for_editors_knows_each_setting_and_points_to_nothing_that_is_not_there() {
     let schema = schema();
     for setting in KNOWN {
