@@ -12,6 +12,7 @@ use tenure::{BulkAct, Filter, Invalid, JobId, Priority, QueueName, limits, secon
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::hide::View;
 use crate::jobs::enqueue::{accept, answer, say_replayed};
 use crate::once::Once;
 use crate::problem::Problem;
@@ -132,6 +133,9 @@ fn filter(api: &Api, said: Option<BulkFilter>, ids: &[String], all: bool) -> Res
         (Some(_), false, _) => Err(Invalid::new("ids", "both a filter and ids", "one of the two").into()),
         (Some(filter), true, all) => {
             let read = tenure::search(&filter.q, api.tenure().now())?;
+            if api.view() == View::Hidden {
+                api.hiding().check(&read)?;
+            }
             if read.means_all() && !all { Err(none().into()) } else { Ok(read) }
         }
         (None, false, _) => {

@@ -9,8 +9,24 @@ use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 /// What is shown instead.
 const HIDDEN: &str = "(hidden)";
 /// What is hidden unless whoever runs the server says otherwise.
-const USUAL: [&str; 7] =
-    ["*password*", "*passwd*", "*secret*", "*token*", "*authorization*", "*api_key*", "*private_key*"];
+const USUAL: [&str; 16] = [
+    "*password*",
+    "*passwd*",
+    "*pwd*",
+    "*secret*",
+    "*token*",
+    "*authorization*",
+    "*cookie*",
+    "*credential*",
+    "*api_key*",
+    "*api-key*",
+    "*apikey*",
+    "*private_key*",
+    "*private-key*",
+    "*privatekey*",
+    "*access_key*",
+    "*accesskey*",
+];
 /// Patterns at most, and their longest.
 const MOST: usize = 100;
 const LONGEST: usize = 128;
@@ -104,9 +120,10 @@ impl Hiding {
         }
     }
 
-    /// Text without what stands behind such a name and `=` or `:`.
+    /// Text without what stands behind such a name and `=` or `:`, and without the passwords of URLs.
     pub(crate) fn text(&self, text: &str) -> String {
-        let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+        let text = without_passwords(text);
+        let (mut shown, mut rest) = (String::with_capacity(text.len()), text.as_str());
         while let Some(at) = rest.find(['=', ':']) {
             let (before, behind) = rest.split_at(at);
             let (sign, behind) = behind.split_at(1);
@@ -130,34 +147,22 @@ impl Hiding {
         shown
     }
 
-    /// Whether a job that was found is meant by what somebody sees of it: an error may say more than he is shown.
-    pub(crate) fn is_meant(&self, filter: &Filter, job: &JobRecord, now: Timestamp) -> bool {
-        let of_failures = filter.conditions.iter().filter(|condition| asks_for_failure(condition));
-        let mut of_failures = of_failures.peekable();
-        let Some(failure) = job.failure.as_ref().filter(|_| of_failures.peek().is_some()) else {
-            return true;
-        };
-        let shown = self.text(&failure.message);
-        if shown == failure.message {
-            return true;
+    /// Whether a job is meant by all of these conditions, by what somebody sees of it: an error may say more than he is
+    /// shown.
+    pub(crate) fn is_meant(&self, conditions: &[Condition], job: &JobRecord, now: Timestamp) -> bool {
+        let shown = job.failure.as_ref().map(|failure| (failure.cause, self.text(&failure.message)));
+        match shown {
+            Some((cause, shown)) if !conditions.is_empty() => {
+                let mut job = job.clone();
+                job.failure = Some(Failure::new(cause, &shown));
+                conditions.iter().all(|condition| condition.holds(&job, now))
+            }
+            Some(_) | None => conditions.iter().all(|condition| condition.holds(job, now)),
         }
-        let mut job = job.clone();
-        job.failure = Some(Failure::new(failure.cause, &shown));
-        of_failures.all(|condition| condition.holds(&job, now))
     }
 
     /// Refuses to search for what is hidden: whoever guesses would be told.
     pub(crate) fn check(&self, filter: &Filter) -> Result<(), Invalid> {
-        // What is left out would tell what it says.
-        let guesses =
-            |condition: &Condition| matches!(condition, Condition::Not(other) if asks_for_failure(other));
-        if filter.conditions.iter().any(guesses) {
-            return Err(Invalid::new(
-                "q",
-                "errors that do not say something",
-                "errors that say something: what is hidden in them cannot be found by what is left out",
-            ));
-        }
         if filter.conditions.iter().any(|condition| self.asks_for_hidden(condition)) {
             return Err(Invalid::new(
                 "q",
@@ -172,9 +177,11 @@ impl Hiding {
         match condition {
             Condition::Not(other) => self.asks_for_hidden(other),
             Condition::OneOf(some) => some.iter().any(|each| self.asks_for_hidden(each)),
-            Condition::Arg { path, .. } => path.iter().any(|name| self.means(name)),
-            Condition::Meta { key, .. } => self.means(key),
-            // What is said of anything else holds no such names; of what errors say see [`Self::is_meant`].
+            Condition::Arg { path, value } => {
+                path.iter().any(|name| self.means(name)) || self.text(value) != *value
+            }
+            Condition::Meta { key, value } => self.means(key) || self.text(value) != *value,
+            // What is said of anything else holds no such names; what errors say is compared by [`Self::is_meant`].
             Condition::State(_)
             | Condition::Queue(_)
             | Condition::QueueBegins(_)
@@ -197,6 +204,13 @@ impl Hiding {
     }
 }
 
+/// Takes out of a search what depends on what errors say.
+pub(crate) fn of_failures(filter: &mut Filter) -> Vec<Condition> {
+    let (taken, left) = std::mem::take(&mut filter.conditions).into_iter().partition(asks_for_failure);
+    filter.conditions = left;
+    taken
+}
+
 /// Whether it depends on what an error says.
 fn asks_for_failure(condition: &Condition) -> bool {
     if let Condition::Not(other) = condition {
@@ -208,22 +222,92 @@ fn asks_for_failure(condition: &Condition) -> bool {
     matches!(condition, Condition::FailureHolds(_))
 }
 
-/// Where a value ends that stands at the beginning of this text: behind its closing quotation mark, or before what separates
-/// it from the next one. A scheme such as `Bearer` is a part of it.
+/// Text without what stands between the colon and the `@` of a URL.
+fn without_passwords(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("://") {
+        let (before, behind) = rest.split_at(at + 3);
+        shown.push_str(before);
+        rest = behind;
+        let ends = |sign: char| sign.is_whitespace() || "/?#\"'<>".contains(sign);
+        let authority = &behind[..behind.find(ends).unwrap_or(behind.len())];
+        let colon = authority.rfind('@').and_then(|at| Some((authority[..at].find(':')?, at)));
+        if let Some((colon, at)) = colon.filter(|(colon, at)| colon + 1 < *at) {
+            shown.push_str(&authority[..=colon]);
+            shown.push_str(HIDDEN);
+            rest = &behind[at..];
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Where a value ends that stands at the beginning of this text: behind its closing quotation mark or bracket, or before what
+/// separates it from the next one. A scheme such as `Bearer` is a part of it, and so is what stands in brackets behind a name.
 fn value_end(text: &str) -> usize {
     let start = text.len() - text.trim_start_matches([' ', '\\']).len();
     let value = &text[start..];
-    if let Some(mark) = value.chars().next().filter(|mark| matches!(mark, '"' | '\'')) {
-        return value[1..].find(mark).map_or(text.len(), |end| start + 1 + end + 1);
+    match value.chars().next() {
+        // Within text that is quoted itself, its marks are escaped.
+        Some(mark @ ('"' | '\'')) if text[..start].ends_with('\\') => {
+            return value[1..].find(mark).map_or(text.len(), |end| start + 1 + end + 1);
+        }
+        Some('"' | '\'') => return start + quoted_end(value),
+        Some('{' | '[' | '(') => return start + bracketed_end(value),
+        Some(_) | None => {}
     }
-    let separates = |sign: char| sign.is_whitespace() || ",;&)}]".contains(sign);
+    let separates = |sign: char| sign.is_whitespace() || ",;&)}]([{".contains(sign);
     let end = value.find(separates).unwrap_or(value.len());
+    let behind = value[end..].trim_start_matches(' ');
+    let is_name = end > 0 && value[..end].chars().all(|sign| sign.is_alphanumeric() || "_:".contains(sign));
+    if is_name && behind.starts_with(['{', '[', '(']) {
+        return text.len() - behind.len() + bracketed_end(behind);
+    }
     let is_scheme = ["bearer", "basic", "digest"].contains(&value[..end].to_lowercase().as_str());
     if is_scheme && end < value.len() {
         let more = &value[end + 1..];
         return start + end + 1 + more.find(separates).unwrap_or(more.len());
     }
     start + end
+}
+
+/// Where text ends that begins with a quotation mark: behind the next one that is not escaped, or nowhere.
+fn quoted_end(text: &str) -> usize {
+    let mut signs = text.char_indices();
+    let Some((_, mark)) = signs.next() else { return 0 };
+    let mut is_escaped = false;
+    for (at, sign) in signs {
+        if is_escaped {
+            is_escaped = false;
+        } else if sign == '\\' {
+            is_escaped = true;
+        } else if sign == mark {
+            return at + sign.len_utf8();
+        }
+    }
+    text.len()
+}
+
+/// Where text ends that begins with a bracket: behind the one that closes it, or with the line.
+fn bracketed_end(text: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(sign) = text[at..].chars().next() {
+        match sign {
+            '"' => {
+                at += quoted_end(&text[at..]);
+                continue;
+            }
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' => depth -= 1,
+            '\n' => return at,
+            _ => {}
+        }
+        at += sign.len_utf8();
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
 }
 
 fn cut(pattern: &str) -> Vec<String> {
@@ -282,11 +366,34 @@ mod tests {
             "password='s3 s3cret' rest",
             "https://h/?access_token=s3cret&b=rest",
             "é: password=s3cret rest",
+            "password: {\"a\": \"s3cret\"} rest",
+            "tokens: [\"s1\", \"s3cret\"] rest",
+            "{\"password\": \"ab\\\"s3cret\"} rest",
+            "token: Token { value: \"s3cret\" } rest",
+            "token: Some(\"a s3cret\") rest",
+            "token=[a, {b: s3cret}], rest",
+            "x-api-key: s3cret rest",
+            "apiKey=s3cret rest",
+            "Cookie: s3cret rest",
+            "connecting to postgres://bob:s3cret@db.example/jobs rest",
+            "https://ada:p:s3cret@h?x rest",
         ] {
             let shown = hiding.text(text);
             assert!(!shown.contains("s3cret") && shown.contains("rest"), "{text}: {shown}");
         }
-        for text in ["at 10:30 it failed", "a=1:2", "password", "token=", ": =", ""] {
+        assert_eq!(hiding.text("token: {open s3cret\nrest"), "token:(hidden)\nrest");
+        for text in [
+            "http://h:80/a?b",
+            "http://@h/",
+            "a://:@h",
+            "mailto:ada@h",
+            "at 10:30 it failed",
+            "a=1:2",
+            "password",
+            "token=",
+            ": =",
+            "",
+        ] {
             assert_eq!(hiding.text(text), text);
         }
     }

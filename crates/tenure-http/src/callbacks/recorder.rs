@@ -235,13 +235,18 @@ impl Hearing {
         while let Err(error) = self.begin().await {
             self.failed(&error).await;
         }
+        let mut scanned = clock.moment();
         loop {
+            if self.scan {
+                scanned = clock.moment();
+            }
             if let Err(error) = self.look().await {
                 self.failed(&error).await;
                 self.scan = true;
             }
             // What is too much for one look is looked at in the next.
-            let rest = if self.scan { Duration::ZERO } else { LOOK };
+            let rest =
+                if self.scan { Duration::ZERO } else { LOOK.saturating_sub(clock.moment().since(scanned)) };
             tokio::select! {
                 biased;
                 event = self.events.recv() => match event {
@@ -256,11 +261,13 @@ impl Hearing {
                     self.scan = true;
                     clock.sleep(APART).await;
                 }
-                () = clock.sleep(rest) => self.scan = true,
+                () = clock.sleep(rest) => {}
             }
             while let Ok(event) = self.events.try_recv() {
                 self.note(&event);
             }
+            // However much is heard meanwhile: not all of what happens is.
+            self.scan |= clock.moment().since(scanned) >= LOOK;
             if self.shared.is_over(clock.moment()) {
                 // Whoever comes later is told of what happens from then on.
                 if let Err(error) = self.keep(None).await {

@@ -7,13 +7,15 @@ use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAs
 
 use crate::answer;
 use crate::api::Api;
-use crate::hide::View;
+use crate::hide::{self, View};
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::wire::{JobDocument, JobPage};
 
 /// Jobs that are read at once.
 const AT_ONCE: usize = 50;
+/// And so many are looked at for one page, if they are compared here.
+const LOOKED_AT: usize = 5_000;
 /// A page that has so many bytes of args and results is full.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
@@ -44,18 +46,18 @@ pub(crate) async fn get(
     let (by, order) = sorted(&query)?;
     let mut filter = filter(&query, api.tenure().now())?;
     let is_hidden = api.view() == View::Hidden;
+    // What an error says is compared with what whoever asks is shown of it, and not by the store: where a page ends would
+    // tell him what it says beyond that.
+    let mut seen = Vec::new();
     if is_hidden {
         api.hiding().check(&filter)?;
+        seen = hide::of_failures(&mut filter);
     }
     api.reach().narrow(&mut filter);
     let after = query.one::<Cursor>("cursor")?;
     let ask = PageAsk { filter, by, order, after, at_most: query.limit(limits::PAGE_JOBS)? };
-    let meant = ask.filter.clone();
-    let mut page = page(&api, ask).await?;
+    let page = page(&api, ask, &seen).await?;
     let now = api.tenure().now();
-    if is_hidden {
-        page.jobs.retain(|job| api.hiding().is_meant(&meant, job, now));
-    }
     let next_cursor = page.next.map(|next| next.to_string());
     let base = answer::base(&headers);
     let item = |job: &JobRecord| {
@@ -69,18 +71,19 @@ pub(crate) async fn get(
 }
 
 /// A page, which is shorter than was asked for if its jobs are large: an answer is whole in memory.
-async fn page(api: &Api, ask: PageAsk) -> Result<Page, Problem> {
+async fn page(api: &Api, ask: PageAsk, seen: &[Condition]) -> Result<Page, Problem> {
     let mut all = Page { jobs: Vec::new(), next: ask.after };
-    let mut bytes = 0;
+    let (mut bytes, mut looked, now) = (0, 0, api.tenure().now());
     loop {
         let at_most = (ask.at_most - all.jobs.len()).min(AT_ONCE);
         let some = api.tenure().jobs().page(PageAsk { after: all.next, at_most, ..ask.clone() }).await?;
         bytes += some.jobs.iter().map(size).sum::<usize>();
         // One that is not full has looked at as much as one page may.
         let is_over = some.jobs.len() < at_most || some.next.is_none();
-        all.jobs.extend(some.jobs);
+        looked += some.jobs.len();
+        all.jobs.extend(some.jobs.into_iter().filter(|job| api.hiding().is_meant(seen, job, now)));
         all.next = some.next;
-        if is_over || all.jobs.len() == ask.at_most || bytes >= PAGE_BYTES {
+        if is_over || all.jobs.len() == ask.at_most || bytes >= PAGE_BYTES || looked >= LOOKED_AT {
             return Ok(all);
         }
     }

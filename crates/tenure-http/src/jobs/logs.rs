@@ -1,6 +1,6 @@
 //! What the attempts of a job have logged: page by page, the end of it, or as it is written.
 
-use std::convert::Infallible;
+use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,6 +19,7 @@ use crate::id::Id;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::query::Query;
+use crate::watchers::Watcher;
 use crate::wire::{LogLineDocument, LogPage};
 
 /// Whoever follows looks so often for what was written since.
@@ -65,12 +66,21 @@ pub(crate) async fn get(
 ) -> Result<Response, Problem> {
     let form = Form::of(&headers);
     let ask = Ask::read(&Query::read(uri.query(), &KNOWN)?, &headers, form)?;
-    let last = api.job(id).await?.delivery;
+    // Before the job is looked at: an end in between is not missed.
+    let watcher = api.watchers().watch(id);
+    let job = api.job(id).await?;
+    let last = job.delivery;
     let lines = match ask.tail {
         Some(tail) => ending(&api, id, ask.delivery.unwrap_or(last), tail).await?,
         None => some(&api, id, ask, ask.most).await?,
     };
-    let after = lines.last().map_or(ask.behind, Behind::the);
+    let nothing = if ask.tail.is_some() { Behind(ask.delivery.unwrap_or(last), 0) } else { ask.behind };
+    let after = lines.last().map_or(nothing, Behind::the);
+    let has_ended = job.state.is_finished();
+    if form == Form::Events && has_ended && lines.is_empty() {
+        // He has seen all of it: this keeps him from coming back.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     if form == Form::Page {
         let next_after = lines.last().map(|line| Behind::the(line).to_string());
         let items = lines.iter().map(|line| shown(&api, line)).collect();
@@ -79,7 +89,8 @@ pub(crate) async fn get(
     let first = form.write(&api, &lines);
     let body = if ask.follow {
         let over = Prefer::of(&headers).wait;
-        let following = Following { api, id, form, ask: Ask { behind: after, ..ask }, over, quiet: 0 };
+        let ask = Ask { behind: after, ..ask };
+        let following = Following { api, id, form, ask, over, quiet: 0, watcher, has_ended };
         Body::from_stream(stream::unfold((Some(first), following), next))
     } else {
         Body::from(first)
@@ -197,20 +208,29 @@ struct Following {
     over: Option<Duration>,
     /// How often he has looked in vain since something was sent.
     quiet: u32,
+    watcher: Watcher,
+    /// Whether the job has ended: what it has written by then is all.
+    has_ended: bool,
 }
 
 type Step = (Option<Bytes>, Following);
 
 /// What is written next, and how it goes on after it. Once the job has ended and all was sent, it ends.
-async fn next((first, mut following): Step) -> Option<(Result<Bytes, Infallible>, Step)> {
+async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)> {
     if let Some(first) = first {
         return Some((Ok(first), (None, following)));
     }
     let clock = following.api.tenure().store().clock();
     loop {
-        // Whether it has ended is asked first: what it has written by then is found below.
-        let has_ended = following.api.job(following.id).await.ok()?.state.is_finished();
-        let lines = some(&following.api, following.id, following.ask, AT_ONCE).await.ok()?;
+        let has_ended = following.has_ended;
+        if following.form == Form::Page {
+            return None;
+        }
+        let Ok(lines) = some(&following.api, following.id, following.ask, AT_ONCE).await else {
+            // Cut off, not brought to an end: he is not to take it for all.
+            following.form = Form::Page;
+            return Some((Err(io::Error::other("the store cannot answer")), (None, following)));
+        };
         if let Some(last) = lines.last() {
             following.ask.behind = Behind::the(last);
             following.quiet = 0;
@@ -223,6 +243,12 @@ async fn next((first, mut following): Step) -> Option<(Result<Bytes, Infallible>
             biased;
             // He comes back with what he has seen last, to another server.
             () = following.api.drained() => return None,
+            () = following.watcher.changed() => {
+                // One that was removed has ended as well.
+                let job = following.api.job(following.id).await;
+                following.has_ended = job.map_or(true, |job| job.state.is_finished());
+                continue;
+            }
             () = clock.sleep(LOOK) => following.quiet += 1,
         }
         following.over = following.over.map(|over| over.saturating_sub(LOOK));

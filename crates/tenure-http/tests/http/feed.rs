@@ -212,3 +212,21 @@ async fn nothing_is_written_down_for_nobody() {
         0
     );
 }
+
+/// However much ends meanwhile, what is not heard of is looked for.
+#[tokio::test]
+async fn schedules_are_told_of_although_jobs_end_all_the_time() {
+    let place = Place::new();
+    let serving = place.serve_only(&Network::loopback()).await;
+    assert_eq!(serving.ask("GET", "/v1/events", "").await.0, 200);
+    let spec = r#"{"spec":{"every_seconds":60},"job":{"kind":"report"}}"#;
+    serving.ask("PUT", "/v1/schedules/nightly", spec).await;
+    place.clock.advance(Duration::from_secs(60));
+    place.tenure.store().fire(10).await.unwrap();
+    for _ in 0..16 {
+        place.ended("bill").await;
+        place.pass(Duration::from_millis(500)).await;
+    }
+    let told = serving.ask("GET", "/v1/events?types=schedule.*", "").await.1;
+    assert_eq!(subjects(&told), ["nightly"], "{told}");
+}

@@ -93,6 +93,8 @@ async fn a_log_is_told_as_text_as_documents_and_as_events() {
     let behind = ["accept: text/event-stream", "last-event-id: 1.2"];
     let rest = asker.ask("GET", &path, &behind, "").await;
     assert!(rest.text.starts_with("id: 1.3\n") && !rest.text.contains("id: 1.2"), "{rest:?}");
+    let all = ["accept: text/event-stream", "last-event-id: 1.3"];
+    assert_eq!(asker.ask("GET", &path, &all, "").await.status.as_u16(), 204, "he need not come back");
 }
 
 /// Whoever follows is sent what is written later, and is let go when the job has ended.
@@ -122,4 +124,24 @@ async fn whoever_follows_is_sent_all_until_the_job_has_ended() {
         );
     place.pass(Duration::from_secs(4)).await;
     assert_eq!(for_a_while.await.unwrap().text, "line 1\n");
+}
+
+/// Whoever follows the last attempt is not sent what the one before has logged.
+#[tokio::test]
+async fn the_end_of_an_attempt_that_has_logged_nothing_is_not_that_of_the_one_before() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let (job, token) = logging(&asker, 5).await;
+    post(&asker, &format!("{job}/release"), json!({ "token": token })).await;
+    let claimed = post(&asker, "/v1/claim", json!({})).await.json();
+    let path = format!("{job}/logs?tail=2&follow=true");
+    let following =
+        tokio::spawn(
+            async move { asker.ask("GET", &path, &["accept: text/plain", "prefer: wait=2"], "").await },
+        );
+    place.pass(Duration::from_secs(4)).await;
+    assert_eq!(
+        (following.await.unwrap().text.as_str(), claimed["jobs"][0]["attempt"].as_u64().is_some()),
+        ("", true)
+    );
 }
