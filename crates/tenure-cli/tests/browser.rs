@@ -132,6 +132,11 @@ fn what_is_hostile_is_text() {
 }
 
 #[test]
+fn a_stranger_finds_what_he_wants_in_three_clicks() {
+    played("tasks");
+}
+
+#[test]
 fn what_is_shown_is_what_is() {
     played("live");
 }

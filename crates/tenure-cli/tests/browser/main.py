@@ -7,9 +7,10 @@ import hostile
 import keyboard
 import live
 import pages
+import tasks
 from stage import Stage
 
-STORIES = {module.__name__: module.play for module in (pages, forms, keyboard, hostile, live)}
+STORIES = {module.__name__: module.play for module in (pages, forms, keyboard, hostile, live, tasks)}
 
 
 def main():

@@ -17,7 +17,7 @@ const SHOWN: usize = 200;
 /// Lines that are asked for at once.
 const PAGE: usize = 1_000;
 /// Lines that are kept of an attempt at most.
-const KEPT: u64 = tenure::limits::LOG_LINES as u64;
+const KEPT: usize = tenure::limits::LOG_LINES as usize;
 
 /// Lines of one attempt.
 pub(super) struct Lines {
@@ -31,55 +31,34 @@ pub(super) struct Lines {
 impl Lines {
     /// The last lines of an attempt, or all of them.
     pub(super) async fn of(visit: &Visit, id: &str, delivery: u64, all: bool) -> Result<Self, Trouble> {
-        let first = some(visit, id, delivery, 0, PAGE).await?;
-        let mut lines = first;
-        let mut from = 0;
-        if lines.len() == PAGE && !all {
-            let last = last(visit, id, delivery).await?;
-            from = last.saturating_sub(SHOWN as u64);
-            lines = some(visit, id, delivery, from, SHOWN).await?;
-        } else {
-            while lines.len() as u64 <= KEPT && lines.len() % PAGE == 0 && !lines.is_empty() {
-                let more = some(visit, id, delivery, lines.len() as u64, PAGE).await?;
-                if more.is_empty() {
-                    break;
-                }
-                lines.extend(more);
+        let path = format!("/v1/jobs/{}/logs?delivery={delivery}", encoded(id));
+        if !all {
+            // One more tells whether there are earlier ones.
+            let mut lines = some(visit, &format!("{path}&tail={}", SHOWN + 1)).await?.0;
+            let too_many = lines.len().saturating_sub(SHOWN);
+            lines.drain(..too_many);
+            return Ok(Self { delivery, lines, is_cut: too_many > 0 });
+        }
+        let (mut lines, mut behind) = (Vec::new(), String::new());
+        while lines.len() < KEPT {
+            let (more, next) = some(visit, &format!("{path}&limit={PAGE}{behind}")).await?;
+            let is_last = more.len() < PAGE;
+            lines.extend(more);
+            if is_last {
+                break;
             }
+            behind = format!("&after={}", encoded(&next));
         }
-        let too_many = if all { 0 } else { lines.len().saturating_sub(SHOWN) };
-        lines.drain(..too_many);
-        Ok(Self { delivery, lines, is_cut: from > 0 || too_many > 0 })
+        Ok(Self { delivery, lines, is_cut: false })
     }
 }
 
-/// Lines behind one of them.
-async fn some(
-    visit: &Visit,
-    id: &str,
-    delivery: u64,
-    behind: u64,
-    most: usize,
-) -> Result<Vec<Value>, Trouble> {
-    let path = format!("/v1/jobs/{}/logs?after={delivery}.{behind}&limit={most}", encoded(id));
-    let mut found = visit.get(&path).await?;
-    let Value::Array(lines) = found["items"].take() else { return Ok(Vec::new()) };
-    // Those of the next attempt come behind the last one.
-    Ok(lines.into_iter().take_while(|line| line["delivery"].as_u64() == Some(delivery)).collect())
-}
-
-/// The number of the last line, found by halves: nobody reads ten thousand lines to show two hundred.
-async fn last(visit: &Visit, id: &str, delivery: u64) -> Result<u64, Trouble> {
-    let (mut there, mut beyond) = (PAGE as u64, KEPT + 1);
-    while there + 1 < beyond {
-        let middle = there.midpoint(beyond);
-        if some(visit, id, delivery, middle - 1, 1).await?.is_empty() {
-            beyond = middle;
-        } else {
-            there = middle;
-        }
-    }
-    Ok(there)
+/// Some lines, and where it goes on.
+async fn some(visit: &Visit, path: &str) -> Result<(Vec<Value>, String), Trouble> {
+    let mut found = visit.get(path).await?;
+    let next = text(&found, "next_after").to_owned();
+    let Value::Array(lines) = found["items"].take() else { return Ok((Vec::new(), next)) };
+    Ok((lines, next))
 }
 
 /// The lines, and the way to those that are not shown.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::throughput;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, count, empty, jobs_in, list, span, text, time};
+use crate::parts::{STATES, count, empty, jobs_in, list, short, span, text, time};
 use crate::visit::Visit;
 
 /// `GET /`
@@ -31,6 +31,12 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let queues = list(&stats, "items");
     let sum = |state: &str| queues.iter().filter_map(|queue| queue["jobs"][state].as_u64()).sum::<u64>();
     let oldest = queues.iter().filter_map(|queue| queue["oldest_due_seconds"].as_f64()).reduce(f64::max);
+    let series = stats["series"].as_array();
+    let lately = series
+        .map(|steps| steps.iter().rev().take(15).filter_map(|step| step["failed"].as_u64()).sum::<u64>());
+    let waited =
+        series.and_then(|steps| steps.iter().rev().find_map(|step| step["wait_p95_seconds"].as_f64()));
+    let running = part("/v1/jobs?state=running&order=oldest&limit=10").await;
     let mut fires: Vec<&Value> =
         list(&schedules, "items").iter().filter(|schedule| schedule["next_run_at"].is_string()).collect();
     fires.sort_by_key(|schedule| text(schedule, "next_run_at"));
@@ -43,7 +49,11 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
             (tile("Waiting", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
             (tile("Oldest due", &oldest.map_or_else(|| "none".to_owned(), span), &visit.at("queues"), "queued"))
-            (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed"))
+            @match lately {
+                Some(failed) => (tile("Failed in 15 min", &count(failed), &visit.at(&format!("jobs?q={}", encoded("state:failed ended:>-15m"))), "failed")),
+                None => (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed")),
+            }
+            @if let Some(waited) = waited { (tile("Waited (95 of 100)", &span(waited), &visit.at("queues"), "queued")) }
             (tile("Workers alive", &count(list(&workers, "items").len() as u64), &visit.at("workers"), "succeeded"))
         }
         @if let Some(series) = stats["series"].as_array() {
@@ -54,7 +64,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 (empty("No queue yet", "A queue is there once a job or a worker has named it."))
             } @else { (queue_table(visit, queues)) }
         }
-        div.columns {
+        div.columns.pair {
+            section.card #running data-live { (running_table(visit, list(&running, "items"))) }
             section.card #kinds data-live { (kind_table(visit, list(&kinds, "items"))) }
             section.card #fires data-live {
                 table {
@@ -116,6 +127,30 @@ fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+fn running_table(visit: &Visit, jobs: &[Value]) -> Markup {
+    html! {
+        table {
+            caption { "Running, the oldest first" }
+            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Since" } th scope="col" { "Says" } } }
+            tbody {
+                @for job in jobs {
+                    @let id = text(job, "id");
+                    tr {
+                        td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
+                        td { (text(job, "kind")) }
+                        td { (time(visit, text(job, "started_at"))) }
+                        td.says {
+                            @if let Some(fraction) = job["progress"]["fraction"].as_f64() { (format!("{:.0} % ", fraction * 100.0)) }
+                            (text(&job["progress"], "message"))
+                        }
+                    }
+                }
+                @if jobs.is_empty() { tr { td.faint colspan="4" { "Nothing runs." } } }
             }
         }
     }

@@ -40,7 +40,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 }
             }
             @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
-            div.columns {
+            div.columns.pair {
                 section.card { (coming(visit, &zone, list(&next, "items"))) }
                 section.card { (past(visit, &zone, list(&runs, "items"))) }
                 section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
@@ -84,12 +84,12 @@ fn past(visit: &Visit, zone: &Zone, runs: &[Value]) -> Markup {
     html! {
         table {
             caption { "What became of its slots" }
-            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
+            thead { tr { th.number scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
             tbody {
                 @for run in runs {
                     @let id = text(run, "job_id");
                     tr {
-                        td { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
+                        td.number { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
                         td { (text(run, "outcome")) " " (text(run, "skipped_because")) }
                         td { @if !id.is_empty() { a.id href=(visit.at(&format!("jobs/{id}"))) { (short(id)) } } }
                     }

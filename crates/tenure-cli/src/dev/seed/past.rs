@@ -62,8 +62,8 @@ impl Past<'_> {
             self.contract.put(&format!("/v1/kinds/{}", work.kind), about).await?;
         }
         let bounds = [
-            ("billing", json!({ "max_running": 4 })),
-            ("imports", json!({ "max_running": 3 })),
+            ("billing", json!({ "max_running": 12 })),
+            ("imports", json!({ "max_running": 8 })),
             ("mail", json!({ "rate": { "limit": 300, "per_seconds": 60.0 } })),
         ];
         for (queue, bounds) in bounds {
@@ -170,7 +170,7 @@ pub(super) fn settled(job: &Value, work: &Work, chance: &Chance) -> Value {
         }
         Err((says, may_help)) => {
             item["outcome"] = json!("fail");
-            item["error"] = json!({ "type": "error", "detail": says });
+            item["error"] = json!({ "detail": says });
             item["retryable"] = json!(may_help);
         }
     }

@@ -1,0 +1,108 @@
+"""What somebody wants to know who has never seen these pages: each in three clicks at most, or one search and two."""
+
+import datetime
+import time
+
+from playwright.sync_api import expect
+
+MOST = 3
+
+
+class Stranger:
+    """Somebody who counts his clicks. A search is one."""
+
+    def __init__(self, stage, task):
+        self.stage, self.task, self.clicks = stage, task, 0
+        self.page = stage.page()
+        self.page.goto(stage.ui)
+        self.began = time.monotonic()
+
+    def click(self, what):
+        self.clicks += 1
+        what.click()
+
+    def search(self, words):
+        self.clicks += 1
+        self.page.goto(f"{self.stage.ui}jobs")
+        self.page.get_by_role("searchbox").fill(words)
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_url("**q=*")
+
+    def room(self, name):
+        self.click(self.page.get_by_label("Rooms").get_by_role("link", name=name, exact=True))
+
+    def done(self):
+        took = time.monotonic() - self.began
+        print(f"{self.task}: {self.clicks} clicks, {took:.1f} s")
+        assert self.clicks <= MOST, f"{self.task}: {self.clicks} clicks"
+        self.page.context.close()
+
+
+def play(stage):
+    why_a_job_does_not_run(stage)
+    all_with_one_error_again(stage)
+    who_held_it(stage)
+    a_free_hour(stage)
+    a_job_as_it_runs(stage)
+
+
+def why_a_job_does_not_run(stage):
+    one = Stranger(stage, "why a job does not run")
+    row = one.page.locator("#queues").get_by_role("row").filter(has_text="newsletter")
+    one.click(row.get_by_role("link", name="39"))
+    one.click(one.page.locator(".rows tbody tr a.id").first)
+    expect(one.page.locator("p.why").first).to_contain_text("paused")
+    one.done()
+
+
+def all_with_one_error_again(stage):
+    day = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=5)
+    failed = stage.ask("GET", "/v1/jobs?state=failed&kind=charge_card&limit=200")["items"]
+    with_it = [job for job in failed if "card declined" in job["error"]["detail"]]
+    assert with_it, "the shop has such jobs"
+    one = Stranger(stage, "all that failed with one error since then, again")
+    one.search(f"state:failed error:\"card declined\" ended:>{day:%Y-%m-%dT%H:%M:%SZ}")
+    one.click(one.page.get_by_role("link", name="With all of these"))
+    expect(one.page.get_by_role("radio", name="Do again")).to_be_checked()
+    one.click(one.page.get_by_role("button", name="Do it with"))
+    expect(one.page.locator("#operation")).to_contain_text("succeeded", timeout=20_000)
+    again = stage.ask("GET", f"/v1/jobs/{with_it[0]['id']}")
+    assert again["attempt"] != with_it[0]["attempt"] or again["state"] != "failed" or again["finished_at"] != with_it[0]["finished_at"], again
+    one.done()
+
+
+def who_held_it(stage):
+    one = Stranger(stage, "who held a lease three hours ago")
+    one.room("Leases")
+    one.click(one.page.get_by_role("link", name="month-end"))
+    history = one.page.locator("#history")
+    expect(history).to_contain_text("ledger on app-2")
+    expect(history).to_contain_text("app-2 was taken out of service")
+    one.done()
+
+
+def a_free_hour(stage):
+    one = Stranger(stage, "a free hour in the week")
+    stage.ask("POST", "/v1/schedules/stock-north/pause", {})
+    stage.ask("POST", "/v1/schedules/stock-south/pause", {})
+    one.room("Calendar")
+    cells = one.page.locator(".heat tbody td")
+    assert cells.count() == 7 * 24
+    free = one.page.eval_on_selector_all(
+        ".heat tbody td", "(cells) => cells.filter((cell) => cell.className === '' && cell.textContent.trim() === '').length")
+    assert 0 < free < 7 * 24, f"{free} hours are free"
+    one.done()
+
+
+def a_job_as_it_runs(stage):
+    stage.enqueue("import_csv", queue="imports", args={"supplier": "acme"}, priority=-100)
+    one = Stranger(stage, "a job as it runs")
+    row = one.page.locator("#running").get_by_role("row").filter(has_text="import_csv").first
+    expect(row).to_be_visible(timeout=60_000)
+    one.click(row.locator("a.id"))
+    progress = one.page.get_by_role("progressbar")
+    before = float(progress.get_attribute("value"))
+    one.page.wait_for_function(
+        "(before) => { const one = document.querySelector('progress'); return !one || one.value > before; }", arg=before)
+    expect(one.page.locator(".logs")).to_contain_text("ok", timeout=20_000)
+    one.done()
