@@ -1,8 +1,10 @@
 //! The real program, as a person or a script starts it.
 
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
 mod program;
+mod served;
 
 use std::path::Path;
 use std::time::Duration;
@@ -118,6 +120,56 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(said.starts_with("tenure: ") && said.contains("letter.db"), "{said}");
     assert_eq!(std::fs::read_to_string(&db).unwrap(), letter);
+}
+
+#[test]
+fn a_seed_fills_every_page_once_and_goes_on() {
+    let folder = tempdir().unwrap();
+    let start = || {
+        let args = ["dev", "--seed", "--db", "dev.db", "--port", "0", "--jobs-per-second", "0"];
+        let mut program = Program::start(&args, folder.path());
+        let line = program.line_with("http://", SOON);
+        let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+        // Some thousand jobs are done before.
+        program.line_with("enqueued", SOON * 4);
+        (program, address)
+    };
+    let (mut program, address) = start();
+    let get = |address: &str, path: &str| served::ask(address, "GET", path, "", "");
+    let stats = served::json_of(&get(&address, "/v1/stats?window_seconds=3600&step_seconds=60"));
+    let busy = stats["series"].as_array().unwrap().iter().filter(|step| step["succeeded"] != 0).count();
+    assert!(busy > 50, "jobs have ended in {busy} of the last sixty minutes");
+    let oldest = served::json_of(&get(&address, "/v1/jobs?order=oldest&limit=1"));
+    let history = served::json_of(&get(&address, "/v1/leases/month-end/history"));
+    assert!(history["items"].to_string().contains("taken out of service"), "{history}");
+    for page in [
+        "",
+        "jobs",
+        "queues",
+        "kinds",
+        "schedules",
+        "calendar",
+        "leases",
+        "workers",
+        "bulk",
+        "webhooks",
+        "events",
+        "audit",
+    ] {
+        let (status, _, page) = get(&address, &format!("/ui/{page}"));
+        assert!(status == 200 && !page.contains("class=\"empty\""), "{status}: {page}");
+    }
+    program.interrupt();
+    assert_eq!(program.end(SOON), Some(0));
+    let (mut program, address) = start();
+    assert_eq!(
+        served::json_of(&get(&address, "/v1/jobs?order=oldest&limit=1"))["items"][0]["id"],
+        oldest["items"][0]["id"]
+    );
+    let hooks = served::json_of(&get(&address, "/v1/webhooks"));
+    assert_eq!(hooks["items"].as_array().unwrap().len(), 2, "it is filled once: {hooks}");
+    program.interrupt();
+    assert_eq!(program.end(SOON), Some(0));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
     });
     if dev.seed {
         screen.line(&format!(
-            "{} a shop that does not exist: its last hours, and how it goes on",
+            "{} a shop that does not exist; its last hours take a moment, and it goes on",
             name("seed")
         ));
     }

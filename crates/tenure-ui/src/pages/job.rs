@@ -45,7 +45,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             (timeline::chart(&job, attempts, &now))
             (facts(visit, &job))
             @if job["error"].is_object() {
-                section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
+                section.card { h2 { (if standing == "succeeded" { "Its last error, before it succeeded" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
             section.card { (attempt_table(visit, attempts)) }
             div.columns {
