@@ -2,7 +2,6 @@
 // A worker for Node 18 or newer, without packages: TENURE_URL=http://localhost:8368 ./worker.mjs
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-
 const URL = process.env.TENURE_URL ?? 'http://localhost:8368', SLOTS = 4, LEASE = Number(process.env.TENURE_LEASE ?? 30);
 const me = { name: `worker.mjs on ${hostname()}` }, held = new Map(); // Who asks, and what it runs.
 let stopping = false, ends = [], freed = () => {};
@@ -38,12 +37,12 @@ async function run(job) {
 
 async function live() { // Says of all jobs at once that they are being done.
   const running = [...held].map(([job_id, { token, progress }]) => ({ job_id, token, progress }));
-  const { lost, cancel } = await ask(`/v1/workers/${me.worker_id}/heartbeat`, { running });
+  const { lost, cancel, command } = await ask(`/v1/workers/${me.worker_id}/heartbeat`, { running });
   for (const id of [...lost, ...cancel.map((one) => one.job_id)]) held.get(id)?.stop.abort();
+  stopping ||= command === 'terminate';
 }
 const beat = setInterval(() => held.size && live().catch((error) => console.error(error.message)), LEASE * 333);
 process.on('SIGTERM', () => { stopping = true; freed(); }); // What runs is finished, and nothing more is begun.
-
 while (held.size || !stopping) {
   const told = ends, free = stopping ? 0 : SLOTS - (held.size - told.length), busy = held.size > 0;
   const claim = free ? { ...me, limit: free, lease_seconds: LEASE } : undefined;
@@ -53,8 +52,9 @@ while (held.size || !stopping) {
     ends = ends.slice(told.length);
     told.forEach((end) => held.delete(end.job_id));
     answer.jobs.forEach(run);
-  } catch (error) { console.error('no answer, trying again:', error.message); await sleep(1000); }
+  } catch (error) { // Whoever is told to take no more jobs asks on, until it is told to end.
+    stopping ||= error.message.includes('"command":"terminate"'); console.error(error.message); await sleep(1000); }
   if (held.size && !ends.length) await Promise.race([new Promise((go) => { freed = go; }), sleep(1000)]);
 }
-clearInterval(beat); // And it is taken off the list, on which it may never have been.
+clearInterval(beat);
 if (me.worker_id) await ask(`/v1/workers/${me.worker_id}`, undefined, 0, 'DELETE').catch(() => {});

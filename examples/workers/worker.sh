@@ -9,7 +9,7 @@ url=${TENURE_URL:-http://localhost:8368} lease=${TENURE_LEASE:-30} name="worker.
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && trap 'stopping=1' TERM
 
 ask() { # PATH PATIENCE: sends what comes in; fails if it is not answered well
-  curl -fsS -m $(($2 + 10)) -H 'content-type: application/json' -H "prefer: wait=$2" --data-binary @- "$url$1"
+  curl -sS --fail-with-body -m $(($2 + 10)) -H 'content-type: application/json' -H "prefer: wait=$2" --data-binary @- "$url$1"
 }
 
 tell() { # FRACTION MESSAGE: how far the work has come
@@ -52,9 +52,9 @@ run() { # Does the job in $dir/job, and tells how it went.
 while [ -z "$stopping" ]; do
   jq -nc --arg w "$worker" --arg name "$name" --argjson lease "$lease" \
     '{limit: 1, $name, lease_seconds: $lease} + if $w == "" then {} else {worker_id: $w} end' |
-    ask /v1/claim 5 >"$dir/claim" || { sleep 1; continue; }
-  worker=$(jq -r .worker_id "$dir/claim")
-  jq -ce '.jobs[0] // empty' "$dir/claim" >"$dir/job" && run
+    ask /v1/claim 5 >"$dir/claim" || { # Told to take no more jobs, it asks on until it is told to end.
+      grep -q '"command":"terminate"' "$dir/claim" && stopping=1; sleep 1; continue; }
+  worker=$(jq -r .worker_id "$dir/claim"); jq -ce '.jobs[0] // empty' "$dir/claim" >"$dir/job" && run
 done
 [ -z "$worker" ] || curl -sS -m 10 -o "$dir/gone" -X DELETE "$url/v1/workers/$worker" # It may never have been listed.
 exit 0

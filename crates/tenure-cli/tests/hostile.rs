@@ -376,8 +376,8 @@ fn wrong(address: &str, bad: &Bad) -> Option<String> {
     }
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
     if body.is_empty() {
-        // What is no head is refused by the layer that reads heads, without a document.
-        return if [400, 414, 431, 505].contains(&status) { None } else { wrong("nothing is told") };
+        // A version that is not spoken is refused by the layer that reads heads, without a document.
+        return if status == 505 { None } else { wrong("nothing is told") };
     }
     let Ok(document) = serde_json::from_str::<Value>(body) else { return wrong("no document") };
     let is_problem = head.to_lowercase().contains("application/problem+json")

@@ -77,6 +77,36 @@ fn a_worker_in_sh_does_what_was_enqueued_and_stops_when_it_is_told() {
     works("sh", "worker.sh");
 }
 
+/// The server tells it to take no more jobs, then to end: it does so without a signal.
+fn obeys(by: &str, example: &str) {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let mut worker = Worker::start(by, example, &address);
+    let first = enqueue(&address, &json!({ "kind": "add", "args": [1, 2] }));
+    assert_eq!(ended(&address, &first)["state"], "succeeded");
+    let listed = || json_of(&ask(&address, "GET", "/v1/workers", "", ""))["items"].clone();
+    // It is listed with what it asks next.
+    while listed().as_array().unwrap().is_empty() {}
+    let id = listed()[0]["worker_id"].as_str().unwrap().to_owned();
+    assert_eq!(ask(&address, "POST", &format!("/v1/workers/{id}/terminate"), "", "{}").0, 200);
+    assert_eq!(worker.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_worker_in_node_ends_when_the_server_tells_it() {
+    obeys("node", "worker.mjs");
+}
+
+#[test]
+fn a_worker_in_sh_ends_when_the_server_tells_it() {
+    obeys("sh", "worker.sh");
+}
+
+#[test]
+fn a_worker_in_python_ends_when_the_server_tells_it() {
+    obeys("python3", "worker.py");
+}
+
 #[test]
 fn examples_are_short() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workers");

@@ -25,6 +25,7 @@ use crate::queues::known::KnownQueues;
 use crate::spans::Spans;
 use crate::troubles::Troubles;
 use crate::watchers::Watchers;
+use crate::workers::commands::Commands;
 use crate::workers::granted::Granted;
 use crate::workers::key;
 use crate::workers::roll::Roll;
@@ -79,6 +80,7 @@ struct Inner {
     metrics: Metrics,
     troubles: Troubles,
     roll: Roll,
+    commands: Commands,
     key: OnceLock<Key>,
     known: Known,
     followed: Followed,
@@ -109,6 +111,7 @@ impl Api {
                 metrics,
                 troubles: Troubles::default(),
                 roll: Roll::default(),
+                commands: Commands::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
                 followed: Followed::default(),
@@ -232,6 +235,11 @@ impl Api {
     /// Which workers the store was told of.
     pub(crate) fn roll(&self) -> &Roll {
         &self.inner.roll
+    }
+
+    /// What workers are told to do.
+    pub(crate) fn commands(&self) -> &Commands {
+        &self.inner.commands
     }
 
     /// Which trouble was written down.

@@ -42,6 +42,8 @@ pub enum ProblemType {
     UniqueConflict,
     /// As many jobs wait in the queue as may.
     QueueFull,
+    /// The worker is told to take no more jobs.
+    WorkerQuiet,
     /// Somebody else has the lease.
     LeaseHeld,
     /// The job or the lease was taken from whoever tells about it.
@@ -56,6 +58,8 @@ pub enum ProblemType {
     JobCancelled,
     /// The body is larger than is allowed.
     PayloadTooLarge,
+    /// The head of the request is too large.
+    HeadersTooLarge,
     /// The store cannot answer at the moment.
     StorageUnavailable,
     /// The server is about to end.
@@ -72,7 +76,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -88,6 +92,7 @@ impl ProblemType {
         Self::KeyReused,
         Self::UniqueConflict,
         Self::QueueFull,
+        Self::WorkerQuiet,
         Self::LeaseHeld,
         Self::LeaseLost,
         Self::PreconditionFailed,
@@ -95,6 +100,7 @@ impl ProblemType {
         Self::JobFailed,
         Self::JobCancelled,
         Self::PayloadTooLarge,
+        Self::HeadersTooLarge,
         Self::StorageUnavailable,
         Self::Draining,
         Self::CrossSite,
@@ -122,6 +128,7 @@ impl ProblemType {
             Self::KeyReused => "idempotency-key-reused",
             Self::UniqueConflict => "unique-conflict",
             Self::QueueFull => "queue-full",
+            Self::WorkerQuiet => "worker-quiet",
             Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
             Self::PreconditionFailed => "precondition-failed",
@@ -129,6 +136,7 @@ impl ProblemType {
             Self::JobFailed => "job-failed",
             Self::JobCancelled => "job-cancelled",
             Self::PayloadTooLarge => "payload-too-large",
+            Self::HeadersTooLarge => "headers-too-large",
             Self::StorageUnavailable => "storage-unavailable",
             Self::Draining => "draining",
             Self::CrossSite => "cross-site",
@@ -156,6 +164,7 @@ impl ProblemType {
             Self::IdTaken => "Another job has this id",
             Self::KeyReused => "The key was used for something else",
             Self::UniqueConflict => "Another job holds the unique key",
+            Self::WorkerQuiet => "The worker is to take no more jobs",
             Self::QueueFull => "As many jobs wait in the queue as may",
             Self::LeaseHeld => "Somebody else has the lease",
             Self::LeaseLost => "It is not held any more under this token",
@@ -164,6 +173,7 @@ impl ProblemType {
             Self::JobFailed => "The job has failed",
             Self::JobCancelled => "The job was cancelled",
             Self::PayloadTooLarge => "The body is too large",
+            Self::HeadersTooLarge => "The head of the request is too large",
             Self::StorageUnavailable => "The store cannot answer",
             Self::Draining => "The server is about to end",
             Self::CrossSite => "The request comes from a page of somebody else's",
@@ -186,6 +196,7 @@ impl ProblemType {
             Self::StateConflict
             | Self::IdTaken
             | Self::UniqueConflict
+            | Self::WorkerQuiet
             | Self::LeaseHeld
             | Self::LeaseLost
             | Self::JobFailed
@@ -194,6 +205,7 @@ impl ProblemType {
             Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
             Self::QueueFull => StatusCode::TOO_MANY_REQUESTS,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::CrossSite | Self::Forbidden | Self::ReadOnly => StatusCode::FORBIDDEN,

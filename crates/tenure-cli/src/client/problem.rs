@@ -45,6 +45,8 @@ pub(crate) struct Refused {
     pub(crate) line: Option<u64>,
     /// The place of the job in what was sent.
     pub(crate) index: Option<u64>,
+    /// What a worker is told to do.
+    pub(crate) command: Option<String>,
 }
 
 impl Trouble {
@@ -136,7 +138,8 @@ impl Refused {
         let in_field =
             said("field").and_then(|field| field.strip_prefix("jobs[")?.split(']').next()?.parse().ok());
         let index = number("index").or(in_field);
-        Self { status, name, sentence: safe::line(&sentence), line: number("line"), index }
+        let command = said("command").map(str::to_owned);
+        Self { status, name, sentence: safe::line(&sentence), line: number("line"), index, command }
     }
 
     /// Says what may have been meant.

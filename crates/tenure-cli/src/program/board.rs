@@ -202,17 +202,50 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+/// What the server tells a worker to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Told {
+    /// To go on; so it is if it says something that is not known here.
+    #[default]
+    Run,
+    /// To take no more jobs.
+    Quiet,
+    /// To end.
+    Terminate,
+}
+
+impl Told {
+    fn of(command: Option<&str>) -> Self {
+        match command {
+            Some("quiet") => Self::Quiet,
+            Some("terminate") => Self::Terminate,
+            Some(_) | None => Self::Run,
+        }
+    }
+}
+
 /// All that run.
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) client: Client,
     pub(super) worker: String,
     posts: Mutex<BTreeMap<String, Arc<Post>>>,
+    told: Mutex<Told>,
 }
 
 impl Board {
     pub(super) fn new(client: Client, worker: String) -> Self {
-        Self { client, worker, posts: Mutex::default() }
+        Self { client, worker, posts: Mutex::default(), told: Mutex::default() }
+    }
+
+    /// Notes what the server tells.
+    pub(super) fn hear(&self, command: Option<&str>) {
+        *open(&self.told) = Told::of(command);
+    }
+
+    /// What the server told last.
+    pub(super) fn told(&self) -> Told {
+        *open(&self.told)
     }
 
     pub(super) fn put(&self, post: &Arc<Post>) {
@@ -241,6 +274,7 @@ impl Board {
             let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
             // Whoever is not renewed in time ends by the clock.
             let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { continue };
+            self.hear(answer["command"].as_str());
             for post in posts {
                 let of = |list: &str| {
                     let mut items = answer[list].as_array().into_iter().flatten();

@@ -1,12 +1,12 @@
-//! `tenure worker list` and `get`: who runs jobs.
+//! `tenure worker list`, `get`, `quiet`, `stop` and `remove`: who runs jobs, and what they are told.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Ask;
 use crate::exit::Failure;
 use crate::output::safe;
-use crate::with::{Asked, Named, done, text};
+use crate::with::{Asked, Named, With, done, text};
 
 const WORKERS: Named = Named {
     path: "/v1/workers",
@@ -31,6 +31,12 @@ pub(crate) enum Workers {
     List(Asked<Nothing>),
     /// Shows one
     Get(Asked<Which>),
+    /// Tells one to take no more jobs; those that it has come to their ends
+    Quiet(Asked<Which>),
+    /// Tells one to end, and to give back what it cannot end soon
+    Stop(Asked<Which>),
+    /// Takes one off the list that has gone without a word, and gives back at once what it had
+    Remove(Asked<Which>),
 }
 
 #[derive(Debug, Args)]
@@ -48,22 +54,47 @@ pub(super) fn run(workers: Workers) -> Result<(), Failure> {
             done(&connect, output, |with| WORKERS.list(with, None))
         }
         Workers::Get(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            let page = with.client.ask(&Ask::get(WORKERS.path))?.json()?;
-            let is_meant = |worker: &&Value| {
-                [text(worker, "/worker_id"), text(worker, "/name")].contains(&what.worker.as_str())
-            };
-            let meant: Vec<&Value> =
-                page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
-            let shown = safe::line(&what.worker);
-            match meant.as_slice() {
-                [one] => WORKERS.one(with, &one.to_string()),
-                [] => Err(Failure::NotThere(format!(
-                    "no worker {shown} is alive; `tenure worker list` shows who is"
-                ))),
-                _ => {
-                    Err(Failure::Conflict(format!("{} workers are called {shown}; say the id", meant.len())))
-                }
-            }
+            let worker = meant(with, &what.worker)?;
+            WORKERS.one(with, &worker.to_string())
         }),
+        Workers::Quiet(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            command(with, &what.worker, "quiet", "is told to take no more jobs")
+        }),
+        Workers::Stop(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| command(with, &what.worker, "terminate", "is told to end"))
+        }
+        Workers::Remove(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            let worker = meant(with, &what.worker)?;
+            with.client.ask(&Ask::delete(WORKERS.of(text(&worker, "/worker_id"))))?;
+            with.out.tell(&format!("worker {} is off the list", safe::line(&what.worker)));
+            Ok(())
+        }),
+    }
+}
+
+/// Tells a worker something.
+fn command(with: &mut With, worker: &str, how: &str, is: &str) -> Result<(), Failure> {
+    let id = meant(with, worker)?;
+    let path = format!("{}/{how}", WORKERS.of(text(&id, "/worker_id")));
+    let answer = with.client.ask(&Ask::post(path, &json!({})))?;
+    if with.out.chosen().is_some() {
+        return with.out.document(&answer.text());
+    }
+    with.out.tell(&format!("worker {} {is}", safe::line(worker)));
+    Ok(())
+}
+
+/// The worker with this id or name.
+fn meant(with: &mut With, wanted: &str) -> Result<Value, Failure> {
+    let page = with.client.ask(&Ask::get(WORKERS.path))?.json()?;
+    let is_meant = |worker: &&Value| [text(worker, "/worker_id"), text(worker, "/name")].contains(&wanted);
+    let meant: Vec<&Value> = page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
+    let shown = safe::line(wanted);
+    match meant.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => {
+            Err(Failure::NotThere(format!("no worker {shown} is alive; `tenure worker list` shows who is")))
+        }
+        _ => Err(Failure::Conflict(format!("{} workers are called {shown}; say the id", meant.len()))),
     }
 }

@@ -15,11 +15,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::attend::{Manners, Went, attend, settle};
-use super::board::{Board, Post, Why};
+use super::board::{Board, Post, Told, Why};
 use super::forward::{Service, forward};
 use super::roll::{self, Workers};
 use super::{Granted, LEASE};
-use crate::client::{Ask, Connect, Purpose};
+use crate::client::{Ask, Connect, Purpose, Trouble};
 use crate::exit::Failure;
 use crate::screen::{complain, tell};
 use crate::span::span;
@@ -194,6 +194,14 @@ impl Shared {
     fn is_stopping(&self) -> bool {
         self.stops.load(Ordering::SeqCst) > 0
     }
+
+    /// Does what the server tells: whoever is to end is stopped as by Ctrl-C.
+    fn obey(&self) {
+        if self.board.told() == Told::Terminate && !self.is_stopping() {
+            tell("the server tells this worker to end");
+            self.stop();
+        }
+    }
 }
 
 fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
@@ -222,6 +230,7 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
     let (mut running, mut complained) = (0, false);
     loop {
         running -= freed.try_iter().count();
+        shared.obey();
         if shared.is_stopping() && running == 0 {
             return Ok(());
         }
@@ -241,10 +250,19 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
         let sent = SystemClock.moment();
         match shared.board.client.ask(&ask).and_then(|answer| Granted::all(&answer)) {
             Ok(jobs) => {
+                shared.board.hear(None);
                 complained = false;
                 for job in jobs {
                     running += begin(shared, Post::of(job, sent), &tell_free);
                 }
+            }
+            // It takes no more jobs, asks again until it is told otherwise, and does what it has.
+            Err(Trouble::Refused(refused)) if refused.command.is_some() => {
+                shared.board.hear(refused.command.as_deref());
+                if !std::mem::replace(&mut complained, true) {
+                    complain("the server tells this worker to take no more jobs");
+                }
+                wait(&freed, &mut running);
             }
             Err(trouble) if trouble.passes() => {
                 if !std::mem::replace(&mut complained, true) {

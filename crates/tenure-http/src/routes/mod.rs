@@ -80,6 +80,8 @@ const ENQUEUE: Needs = Needs::One(&[Scope::Enqueue]);
 /// Whoever enqueues may end what he began.
 const END: Needs = Needs::One(&[Scope::Enqueue, Scope::Manage]);
 const WORK: Needs = Needs::One(&[Scope::Work]);
+/// A worker goes by itself, or somebody has it go.
+const LEAVE: Needs = Needs::One(&[Scope::Work, Scope::Manage]);
 const MANAGE: Needs = Needs::One(&[Scope::Manage]);
 const ADMIN: Needs = Needs::One(&[Scope::Admin]);
 

@@ -3,12 +3,13 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, READ, Takes, WORK, empty};
+use super::{Answer, Endpoint, JSON, LEAVE, MANAGE, NOTHING, READ, Takes, WORK, empty};
 use crate::access::Within;
+use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::workers::verdict::{Complete, Fail, Release};
-use crate::workers::{attempt, beat, claim, logs, roll, settle};
+use crate::workers::{attempt, beat, claim, commands, logs, roll, settle};
 
 /// What workers in other languages ask and tell.
 pub(super) fn workers() -> Vec<Endpoint> {
@@ -32,7 +33,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<claim::ClaimAnswer>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::WorkerQuiet],
             serve: || routing::post(claim::post),
         },
         Endpoint {
@@ -73,13 +74,37 @@ pub(super) fn workers() -> Vec<Endpoint> {
             method: Method::DELETE,
             path: "/v1/workers/{id}",
             name: "delete_worker",
-            summary: "A worker goes: it is not listed any more. What it holds is not touched",
-            needs: WORK,
+            summary: "A worker goes: it is not listed any more, and what it holds is given back at once",
+            needs: LEAVE,
             within: Within::Jobs,
             takes: NOTHING,
             answers: vec![empty(204, "It is not listed")],
-            refuses: &[ProblemType::NotFound],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
             serve: || routing::delete(roll::leave),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/workers/{id}/quiet",
+            name: "quiet_worker",
+            summary: "Tells a worker to take no more jobs; those that it has come to their ends",
+            needs: MANAGE,
+            within: Within::Jobs,
+            takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
+            answers: vec![told()],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::post(commands::quiet),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/workers/{id}/terminate",
+            name: "terminate_worker",
+            summary: "Tells a worker to end, and to give back what it cannot end soon",
+            needs: MANAGE,
+            within: Within::Jobs,
+            takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
+            answers: vec![told()],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::post(commands::terminate),
         },
         Endpoint {
             method: Method::POST,
@@ -164,6 +189,15 @@ pub(super) fn workers() -> Vec<Endpoint> {
             serve: || routing::post(attempt::release),
         },
     ]
+}
+
+const fn told() -> Answer {
+    Answer {
+        status: 200,
+        summary: "It hears of it with what it asks next",
+        kind: JSON,
+        body: Some(Schemas::of::<commands::CommandAnswer>),
+    }
 }
 
 const fn settled() -> Answer {

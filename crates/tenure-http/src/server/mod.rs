@@ -3,6 +3,7 @@
 mod around;
 mod hosts;
 mod impatient;
+mod worded;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::routes;
 use crate::spans::{Spans, Traces, firing};
 use hosts::Hosts;
 use impatient::Impatient;
+use worded::Worded;
 
 /// How a server listens and ends.
 #[derive(Debug, Clone)]
@@ -276,7 +278,7 @@ fn serve(
     let service = TowerToHyperService::new(app.clone());
     let connection = builder
         .serve_connection(
-            TokioIo::new(Impatient::new(stream, Arc::clone(clock), options.read_within)),
+            TokioIo::new(Worded::new(Impatient::new(stream, Arc::clone(clock), options.read_within))),
             service,
         )
         .into_owned();

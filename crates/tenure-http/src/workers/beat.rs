@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
 
 use super::claim::check_lease;
+use super::commands::Command;
 use super::granted::grant_of_token;
 use super::{overdue, roll};
 use crate::answer::json;
@@ -64,7 +65,7 @@ pub(crate) struct BeatProgress {
 }
 
 /// What the worker learns.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BeatAnswer {
     /// The jobs that it holds.
     extended: Vec<Extended>,
@@ -72,6 +73,8 @@ pub(crate) struct BeatAnswer {
     cancel: Vec<ToCancel>,
     /// Those that it has lost: whatever it does for them is in vain.
     lost: Vec<String>,
+    /// What the worker is told to do: `run`; `quiet`, to take no more jobs; `terminate`, to end.
+    command: Command,
 }
 
 /// A job that is held.
@@ -107,7 +110,9 @@ pub(crate) async fn post(
     }
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
-    let (mut answer, mut over, now) = (BeatAnswer::default(), Vec::new(), api.tenure().now());
+    let (extended, cancel, lost, command) = (Vec::new(), Vec::new(), Vec::new(), Command::Run);
+    let mut answer = BeatAnswer { extended, cancel, lost, command };
+    let (mut over, now) = (Vec::new(), api.tenure().now());
     let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
     for item in said.running {
         let Ok(id) = item.job_id.parse::<JobId>() else {
@@ -148,6 +153,7 @@ pub(crate) async fn post(
     {
         tracing::debug!(%error, "progress was not kept");
     }
+    answer.command = api.commands().of_or_run(api.tenure(), worker).await;
     Ok(json(StatusCode::OK, &answer))
 }
 

@@ -16,6 +16,7 @@ use crate::body;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wire::{JobDocument, not_own, shape};
+use crate::workers::commands;
 use crate::workers::grant::Grant;
 use crate::workers::granted::lease_of;
 use crate::workers::roll;
@@ -105,7 +106,7 @@ impl Claim {
     }
 
     /// Who asks.
-    fn holder(&self, api: &Api) -> Result<HostId, Invalid> {
+    pub(super) fn holder(&self, api: &Api) -> Result<HostId, Invalid> {
         let Some(id) = &self.worker_id else { return Ok(api.tenure().remote().draw_worker()) };
         id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })
     }
@@ -126,6 +127,9 @@ impl Claim {
 
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;
+        if self.worker_id.is_some() {
+            commands::check(api, holder).await?;
+        }
         let most = self.most();
         if !(1..=limits::RESERVE_JOBS).contains(&most) {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);

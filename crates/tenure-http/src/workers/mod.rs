@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 pub(crate) mod beat;
 pub(crate) mod claim;
+pub(crate) mod commands;
 pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;

@@ -1,7 +1,7 @@
 //! Who is there: workers that say who they are are known to the store, so that a job that nobody takes can be explained.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::Path;
@@ -9,12 +9,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure::{Host, HostId, Kinds, Moment, Reserve, Serves};
+use tenure::{
+    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
+};
 
+use super::commands::alive;
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
+use crate::spans;
 
 /// For how long a worker counts as alive after it was heard of.
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
@@ -78,14 +82,24 @@ impl Roll {
 impl Heard {
     /// Whether all that the worker takes is reached.
     fn is_within(&self, reach: &Reach) -> bool {
-        self.serves.iter().all(|serves| {
-            let kinds = match &serves.kinds {
-                None => reach.has_all_kinds(),
-                Some(kinds) => kinds.iter().all(|kind| reach.covers_kind(kind.as_str())),
-            };
-            kinds && reach.covers_queue(serves.queue.as_str())
-        })
+        is_within(&self.serves, reach)
     }
+}
+
+/// Whether all that a worker takes is reached.
+pub(super) fn is_within(serves: &[Serves], reach: &Reach) -> bool {
+    serves.iter().all(|serves| {
+        let kinds = match &serves.kinds {
+            None => reach.has_all_kinds(),
+            Some(kinds) => kinds.iter().all(|kind| reach.covers_kind(kind.as_str())),
+        };
+        kinds && reach.covers_queue(serves.queue.as_str())
+    })
+}
+
+/// Whether a worker is there for whoever asks.
+pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
+    reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
 /// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
@@ -200,11 +214,39 @@ pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
 /// `DELETE /v1/workers/{id}`
 pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
-    // Only workers that have claimed here: programs that hold the store themselves say so themselves.
+    // One that has claimed here may go although the store was not told of it yet.
     if !api.roll().forget(id, api.reach()) {
-        let detail = format!("no worker {id} has claimed at this server");
-        return Err(Problem::new(ProblemType::NotFound, detail));
+        alive(&api, id).await?;
     }
+    release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
+    api.commands().tell(api.tenure(), id, None).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Gives back what a worker runs, as far as whoever asks reaches it: it runs elsewhere at once, and what the worker writes about
+/// it from now on is refused.
+async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
+    let filter = Filter {
+        states: vec![StateName::Running],
+        conditions: vec![Condition::HolderBegins(id.to_string())],
+        ..Filter::default()
+    };
+    let mut after = None;
+    loop {
+        let ask = PageAsk { filter: filter.clone(), after, ..PageAsk::default() };
+        let page = api.tenure().store().jobs(ask).await?;
+        let held = page.jobs.into_iter().filter(|job| api.reach().covers_job(job));
+        let endings: Vec<Ending> =
+            held.map(|job| Ending { job: Arc::new(job), verdict: Verdict::Released }).collect();
+        if !endings.is_empty() {
+            let jobs: Vec<_> = endings.iter().map(|ending| Arc::clone(&ending.job)).collect();
+            spans::attempt::settle(api, endings, None).await?;
+            jobs.iter().for_each(|job| api.granted().forget(job));
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::attempt::told;
 use super::claim::{Claim, ClaimedJob, answer};
+use super::commands::Command;
 use super::grant::{Grant, portion};
 use super::granted::of_token;
 use super::verdict::{Complete, Fail, Release, WorkerError};
@@ -92,6 +93,8 @@ pub(crate) struct SettleAnswer {
     worker_id: Option<String>,
     /// What was granted.
     jobs: Vec<ClaimedJob>,
+    /// What a worker that claims is told to do: `run`, `quiet` or `terminate`. Unless it is to run, nothing is granted.
+    command: Command,
 }
 
 /// What became of one job.
@@ -117,9 +120,14 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let key = api.key().await?.clone();
-    // A server that is about to end grants nothing: nobody would know its tokens.
+    let command = match &said.claim {
+        Some(claim) => api.commands().of_or_run(api.tenure(), claim.holder(&api)?).await,
+        None => Command::Run,
+    };
+    // A server that is about to end grants nothing: nobody would know its tokens. How it went is heard of all the same, as from
+    // a worker that is to take no more jobs.
     let then = match said.claim {
-        Some(claim) if !api.is_draining() => Some(claim.ask(&api).await?),
+        Some(claim) if !api.is_draining() && command == Command::Run => Some(claim.ask(&api).await?),
         Some(_) | None => None,
     };
     let mut answers = Vec::with_capacity(said.items.len());
@@ -151,7 +159,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let granted = holder.map(|holder| answer(&api, &key, holder, grant));
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
-    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs }))
+    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs, command }))
 }
 
 /// Settles and grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.

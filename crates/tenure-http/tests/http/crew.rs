@@ -153,3 +153,65 @@ async fn a_worker_that_says_that_it_lives_is_listed_and_one_bad_word_costs_it_no
     let gone = service.ask("DELETE", &format!("/v1/workers/{other}"), &[], "").await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND, "nobody takes another program off the list");
 }
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_that_it_has() {
+    let mut service = Service::new();
+    service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"},{"kind":"k"}]}"#).await;
+    let worker = worker(&service).await;
+    let claim = json!({ "worker_id": worker, "name": "w", "limit": 1, "lease_seconds": 300 });
+    let job = service.post("/v1/claim", &claim.to_string()).await.json()["jobs"][0].clone();
+    let_others_go_on().await;
+    let beat = json!({ "running": [{ "job_id": job["id"], "token": job["token"] }] }).to_string();
+    let path = format!("/v1/workers/{worker}");
+    let told = service.post(&format!("{path}/heartbeat"), &beat).await.json();
+    assert_eq!(told["command"], "run");
+    let told = service.post(&format!("{path}/quiet"), "").await;
+    assert_eq!((told.status, told.json()["command"].as_str()), (StatusCode::OK, Some("quiet")));
+    let told = service.post("/v1/claim", &claim.to_string()).await;
+    assert_eq!((told.status, &told.json()["command"]), (StatusCode::CONFLICT, &json!("quiet")));
+    assert_eq!(told.json()["type"], "urn:tenure:problem:worker-quiet");
+    assert_eq!(service.post(&format!("{path}/heartbeat"), &beat).await.json()["command"], "quiet");
+    // Another server on the store has heard of it before long, and how a job went is heard of all the same.
+    let other = service.other_server();
+    assert_eq!(other.ask("POST", "/v1/claim", &[], &claim.to_string()).await.status, StatusCode::CONFLICT);
+    let item = json!({ "job_id": job["id"], "token": job["token"], "outcome": "complete" });
+    let settle = json!({ "items": [item], "claim": claim }).to_string();
+    let told = service.post("/v1/settle", &settle).await.json();
+    assert_eq!(
+        (&told["items"][0]["state"], &told["jobs"], &told["command"]),
+        (&json!("succeeded"), &json!([]), &json!("quiet"))
+    );
+    service.post(&format!("{path}/terminate"), "").await;
+    assert_eq!(service.post("/v1/claim", &claim.to_string()).await.json()["command"], "terminate");
+    service.advance(Duration::from_secs(3));
+    assert_eq!(other.ask("POST", "/v1/claim", &[], &claim.to_string()).await.json()["command"], "terminate");
+    assert_eq!(service.post("/v1/claim", "{}").await.status, StatusCode::OK, "others are told nothing");
+    let nobody = service.tenure().remote().draw_worker();
+    let told = service.post(&format!("/v1/workers/{nobody}/quiet"), "").await;
+    assert_eq!(told.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_a_worker_held_that_is_taken_off_the_list_runs_elsewhere_at_once() {
+    let service = Service::new();
+    let worker = worker(&service).await;
+    service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"}]}"#).await;
+    let claim = json!({ "worker_id": worker, "name": "w", "limit": 2, "lease_seconds": 3600 }).to_string();
+    let held = service.post("/v1/claim", &claim).await.json()["jobs"].clone();
+    assert_eq!(held.as_array().unwrap().len(), 2);
+    let_others_go_on().await;
+    let gone = service.other_server().ask("DELETE", &format!("/v1/workers/{worker}"), &[], "").await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    let again = service.post("/v1/claim", r#"{"limit":9}"#).await.json()["jobs"].clone();
+    let ids = |jobs: &Value| {
+        let mut ids: Vec<_> = jobs.as_array().unwrap().iter().map(|job| job["id"].to_string()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&again), ids(&held), "and no attempt is spent");
+    assert!(again.as_array().unwrap().iter().all(|job| job["attempt"] == 1), "{again}");
+    let late = json!({ "token": held[0]["token"] }).to_string();
+    let told = service.post(&format!("/v1/jobs/{}/complete", held[0]["id"].as_str().unwrap()), &late).await;
+    assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
+}

@@ -241,3 +241,28 @@ async fn a_page_of_large_jobs_ends_early_and_goes_on() {
     }
     assert_eq!((seen.len(), pages), (120, 3));
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_as_a_request_is_told_as_a_problem_too() {
+    let served = served().await;
+    let many = "a: b\r\n".repeat(200);
+    let asks = [
+        ("400", "malformed", "GET\r\n\r\n".to_owned()),
+        ("400", "malformed", "GET / HTTP/1.1\r\nbad header\r\n\r\n".to_owned()),
+        ("431", "headers-too-large", format!("GET / HTTP/1.1\r\nhost: localhost\r\n{many}\r\n")),
+    ];
+    for (status, name, ask) in asks {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        // The other side may have heard enough before all of it was sent.
+        let _ = stream.write_all(ask.as_bytes()).await;
+        let mut told = Vec::new();
+        let _ = stream.read_to_end(&mut told).await;
+        let told = String::from_utf8(told).unwrap();
+        let (head, body) = told.split_once("\r\n\r\n").unwrap_or_default();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{told}");
+        assert!(head.contains("content-type: application/problem+json"), "{told}");
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["type"], format!("urn:tenure:problem:{name}"), "{told}");
+        assert_eq!(problem["status"].to_string(), status);
+    }
+}

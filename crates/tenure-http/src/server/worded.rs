@@ -1,0 +1,146 @@
+//! Words for what is refused before it is a request: where the head of one cannot be read, whoever reads heads answers with a bare
+//! status. Here the answer gets the document that every other refusal has.
+
+use std::io::{IoSlice, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::problem::{Problem, ProblemType};
+
+/// A connection on which bare answers are replaced, and what is left to send of the last one that was.
+pub(super) struct Worded<S> {
+    stream: S,
+    left: Vec<u8>,
+    sent: usize,
+}
+
+impl<S: AsyncWrite + Unpin> Worded<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, left: Vec::new(), sent: 0 }
+    }
+
+    /// Sends what is left of an answer that was replaced.
+    fn send_left(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        while self.sent < self.left.len() {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.left[self.sent..]))?;
+            if sent == 0 {
+                return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += sent;
+        }
+        (self.left, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the place of an answer; what cannot be sent at once is sent with what comes next.
+    fn replace(&mut self, context: &mut Context<'_>, answer: Vec<u8>) -> Result<()> {
+        self.left = answer;
+        match self.send_left(context) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+/// The answer in place of this one, if it is a bare one: nothing that comes from a route is without a document and a number.
+fn worded(answer: &[u8]) -> Option<Vec<u8>> {
+    let status = answer.strip_prefix(b"HTTP/1.1 ")?;
+    let (problem_type, detail) = match status.get(..4)? {
+        b"400 " => (ProblemType::Malformed, "the head of the request cannot be read as HTTP/1.1"),
+        b"431 " => {
+            let detail =
+                "the head of the request is too large; allowed: 100 headers, and 32 KiB with the path";
+            (ProblemType::HeadersTooLarge, detail)
+        }
+        _ => return None,
+    };
+    let head = std::str::from_utf8(answer).ok()?.strip_suffix("\r\n\r\n")?.to_ascii_lowercase();
+    let is_bare = head.contains("\r\ncontent-length: 0") && !head.contains("\r\nx-request-id:");
+    if !is_bare {
+        return None;
+    }
+    let line = head.lines().next()?.to_ascii_uppercase();
+    let body = Problem::new(problem_type, detail).document().to_string();
+    let text = format!(
+        "{line}\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    Some(text.into_bytes())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<Result<usize>> {
+        ready!(self.send_left(context))?;
+        match worded(from) {
+            Some(answer) => Poll::Ready(self.replace(context, answer).map(|()| from.len())),
+            None => Pin::new(&mut self.stream).poll_write(context, from),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        ready!(self.send_left(context))?;
+        let mut parts = from.iter().filter(|part| !part.is_empty());
+        if let (Some(only), None) = (parts.next(), parts.next())
+            && let Some(answer) = worded(only)
+        {
+            return Poll::Ready(self.replace(context, answer).map(|()| only.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, from)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(self.send_left(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(self.send_left(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bare_answer_gets_words() {
+        let bare = |line: &str| {
+            format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n")
+        };
+        let told = String::from_utf8(worded(bare("431 Request Header Fields Too Large").as_bytes()).unwrap())
+            .unwrap();
+        let (head, body) = told.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 431 ") && head.contains(&format!("content-length: {}", body.len())),
+            "{told}"
+        );
+        assert!(body.contains("urn:tenure:problem:headers-too-large"), "{told}");
+        let route = "HTTP/1.1 400 Bad Request\r\nx-request-id: 7\r\ncontent-length: 0\r\n\r\n";
+        let whole = "HTTP/1.1 400 Bad Request\r\ncontent-length: 10\r\n\r\n{}";
+        for kept in [route, whole, &bare("404 Not Found"), &bare("200 OK"), "HTTP/1.1 4", "{\"a\":1}", ""] {
+            assert_eq!(worded(kept.as_bytes()), None, "{kept}");
+        }
+    }
+}
