@@ -75,6 +75,14 @@ impl Plan {
         let mut options = Options::default();
         options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
         options.hosts = settings.list("server.hosts").to_vec();
+        let number =
+            |text: &str| text.parse::<u32>().map_err(|_| format!("{text:?}; allowed: a whole number"));
+        if let Some(most) = settings.parsed("server.connections_per_address", number)? {
+            options.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
+        }
+        if let Some(most) = settings.parsed("server.unknown_tokens_per_minute", number)? {
+            options.unknown_tokens_per_minute = most;
+        }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
         let allowed = settings.list("server.allow_callback_to").iter().map(|range| range.parse::<Network>());

@@ -10,6 +10,7 @@ use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
+use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
 use crate::access::{Access, Reach, Who};
 use crate::answer::Shown;
@@ -70,6 +71,8 @@ pub(crate) struct Rules {
     pub hiding: Hiding,
     /// Tells what jobs go through to a collector.
     pub spans: Spans,
+    /// Access tokens that nobody knows from one address in a minute; any number if it is not said.
+    pub unknown_tokens_per_minute: Option<u32>,
 }
 
 struct Inner {
@@ -83,6 +86,7 @@ struct Inner {
     commands: Commands,
     key: OnceLock<Key>,
     known: Known,
+    strangers: Strangers,
     followed: Followed,
     kinds: KnownKinds,
     queues: KnownQueues,
@@ -114,6 +118,7 @@ impl Api {
                 commands: Commands::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
+                strangers: Strangers::default(),
                 followed: Followed::default(),
                 kinds: KnownKinds::default(),
                 recorder: Recorder::new(rules.hiding.clone()),
@@ -196,6 +201,16 @@ impl Api {
     /// The access tokens for which something goes on.
     pub(crate) fn followed(&self) -> Followed {
         self.inner.followed.clone()
+    }
+
+    /// Who asks with access tokens that nobody knows.
+    pub(crate) fn strangers(&self) -> &Strangers {
+        &self.inner.strangers
+    }
+
+    /// How many of these are looked up from one address in a minute.
+    pub(crate) fn unknown_tokens_per_minute(&self) -> u32 {
+        self.inner.rules.unknown_tokens_per_minute.unwrap_or(u32::MAX)
     }
 
     /// What is said about kinds.

@@ -258,8 +258,8 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
     let guarded: &[ProblemType] = match endpoint.needs {
         Needs::Nothing => &[],
-        Needs::Anyone => &[ProblemType::Unauthenticated],
-        Needs::One(_) => &[ProblemType::Unauthenticated, ProblemType::Forbidden],
+        Needs::Anyone => &[ProblemType::Unauthenticated, ProblemType::RateLimited],
+        Needs::One(_) => &[ProblemType::Unauthenticated, ProblemType::Forbidden, ProblemType::RateLimited],
     };
     let with_parts = parts(endpoint.path).map(|_| ProblemType::Validation);
     for kind in endpoint

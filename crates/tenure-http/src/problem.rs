@@ -42,6 +42,8 @@ pub enum ProblemType {
     UniqueConflict,
     /// As many jobs wait in the queue as may.
     QueueFull,
+    /// Too much came from one address.
+    RateLimited,
     /// The worker is told to take no more jobs.
     WorkerQuiet,
     /// Somebody else has the lease.
@@ -76,7 +78,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -92,6 +94,7 @@ impl ProblemType {
         Self::KeyReused,
         Self::UniqueConflict,
         Self::QueueFull,
+        Self::RateLimited,
         Self::WorkerQuiet,
         Self::LeaseHeld,
         Self::LeaseLost,
@@ -128,6 +131,7 @@ impl ProblemType {
             Self::KeyReused => "idempotency-key-reused",
             Self::UniqueConflict => "unique-conflict",
             Self::QueueFull => "queue-full",
+            Self::RateLimited => "rate-limited",
             Self::WorkerQuiet => "worker-quiet",
             Self::LeaseHeld => "lease-held",
             Self::LeaseLost => "lease-lost",
@@ -164,6 +168,7 @@ impl ProblemType {
             Self::IdTaken => "Another job has this id",
             Self::KeyReused => "The key was used for something else",
             Self::UniqueConflict => "Another job holds the unique key",
+            Self::RateLimited => "Too much comes from one address",
             Self::WorkerQuiet => "The worker is to take no more jobs",
             Self::QueueFull => "As many jobs wait in the queue as may",
             Self::LeaseHeld => "Somebody else has the lease",
@@ -203,7 +208,7 @@ impl ProblemType {
             | Self::JobCancelled => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
-            Self::QueueFull => StatusCode::TOO_MANY_REQUESTS,
+            Self::QueueFull | Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,

@@ -122,6 +122,22 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.connections_per_address",
+        kind: Kind::Text,
+        flag: flag("connections-per-address", "N"),
+        default: Some("15000"),
+        about: "Turns away whoever opens more connections at once from one address, or from one network of 64 bits; a proxy is one address",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.unknown_tokens_per_minute",
+        kind: Kind::Text,
+        flag: flag("unknown-tokens-per-minute", "N"),
+        default: Some("60"),
+        about: "Looks up no more access tokens than these from one address in a minute that nobody knows",
+        ..PLAIN
+    },
+    Setting {
         name: "server.read_only",
         kind: Kind::Bool,
         flag: turning("read-only", true),

@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::audit;
+use super::strangers::Remote;
 use super::tokens::AccessToken;
 use super::{Access, Needs, Reach, Scope, Within};
 use crate::api::{Api, asks_to_reveal};
@@ -74,7 +75,8 @@ pub(crate) async fn guarded(
 ) -> Response {
     // What only needs the right to look changes nothing, however it is asked.
     let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
-    let who = match who(&api, (needs, within), request.headers()).await {
+    let remote = request.extensions().get::<Remote>().copied();
+    let who = match who(&api, (needs, within), request.headers(), remote).await {
         Ok(who) => who,
         Err(problem) => return refused(problem),
     };
@@ -123,7 +125,12 @@ async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next
     })
 }
 
-async fn who(api: &Api, (needs, within): (Needs, Within), headers: &HeaderMap) -> Result<Who, Problem> {
+async fn who(
+    api: &Api,
+    (needs, within): (Needs, Within),
+    headers: &HeaderMap,
+    remote: Option<Remote>,
+) -> Result<Who, Problem> {
     if api.access() == Access::Open || needs == Needs::Nothing {
         return Ok(Who(None));
     }
@@ -139,7 +146,18 @@ async fn who(api: &Api, (needs, within): (Needs, Within), headers: &HeaderMap) -
         scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
     });
     let text = text.ok_or_else(|| nobody("the header authorization has to be Bearer and an access token"))?;
+    let clock = api.tenure().store().clock();
+    if let Some(remote) = remote
+        && !api.known().has_met(api.tenure(), text)
+        && let Some(wait) = api.strangers().wait(remote, api.unknown_tokens_per_minute(), clock.moment())
+    {
+        let detail = "too many access tokens that nobody knows came from this address; no other is looked up until it has waited";
+        return Err(Problem::new(ProblemType::RateLimited, detail).retry_after(wait));
+    }
     let found = api.known().find(api.tenure(), text).await?;
+    if let (None, Some(remote)) = (&found, remote) {
+        api.strangers().note(remote, clock.moment());
+    }
     let found = found.ok_or_else(|| nobody(TAKEN_BACK))?;
     if !needs.are_met(&found.0.scopes) {
         let detail =

@@ -45,6 +45,13 @@ impl Known {
         Ok((is_good && are_equal(&digest(secret), &found.1)).then_some(found))
     }
 
+    /// Whether the store need not be asked about this access token.
+    pub(super) fn has_met(&self, tenure: &Tenure, text: &str) -> bool {
+        let now = tenure.store().clock().moment();
+        let Some((id, _)) = parts(text) else { return false };
+        self.lock().get(id).is_some_and(|(at, _)| now.since(*at) < BELIEVED)
+    }
+
     fn remember(&self, id: &str, now: Moment, found: &Found) {
         let mut met = self.lock();
         if met.len() >= MOST {

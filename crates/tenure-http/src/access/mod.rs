@@ -8,6 +8,7 @@ mod guard;
 pub(crate) mod known;
 mod reach;
 pub(crate) mod routes;
+pub(crate) mod strangers;
 pub(crate) mod taken_back;
 mod tokens;
 

@@ -1,6 +1,7 @@
 //! The server: all routes of the contract on a port, with an end to everything that a client can keep open.
 
 mod around;
+mod crowd;
 mod hosts;
 mod impatient;
 mod worded;
@@ -10,6 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -20,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::access::Access;
+use crate::access::strangers::Remote;
 use crate::api::{Api, Rules};
 use crate::callbacks::Network;
 use crate::callbacks::address::Allowed;
@@ -27,6 +32,7 @@ use crate::hide::Hiding;
 use crate::push::pusher::Pusher;
 use crate::routes;
 use crate::spans::{Spans, Traces, firing};
+use crowd::{Crowd, Place, turn_away};
 use hosts::Hosts;
 use impatient::Impatient;
 use worded::Worded;
@@ -60,6 +66,11 @@ pub struct Options {
     pub read_within: Duration,
     /// Connections at once. Who comes beyond that waits until one is given up.
     pub connections: usize,
+    /// Connections at once from one address, of version 6 from one network of 64 bits. Who comes beyond that is turned away. No
+    /// proxy is believed: all who stand behind one have its address.
+    pub connections_per_address: usize,
+    /// Access tokens that nobody knows from one address in a minute. Beyond that none is looked up that is not known already.
+    pub unknown_tokens_per_minute: u32,
     /// How long it goes on answering after it was told to stop, and says that it is not ready: so long whoever sends requests
     /// here may need to notice.
     pub drain_delay: Duration,
@@ -82,6 +93,8 @@ impl Default for Options {
             head_within: Duration::from_secs(10),
             read_within: Duration::from_secs(30),
             connections: 20_000,
+            connections_per_address: 15_000,
+            unknown_tokens_per_minute: 60,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
         }
@@ -159,6 +172,7 @@ impl Server {
             public_url: self.public_url(),
             hiding: self.options.hiding.clone(),
             spans,
+            unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
         }
     }
 
@@ -180,6 +194,7 @@ impl Server {
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
         let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
+        let crowd = Crowd::default();
         let stop = async {
             stop.await;
             api.leave();
@@ -192,7 +207,14 @@ impl Server {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &room, &*clock) => accepted,
             };
-            serve(accepted, &app, &graceful, (&self.options, &clock));
+            let Accepted { stream, remote, permit } = accepted;
+            match crowd.enter(remote, self.options.connections_per_address) {
+                Some(place) => {
+                    let accepted = (stream, remote, (permit, place));
+                    serve(accepted, &app, &graceful, (&self.options, &clock));
+                }
+                None => turn_away(stream),
+            }
         }
         drop(self.listener);
         api.drain();
@@ -237,18 +259,21 @@ fn router(api: &Api) -> Router {
     routes::router(routes::all(), api).with_state(api.served())
 }
 
+/// A connection, and where it comes from.
+struct Accepted {
+    stream: TcpStream,
+    remote: Remote,
+    permit: OwnedSemaphorePermit,
+}
+
 /// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-    clock: &dyn Clock,
-) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock) -> Accepted {
     /// How long nobody is accepted after the system has refused one: it may have no more files.
     const AFTER_ERROR: Duration = Duration::from_millis(100);
     loop {
         let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok((stream, remote)) => return Accepted { stream, remote: Remote(remote.ip()), permit },
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
                 clock.sleep(AFTER_ERROR).await;
@@ -263,7 +288,7 @@ const HEAD_BYTES: usize = 32 * 1024;
 const HEADERS: usize = 100;
 
 fn serve(
-    (stream, permit): (TcpStream, OwnedSemaphorePermit),
+    (stream, remote, places): (TcpStream, Remote, (OwnedSemaphorePermit, Place)),
     app: &Router,
     graceful: &GracefulShutdown,
     (options, clock): (&Options, &Arc<dyn Clock>),
@@ -275,7 +300,11 @@ fn serve(
     let http1 = &mut builder.http1();
     http1.timer(TokioTimer::new()).header_read_timeout(options.head_within);
     http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
-    let service = TowerToHyperService::new(app.clone());
+    let routes = TowerToHyperService::new(app.clone());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(remote);
+        routes.call(request)
+    });
     let connection = builder
         .serve_connection(
             TokioIo::new(Worded::new(Impatient::new(stream, Arc::clone(clock), options.read_within))),
@@ -287,6 +316,6 @@ fn serve(
         if let Err(error) = watched.await {
             tracing::debug!(%error, "a connection broke off");
         }
-        drop(permit);
+        drop(places);
     });
 }

@@ -21,9 +21,12 @@ struct Served {
 }
 
 async fn served() -> Served {
+    served_with(Options::default()).await
+}
+
+async fn served_with(mut options: Options) -> Served {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenure = Tenure::on(Arc::new(MemoryStore::new(clock)), Chance::seeded(1));
-    let mut options = Options::default();
     options.bind = "127.0.0.1:0".parse().unwrap();
     options.head_within = Duration::from_millis(300);
     options.read_within = Duration::from_millis(300);
@@ -265,4 +268,45 @@ async fn what_cannot_be_read_as_a_request_is_told_as_a_problem_too() {
         assert_eq!(problem["type"], format!("urn:tenure:problem:{name}"), "{told}");
         assert_eq!(problem["status"].to_string(), status);
     }
+}
+
+#[tokio::test]
+async fn nobody_takes_all_connections_from_one_address() {
+    let mut options = Options::default();
+    options.connections_per_address = 2;
+    let served = served_with(options).await;
+    let ask = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let one = TcpStream::connect(served.address).await.unwrap();
+    let _other = TcpStream::connect(served.address).await.unwrap();
+    let mut third = TcpStream::connect(served.address).await.unwrap();
+    let mut told = String::new();
+    third.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 429") && told.contains("retry-after: 5"), "{told}");
+    assert!(told.contains("urn:tenure:problem:rate-limited"), "{told}");
+    drop(one);
+    while !say(served.address, ask).await.starts_with("HTTP/1.1 200") {}
+}
+
+#[tokio::test]
+async fn whoever_guesses_access_tokens_waits_and_whoever_has_one_does_not() {
+    let mut options = Options::default();
+    options.access = tenure_http::Access::Tokens;
+    options.unknown_tokens_per_minute = 3;
+    let served = served_with(options).await;
+    let (scopes, reach) = (vec![tenure_http::Scope::Read], tenure_http::Reach::default());
+    let new = tenure_http::NewAccessToken { name: "ci".to_owned(), scopes, reach, keep: None };
+    let (_, good) = tenure_http::Tokens::of(&served.tenure).create(new).await.unwrap();
+    let ask = |token: &str| {
+        format!(
+            "GET /v1/queues HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        )
+    };
+    assert!(say(served.address, &ask(&good)).await.starts_with("HTTP/1.1 200"));
+    for number in 0..3 {
+        let told = say(served.address, &ask(&format!("tenure_{number}_x"))).await;
+        assert!(told.starts_with("HTTP/1.1 401"), "{told}");
+    }
+    let told = say(served.address, &ask("tenure_7_x")).await;
+    assert!(told.starts_with("HTTP/1.1 429") && told.contains("retry-after: "), "{told}");
+    assert!(say(served.address, &ask(&good)).await.starts_with("HTTP/1.1 200"), "who is known is let in");
 }

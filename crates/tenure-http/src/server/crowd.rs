@@ -1,0 +1,91 @@
+//! How many connections come from one address: nobody takes all that there are.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::access::strangers::{Remote, whose};
+use crate::problem::{Problem, ProblemType, whole_seconds};
+
+/// When somebody who has too many should come again.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The connections that are open, by where they come from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Crowd {
+    open: Arc<Mutex<BTreeMap<IpAddr, usize>>>,
+}
+
+/// The place of one connection, which is free again when this is dropped.
+pub(super) struct Place {
+    crowd: Crowd,
+    whose: IpAddr,
+}
+
+impl Crowd {
+    /// A place for one more, if so many may be open from one address.
+    pub(super) fn enter(&self, remote: Remote, most: usize) -> Option<Place> {
+        let whose = whose(remote);
+        let mut open = self.lock();
+        let count = open.entry(whose).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        drop(open);
+        Some(Place { crowd: self.clone(), whose })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.crowd.lock();
+        if let Some(count) = open.get_mut(&self.whose) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.whose);
+            }
+        }
+    }
+}
+
+/// Tells somebody that he has too many connections, as far as he hears it, and hangs up.
+pub(super) fn turn_away(mut stream: TcpStream) {
+    let detail = "too many connections are open from this address";
+    let body = Problem::new(ProblemType::RateLimited, detail).document().to_string();
+    let text = format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: {}\r\n\
+         cache-control: no-store\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        whole_seconds(AGAIN),
+        body.len()
+    );
+    tokio::spawn(async move {
+        // It fits into what the system keeps for a connection. Whoever does not hear it has hung up.
+        let _ = stream.write_all(text.as_bytes()).await;
+        let _ = stream.shutdown().await;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_once_its_connection_is_over() {
+        let (crowd, one, other) =
+            (Crowd::default(), Remote([192, 0, 2, 1].into()), Remote([192, 0, 2, 2].into()));
+        let first = crowd.enter(one, 2).unwrap();
+        let _second = crowd.enter(one, 2).unwrap();
+        assert!(crowd.enter(one, 2).is_none() && crowd.enter(other, 2).is_some());
+        drop(first);
+        assert!(crowd.enter(one, 2).is_some());
+        assert_eq!(crowd.lock().len(), 1, "nobody is remembered who has no connection");
+    }
+}
