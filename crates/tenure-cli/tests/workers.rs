@@ -84,10 +84,13 @@ fn obeys(by: &str, example: &str) {
     let mut worker = Worker::start(by, example, &address);
     let first = enqueue(&address, &json!({ "kind": "add", "args": [1, 2] }));
     assert_eq!(ended(&address, &first)["state"], "succeeded");
-    let listed = || json_of(&ask(&address, "GET", "/v1/workers", "", ""))["items"].clone();
-    // It is listed with what it asks next.
-    while listed().as_array().unwrap().is_empty() {}
-    let id = listed()[0]["worker_id"].as_str().unwrap().to_owned();
+    // It is listed with what it asks next, beside the server itself.
+    let listed = || {
+        let all = json_of(&ask(&address, "GET", "/v1/workers", "", ""))["items"].as_array().unwrap().clone();
+        all.into_iter().find(|worker| worker["name"].as_str().unwrap().starts_with(example))
+    };
+    let listed = std::iter::from_fn(|| Some(listed())).find_map(|found| found).unwrap();
+    let id = listed["worker_id"].as_str().unwrap();
     assert_eq!(ask(&address, "POST", &format!("/v1/workers/{id}/terminate"), "", "{}").0, 200);
     assert_eq!(worker.0.wait().unwrap().code(), Some(0));
 }
