@@ -32,8 +32,8 @@ impl RetainDocument {
         Self { succeeded: span(retention.succeeded), failed: span(retention.failed) }
     }
 
-    fn retention(self) -> Result<Retention, Invalid> {
-        let usual = Retention::default();
+    /// What is meant; of what is not said as it was.
+    fn retention(self, usual: Retention) -> Result<Retention, Invalid> {
         let keep = |field: &str, span: Option<f64>, usual: Keep| {
             span.map_or(Ok(usual), |span| seconds(&format!("retain_seconds.{field}"), span).map(Keep::For))
         };
@@ -68,7 +68,7 @@ impl QueueSpec {
         checked(QueueTerms {
             max_depth: self.max_depth,
             retry: self.default_retry.clone().map(retry).transpose()?,
-            retention: self.retain_seconds.map(RetainDocument::retention).transpose()?,
+            retention: self.retain_seconds.map(|said| said.retention(Retention::default())).transpose()?,
             lease: self.lease_seconds.map(lease).transpose()?,
         })
     }
@@ -85,7 +85,8 @@ impl QueuePatch {
             terms.retry = said.clone().map(retry).transpose()?;
         }
         if let Some(said) = self.retain_seconds {
-            terms.retention = said.map(RetainDocument::retention).transpose()?;
+            let before = terms.retention.unwrap_or_default();
+            terms.retention = said.map(|said| said.retention(before)).transpose()?;
         }
         if let Some(said) = self.lease_seconds {
             terms.lease = said.map(lease).transpose()?;

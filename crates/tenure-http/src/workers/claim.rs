@@ -100,11 +100,6 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
 }
 
 impl Claim {
-    /// What the store is asked.
-    pub(crate) async fn ask(&self, api: &Api) -> Result<Reserve, Problem> {
-        self.ask_as(api, self.holder(api)?).await
-    }
-
     /// Who asks.
     pub(super) fn holder(&self, api: &Api) -> Result<HostId, Invalid> {
         let Some(id) = &self.worker_id else { return Ok(api.tenure().remote().draw_worker()) };
@@ -125,11 +120,18 @@ impl Claim {
         self.limit.unwrap_or(USUAL)
     }
 
+    /// What the store is asked, unless the worker is told to take no more jobs.
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;
         if self.worker_id.is_some() {
             commands::check(api, holder).await?;
         }
+        self.ask_anyway(api, holder).await
+    }
+
+    /// The same for whoever has found out already that the worker may take jobs.
+    pub(crate) async fn ask_anyway(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
+        self.check_name()?;
         let most = self.most();
         if !(1..=limits::RESERVE_JOBS).contains(&most) {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);

@@ -27,6 +27,8 @@ use crate::problem::{Problem, ProblemType};
 const SHELF: &str = "worker-command";
 /// For how long a worker is told the same: longer than any of them lives that is not begun anew.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+/// For how long one is told to end that was taken off the list: longer than it is deaf for.
+pub(super) const GONE: Duration = Duration::from_secs(3600);
 /// For so long what the store said is believed: so late a worker may hear of what another server was asked.
 const BELIEVED: Duration = Duration::from_secs(2);
 /// Pages of commands that are looked at.
@@ -86,20 +88,21 @@ impl Commands {
         })
     }
 
-    /// Tells a worker something from now on; nothing any more if there is no command.
+    /// Tells a worker something from now on.
     pub(crate) async fn tell(
         &self,
         tenure: &Tenure,
         worker: HostId,
-        command: Option<Command>,
+        command: Command,
+        keep: Duration,
     ) -> Result<(), Error> {
         let value = |command: Command| -> Result<NewValue, Error> {
             let text =
                 serde_json::to_vec(&command).map_err(|source| Error::Json { what: "command", source })?;
-            Ok(NewValue { value: Document::new(text)?, keep: Some(KEEP) })
+            Ok(NewValue { value: Document::new(text)?, keep: Some(keep) })
         };
         let key = RecordKey::new(&worker.to_string())?;
-        let put = Put { shelf: shelf()?, key, only: Only::Any, to: command.map(value).transpose()? };
+        let put = Put { shelf: shelf()?, key, only: Only::Any, to: Some(value(command)?) };
         tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
         *self.lock() = None;
         Ok(())
@@ -168,7 +171,7 @@ async fn tell(
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
     let worker = alive(api, id.parse()?).await?.id;
-    api.commands().tell(api.tenure(), worker, Some(command)).await?;
+    api.commands().tell(api.tenure(), worker, command, KEEP).await?;
     Ok(json(StatusCode::OK, &CommandAnswer { worker_id: worker.to_string(), command }))
 }
 

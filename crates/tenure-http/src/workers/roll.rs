@@ -13,7 +13,7 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
-use super::commands::alive;
+use super::commands::{Command, GONE, alive};
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
@@ -218,9 +218,10 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     if !api.roll().forget(id, api.reach()) {
         alive(&api, id).await?;
     }
+    // First of all, so that it does not take again what is taken from it.
+    api.commands().tell(api.tenure(), id, Command::Terminate, GONE).await?;
     release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
-    api.commands().tell(api.tenure(), id, None).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -120,15 +120,18 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let key = api.key().await?.clone();
-    let command = match &said.claim {
-        Some(claim) => api.commands().of_or_run(api.tenure(), claim.holder(&api)?).await,
+    let holder = said.claim.as_ref().map(|claim| claim.holder(&api)).transpose()?;
+    let command = match holder {
+        Some(holder) => api.commands().of_or_run(api.tenure(), holder).await,
         None => Command::Run,
     };
     // A server that is about to end grants nothing: nobody would know its tokens. How it went is heard of all the same, as from
     // a worker that is to take no more jobs.
-    let then = match said.claim {
-        Some(claim) if !api.is_draining() && command == Command::Run => Some(claim.ask(&api).await?),
-        Some(_) | None => None,
+    let may_claim = !api.is_draining() && command == Command::Run;
+    let then = match said.claim.zip(holder).filter(|_| may_claim) {
+        // It is asked once: what a worker is told meanwhile must not keep its outcomes from being heard.
+        Some((claim, holder)) => Some(claim.ask_anyway(&api, holder).await?),
+        None => None,
     };
     let mut answers = Vec::with_capacity(said.items.len());
     let (mut endings, mut places) = (Vec::new(), Vec::new());

@@ -194,7 +194,7 @@ async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_tha
 
 #[tokio::test]
 async fn what_a_worker_held_that_is_taken_off_the_list_runs_elsewhere_at_once() {
-    let service = Service::new();
+    let mut service = Service::new();
     let worker = worker(&service).await;
     service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"}]}"#).await;
     let claim = json!({ "worker_id": worker, "name": "w", "limit": 2, "lease_seconds": 3600 }).to_string();
@@ -203,6 +203,13 @@ async fn what_a_worker_held_that_is_taken_off_the_list_runs_elsewhere_at_once() 
     let_others_go_on().await;
     let gone = service.other_server().ask("DELETE", &format!("/v1/workers/{worker}"), &[], "").await;
     assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    service.advance(Duration::from_secs(3));
+    let back = service.post("/v1/claim", &claim).await;
+    assert_eq!(
+        (back.status, &back.json()["command"]),
+        (StatusCode::CONFLICT, &json!("terminate")),
+        "it is gone"
+    );
     let again = service.post("/v1/claim", r#"{"limit":9}"#).await.json()["jobs"].clone();
     let ids = |jobs: &Value| {
         let mut ids: Vec<_> = jobs.as_array().unwrap().iter().map(|job| job["id"].to_string()).collect();

@@ -68,6 +68,8 @@ async fn a_patch_changes_what_it_says_and_lifts_with_null() {
         (&json!(4), &json!(60.0), &json!(3))
     );
     assert_eq!(told["retain_seconds"], json!({ "succeeded": 86400.0, "failed": 10.0 }));
+    let told = patch(r#"{"retain_seconds":{"succeeded":20}}"#).await;
+    assert_eq!(told["retain_seconds"], json!({ "succeeded": 20.0, "failed": 10.0 }), "the other one stays");
     let told = patch(r#"{"max_depth":null,"lease_seconds":null,"retain_seconds":null}"#).await;
     let none =
         ["max_depth", "lease_seconds", "retain_seconds", "default_retry"].map(|field| told[field].is_null());
