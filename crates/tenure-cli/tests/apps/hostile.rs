@@ -101,7 +101,7 @@ fn what_a_program_does_to_its_pipes_and_its_children_is_contained() {
         ("triggered/closes/run.sh", "exec 0<&- 1>&- 2>&-; sleep 0.5; exit 0"),
         (
             "triggered/daemon/run.sh",
-            "setsid setsid sleep 7654399 >/dev/null 2>&1 < /dev/null & disown; exit 0",
+            "setsid setsid sleep 7654399 >/dev/null 2>&1 < /dev/null & disown; sleep 0.5; exit 0",
         ),
         ("triggered/holds/run.sh", "sleep 7654398 & exit 0"),
         ("triggered/noise/run.sh", r"printf 'a\000b\377\376c\n\033[31mred\r\nlast'"),
