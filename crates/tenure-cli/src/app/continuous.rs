@@ -18,6 +18,9 @@ use crate::screen::complain;
 
 /// How often what it says is written down.
 const PASS_ON: Duration = Duration::from_secs(1);
+/// For so long what was said last is passed on when it has ended, and in so many portions at most.
+const LAST_LINES: Duration = Duration::from_secs(5);
+const PORTIONS: usize = 20;
 /// Lines and bytes that are written down in one go.
 const LINES: usize = 1_000;
 const BYTES: usize = 512 * 1024;
@@ -134,11 +137,12 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office) -> Went {
     };
     let terms = Terms {
         stopping_wait: app.settings.stopping_wait,
+        last_words: host.last_words(),
         signal_after: app.settings.signal_after,
         timeout: None,
         idle: None,
     };
-    let lines = Lines::ForEver(LineLimit::new(host.as_kudu), VecDeque::new());
+    let lines = Lines::ForEver(LineLimit::new(host.as_kudu), VecDeque::new(), 0);
     match Desk::begin(lines, program, terms) {
         Ok((desk, went, guard)) => {
             host.stands(app, Standing::Running, "");
@@ -161,41 +165,60 @@ async fn attended(
     let clock = host.tenure.store().clock();
     let began = clock.moment();
     let (mut is_told, mut next_sign) = (false, FIRST_SIGN);
-    let went = loop {
-        tokio::select! {
-            biased;
-            went = &mut went => break went.ok(),
-            why = office.ends(), if !is_told => {
-                is_told = true;
-                host.stands(app, Standing::Stopping, &why.words());
-                desk.stop(why);
-            }
-            () = clock.sleep(PASS_ON) => {
-                let now = clock.moment().since(began);
-                if now >= next_sign {
-                    next_sign = now + LATER_SIGNS;
-                    desk.say(now, "run: WebJob is still running".to_owned());
+    let mut ended = None;
+    while ended.is_none() {
+        let now = clock.moment().since(began);
+        if now >= next_sign {
+            next_sign = now + LATER_SIGNS;
+            desk.say(now, "run: WebJob is still running".to_owned());
+        }
+        if let Some(reason) = host.is_stopped(app).filter(|_| !is_told) {
+            host.stands(app, Standing::Stopping, &reason);
+            desk.stop(Why::Stopped(reason));
+        }
+        let passing = async {
+            clock.sleep(PASS_ON).await;
+            pass_on(host, app, desk).await
+        };
+        tokio::pin!(passing);
+        loop {
+            tokio::select! {
+                biased;
+                went = &mut went, if ended.is_none() => ended = Some(went.ok()),
+                // It is heard while the store does not answer, too: then most of all.
+                why = office.ends(), if !is_told => {
+                    is_told = true;
+                    host.stands(app, Standing::Stopping, &why.words());
+                    desk.stop(why);
                 }
-                pass_on(host, app, desk).await;
-                if let Some(reason) = host.is_stopped(app).filter(|_| !is_told) {
-                    host.stands(app, Standing::Stopping, &reason);
-                    desk.stop(Why::Stopped(reason));
-                }
+                _ = &mut passing => break,
+                () = clock.sleep(LAST_LINES), if ended.is_some() => break,
             }
         }
-    };
+    }
     drop(guard);
-    pass_on(host, app, desk).await;
-    went
+    for _ in 0..PORTIONS {
+        let is_over = tokio::select! {
+            biased;
+            passed = pass_on(host, app, desk) => !passed,
+            () = clock.sleep(LAST_LINES) => true,
+        };
+        if is_over {
+            break;
+        }
+    }
+    ended.flatten()
 }
 
-async fn pass_on(host: &Host, app: &App, desk: &Desk) {
+/// Answers whether there was anything.
+async fn pass_on(host: &Host, app: &App, desk: &Desk) -> bool {
     let (lines, progress) = desk.heard(LINES, BYTES);
     if let Some(progress) = progress {
         let words = format!("{:.0} % {}", progress.fraction * 100.0, progress.message);
         host.stands(app, Standing::Running, words.trim());
     }
     say(host, app, &lines).await;
+    !lines.is_empty()
 }
 
 /// What cannot be written down is lost, and the app goes on.

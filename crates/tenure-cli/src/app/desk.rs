@@ -13,8 +13,6 @@ use tokio::sync::oneshot;
 const LOOK: Duration = Duration::from_millis(100);
 /// How often it is looked what it has used.
 const LOOK_AT_USE: Duration = Duration::from_secs(1);
-/// How long a program may take to end that works for nobody any more.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Lines of a continuous app that wait to be written down.
 const WAITING: usize = 5_000;
 
@@ -39,14 +37,16 @@ pub(super) enum Why {
 pub(super) enum Lines {
     /// How it began and how it ended, for a run.
     OfARun(Kept),
-    /// As much as a rate allows, for what never ends.
-    ForEver(LineLimit, VecDeque<String>),
+    /// As much as a rate allows, for what never ends, and how many were dropped because nobody took them.
+    ForEver(LineLimit, VecDeque<String>, u64),
 }
 
 /// How it is stopped, and when without being asked.
 #[derive(Debug, Clone)]
 pub(super) struct Terms {
     pub(super) stopping_wait: Duration,
+    /// How long it may take to end if it works for nobody any more: somebody else is about to begin.
+    pub(super) last_words: Duration,
     pub(super) signal_after: Duration,
     pub(super) timeout: Option<Duration>,
     pub(super) idle: Option<Duration>,
@@ -268,7 +268,7 @@ impl Stop {
         let since = now.saturating_sub(self.at);
         let (signal_after, wait) = match is_lost {
             // Somebody else may be about to do the same.
-            true => (Duration::ZERO, terms.stopping_wait.min(LAST_WORDS)),
+            true => (Duration::ZERO, terms.stopping_wait.min(terms.last_words)),
             false => (terms.signal_after.min(terms.stopping_wait), terms.stopping_wait),
         };
         match (since >= wait, since >= signal_after && !self.is_signalled) {
@@ -283,10 +283,11 @@ impl Lines {
     fn push(&mut self, now: Duration, line: String) {
         match self {
             Self::OfARun(kept) => kept.push(line),
-            Self::ForEver(limit, waiting) => {
+            Self::ForEver(limit, waiting, dropped) => {
                 waiting.extend(limit.take(now, line));
                 while waiting.len() > WAITING {
                     waiting.pop_front();
+                    *dropped += 1;
                 }
             }
         }
@@ -295,16 +296,18 @@ impl Lines {
     fn end(&mut self) {
         match self {
             Self::OfARun(kept) => kept.end(),
-            Self::ForEver(limit, waiting) => waiting.extend(limit.word()),
+            Self::ForEver(limit, waiting, _) => waiting.extend(limit.word()),
         }
     }
 
     fn next(&mut self, lines: usize, bytes: usize) -> Vec<String> {
         match self {
             Self::OfARun(kept) => kept.next(lines, bytes),
-            Self::ForEver(_, waiting) => {
+            Self::ForEver(_, waiting, dropped) => {
+                let word = (*dropped > 0).then(|| format!("run: {dropped} lines are left out here"));
+                *dropped = 0;
                 let most = waiting.len().min(lines);
-                waiting.drain(..most).collect()
+                word.into_iter().chain(waiting.drain(..most)).collect()
             }
         }
     }

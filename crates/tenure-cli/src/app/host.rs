@@ -29,6 +29,8 @@ pub(super) struct Host {
     pub(super) overall: Overall,
     /// Whether lines are limited as Kudu does it.
     pub(super) as_kudu: bool,
+    /// For how long it holds what it runs.
+    lease: Duration,
     offers: Mutex<BTreeMap<(Sort, String), Offer>>,
     stopped: Mutex<BTreeMap<(Sort, String), String>>,
     changed: Notify,
@@ -50,7 +52,7 @@ impl Host {
         (id, node): (String, String),
         places: Places,
         overall: Overall,
-        as_kudu: bool,
+        (as_kudu, lease): (bool, Duration),
     ) -> Self {
         Self {
             tenure: tenure.clone(),
@@ -60,11 +62,18 @@ impl Host {
             places,
             overall,
             as_kudu,
+            lease,
             offers: Mutex::default(),
             stopped: Mutex::default(),
             changed: Notify::new(),
             switched: Notify::new(),
         }
+    }
+
+    /// How long a program may take to end that was lost. That it was is told before its lease is over, by more than this.
+    pub(super) fn last_words(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(2);
+        LONGEST.min(self.lease / 10)
     }
 
     /// The apps of its set in the store.
@@ -127,7 +136,7 @@ impl Host {
             let is_old = written.is_none_or(|at| now.since(at) >= FRESH);
             let done = async {
                 if is_old {
-                    self.apps()?.offer(&self.all()).await?;
+                    self.offer().await?;
                 }
                 self.look_what_is_stopped().await
             };
@@ -155,6 +164,11 @@ impl Host {
             // What is left is forgotten after a minute.
             let _ = apps.withdraw(&self.id).await;
         }
+    }
+
+    /// Writes down what it offers.
+    pub(super) async fn offer(&self) -> Result<(), Error> {
+        self.apps()?.offer(&self.all()).await
     }
 
     async fn has_changed(&self) -> bool {

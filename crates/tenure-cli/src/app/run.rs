@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::continuous::{Office, keep};
 use super::host::Host;
 use super::place::Places;
-use super::timers::{kind, set_timers};
+use super::timers::{keep_timers, kind, set_timers};
 use super::{SET, report, triggered};
 use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
@@ -109,15 +109,19 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     let tenure = OpenOptions::new().app(&run.set).program("tenure run").open(&url_of(&db)).await?;
     let (id, node) = (tenure.new_id().to_string(), node());
     let places = Places::open(&state, &id)?;
-    let host = Arc::new(Host::new((&tenure, &run.set), (id, node), places, overall, run.as_kudu));
+    let host =
+        Arc::new(Host::new((&tenure, &run.set), (id, node), places, overall, (run.as_kudu, run.lease)));
     let apps: Vec<Arc<App>> = folder.apps.into_iter().map(Arc::new).collect();
     apps.iter().for_each(|app| host.offers(app));
     host.look_what_is_stopped().await?;
+    // Before any timer is ended: others that begin now see what this one has.
+    host.offer().await?;
     for gone in set_timers(&host, &apps).await? {
         complain(&format!("schedule {gone} has ended: no host has its program any more"));
     }
     let stop = CancellationToken::new();
     let fresh = tokio::spawn(Arc::clone(&host).keep_fresh(stop.clone()));
+    let timed = tokio::spawn(keep_timers(Arc::clone(&host), apps.clone(), stop.clone()));
     let mut everywhere = JoinSet::new();
     for app in apps.iter().filter(|app| app.sort == Sort::Continuous && app.runs()) {
         if !app.settings.is_singleton && !app.is_disabled {
@@ -143,7 +147,7 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     stop.cancel();
     while everywhere.join_next().await.is_some() {}
     // How it went was told when it ended.
-    let _ = fresh.await;
+    let (_, _) = (fresh.await, timed.await);
     drop(host);
     worked?;
     tenure.close().await?;

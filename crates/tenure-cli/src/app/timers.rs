@@ -1,15 +1,21 @@
 //! The schedules of triggered apps, as timers of the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tenure::TimerDraft;
 use tenure::apps::Apps;
 use tenure::schedule::Schedule;
 use tenure_apps::{App, Sort};
+use tokio_util::sync::CancellationToken;
 
 use super::host::Host;
 use crate::exit::Failure;
+use crate::screen::complain;
+
+/// It is looked so often whether they are still there.
+const AGAIN: Duration = Duration::from_secs(15);
 
 /// Sets the timers of apps that have a schedule, and ends those of apps that nobody has any more; answers their names.
 pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<String>, Failure> {
@@ -22,7 +28,7 @@ pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<Str
             // Perhaps another host can.
             continue;
         }
-        match app.settings.schedule.clone().filter(|_| !host.overall.is_schedule_off) {
+        match schedule_of(host, app) {
             Some(schedule) => {
                 host.tenure.timers().set(timer(&store, app, schedule)?).await?;
                 if let Some(reason) = host.is_stopped(app) {
@@ -35,6 +41,44 @@ pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<Str
         }
     }
     Ok(store.end_timers_but(&offered).await?)
+}
+
+/// By which schedule it runs here.
+fn schedule_of(host: &Host, app: &App) -> Option<Schedule> {
+    app.settings.schedule.clone().filter(|_| app.runs() && !host.overall.is_schedule_off)
+}
+
+/// Sets timers again that somebody has ended who did not know that this host has their programs: it was away for a while.
+pub(super) async fn keep_timers(host: Arc<Host>, apps: Vec<Arc<App>>, stop: CancellationToken) {
+    let clock = host.tenure.store().clock();
+    let timed: Vec<_> = apps.iter().filter(|app| app.sort == Sort::Triggered).collect();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = clock.sleep(AGAIN) => {}
+        }
+        for app in &timed {
+            let Some(schedule) = schedule_of(&host, app) else { continue };
+            if let Err(error) = set_again(&host, app, schedule).await {
+                tracing::warn!(%error, app = app.name, "whether its schedule is there cannot be seen");
+            }
+        }
+    }
+}
+
+async fn set_again(host: &Host, app: &App, schedule: Schedule) -> Result<(), Failure> {
+    let kind = kind(host, app);
+    let found = host.tenure.timers().get(&kind).await;
+    if matches!(found, Err(tenure::Error::NoTimer(_))) {
+        complain(&format!(
+            "schedule {kind} was ended by another host, which this one is back to run: it is set again"
+        ));
+        host.tenure.timers().set(timer(&host.apps()?, app, schedule)?).await?;
+        return Ok(());
+    }
+    found?;
+    Ok(())
 }
 
 /// The kind of an app's jobs, which is the name of its timer as well.
@@ -58,8 +102,6 @@ fn timer(store: &Apps<'_>, app: &App, schedule: Schedule) -> Result<TimerDraft, 
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tenure::{
         Chance, Clock, Ending, Fate, Kinds, ManualClock, MemoryStore, QueueName, Reserve, Skipped, Store,
         Tenure, Timestamp, Verdict, Want,

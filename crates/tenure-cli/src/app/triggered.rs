@@ -44,20 +44,30 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         ..Program::default()
     };
     host.stands(&app, Standing::Running, &format!("job {}", run.id()));
+    if run.stopping().is_some() {
+        // Its files have taken their time, and nothing has begun.
+        return Err(Failed::release());
+    }
     let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
         .map_err(|error| Failed::retry(format_args!("no thread for it: {error}")))?;
     let clock = run.tenure().store().clock();
     let mut is_told = false;
-    let went = loop {
-        tokio::select! {
-            biased;
-            went = &mut went => break went?,
-            why = run.stopped(), if !is_told => {
-                is_told = true;
-                desk.stop(why_of(why));
-            }
-            () = clock.sleep(PASS_ON) => {
-                pass_on(&run, &desk).await;
+    let went = 'ended: loop {
+        let passing = async {
+            clock.sleep(PASS_ON).await;
+            pass_on(&run, &desk).await
+        };
+        tokio::pin!(passing);
+        loop {
+            tokio::select! {
+                biased;
+                went = &mut went => break 'ended went?,
+                // It is heard while the store does not answer, too: then most of all.
+                why = run.stopped(), if !is_told => {
+                    is_told = true;
+                    desk.stop(why_of(why));
+                }
+                _ = &mut passing => break,
             }
         }
     };
@@ -168,6 +178,7 @@ fn terms_of(host: &Host, app: &App) -> Terms {
     let settings = &app.settings;
     Terms {
         stopping_wait: settings.stopping_wait,
+        last_words: host.last_words(),
         signal_after: settings.signal_after,
         timeout: settings.timeout,
         idle: settings.idle.or(host.overall.idle),
@@ -187,6 +198,8 @@ fn why_of(why: Stopping) -> Why {
 fn verdict(went: &Went, app: &App, attempt: u32) -> Result<Value, Failed> {
     let Some(end) = &went.end else { return failed(&went.words, attempt >= app.settings.attempts) };
     match (Manners::of(&app.settings).said(end.code, attempt), &went.why) {
+        // Whatever it says: it was not done when it was told to stop.
+        (_, Some(Why::TimedOut(_) | Why::Idle(_))) => failed(&went.words, attempt >= app.settings.attempts),
         (Said::Done, _) => match &went.result {
             Ok(bytes) => {
                 Ok(json!({ "exit": 0, "usage": usage(end), "result": bytes.as_deref().map(result) }))
@@ -195,7 +208,6 @@ fn verdict(went: &Went, app: &App, attempt: u32) -> Result<Value, Failed> {
         },
         // Another host does it, or nobody any more.
         (_, Some(Why::HostStops | Why::Lost | Why::Cancelled(_) | Why::Stopped(_))) => Err(Failed::release()),
-        (_, Some(Why::TimedOut(_) | Why::Idle(_))) => failed(&went.words, attempt >= app.settings.attempts),
         (Said::Again(after), None) => Err(Failed::snooze(after)),
         (Said::Failed { is_for_good }, None) => {
             let words = match end.code {

@@ -231,6 +231,11 @@ impl Apps<'_> {
         let mut ended = Vec::new();
         for timer in self.tenure.timers().list(ask).await?.timers {
             let name = timer.name().as_str().to_owned();
+            // One that somebody has set for something else is his.
+            let job = &timer.agreed.job;
+            if job.kind.as_str() != name || job.queue.as_str() != self.set {
+                continue;
+            }
             if !offered.contains(&name) && !of_this_host.contains(&name) {
                 self.tenure.timers().remove(&name).await?;
                 ended.push(name);
