@@ -3,10 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use axum::Router;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use tenure::Tenure;
 
 use crate::client::Connect;
 use crate::declared::{self, Declared};
@@ -156,19 +154,13 @@ fn are(number: usize) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// What a server would refuse of what is declared: it is brought about in memory.
+/// What a server would refuse of what is declared.
 fn tried(declared: &Declared) -> Result<Vec<Fault>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(async {
-        let tenure = Tenure::open("memory:").await?;
-        let routes: Router = tenure_http::api(&tenure);
-        let applied = declared::apply(&routes, declared).await?;
-        tenure.close().await?;
-        Ok(applied.faults)
-    })
+    runtime.block_on(declared::tried(declared))
 }
 
 fn made(file: &Path) -> Result<(), Failure> {

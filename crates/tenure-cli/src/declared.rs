@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
+use tenure::Tenure;
 use tower::ServiceExt;
 
 use crate::client::escaped;
@@ -35,6 +36,14 @@ impl From<Silent> for Failure {
     fn from(silent: Silent) -> Self {
         Self::Unreachable(silent.0)
     }
+}
+
+/// What would be refused of it: it is brought about in memory.
+pub(crate) async fn tried(declared: &Declared) -> Result<Vec<Fault>, Failure> {
+    let tenure = Tenure::open("memory:").await?;
+    let applied = apply(&tenure_http::api(&tenure), declared).await?;
+    tenure.close().await?;
+    Ok(applied.faults)
 }
 
 /// Brings about what is declared. Doing it once more changes nothing, and what nobody declares stays as it is.

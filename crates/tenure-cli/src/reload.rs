@@ -12,7 +12,7 @@ use crate::logs::Logs;
 use crate::output::safe;
 use crate::screen::{Screen, complain};
 use crate::serve::Serve;
-use crate::settings::{KNOWN, Resolved};
+use crate::settings::{KNOWN, Layer, Resolved};
 
 /// Hears that settings are to be read again.
 pub(crate) struct Reload(Signal);
@@ -53,6 +53,9 @@ async fn again(
     routes: &Router,
 ) -> Result<(Resolved, Vec<String>), Failure> {
     let new = serve.settings()?;
+    // All of it or nothing: what would be refused is found before anything is otherwise.
+    let faults = declared::tried(&new.declared).await?;
+    Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
     let mut told = Vec::new();
     if new.text("log.level") != old.text("log.level") && logs.choose(&new)? {
         told.push(format!("log.level is {} now", new.text("log.level").unwrap_or_default()));

@@ -183,6 +183,9 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
 
 /// Brings about what the files declare. What is wrong with it keeps a server from starting, as other settings do.
 async fn declare(tenure: &Tenure, settings: &Resolved, screen: &Screen) -> Result<(), Failure> {
+    // All of it or nothing: what would be refused is found before anything is otherwise.
+    let faults = declared::tried(&settings.declared).await?;
+    Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
     let applied = declared::apply(&tenure_http::api(tenure), &settings.declared).await?;
     applied.changed.iter().for_each(|change| screen.line(change));
     Resolved::of([Layer { faults: applied.faults, ..Layer::default() }]).sound().map(drop)

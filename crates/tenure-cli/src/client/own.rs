@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response};
+use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SystemClock, Tenure, Worker};
 use tokio::runtime::{Handle, Runtime};
@@ -51,7 +51,10 @@ pub(crate) struct Place {
 /// A store that was opened here.
 pub(super) struct OwnStore {
     /// There until this is dropped.
-    opened: Option<(Runtime, Tenure, JoinHandle<()>)>,
+    opened: Option<(Runtime, Tenure)>,
+    /// What is done here beside what is asked, once there is anything of it.
+    working: Mutex<Option<JoinHandle<()>>>,
+    purpose: Purpose,
     routes: Router,
     name: String,
     stop: CancellationToken,
@@ -132,10 +135,22 @@ impl OwnStore {
             Purpose::Look => tenure_http::read_only_api(&tenure),
             Purpose::Change | Purpose::Work | Purpose::Serve => tenure_http::api(&tenure),
         };
-        let stop = CancellationToken::new();
-        let working = runtime.spawn(work_beside(tenure.clone(), purpose, stop.clone()));
-        let name = tenure.store().describe();
-        Ok(Self { opened: Some((runtime, tenure, working)), routes, name, stop })
+        let (stop, name) = (CancellationToken::new(), tenure.store().describe());
+        let (opened, working) = (Some((runtime, tenure)), Mutex::default());
+        let store = Self { opened, working, purpose, routes, name, stop };
+        if purpose == Purpose::Serve {
+            store.work();
+        }
+        Ok(store)
+    }
+
+    /// Begins to work beside what is asked, if that has not begun.
+    fn work(&self) {
+        let Some((runtime, tenure)) = &self.opened else { return };
+        let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
+        if working.is_none() {
+            *working = Some(runtime.spawn(work_beside(tenure.clone(), self.purpose, self.stop.clone())));
+        }
     }
 
     /// What the store is called.
@@ -150,6 +165,10 @@ impl OwnStore {
         within: Duration,
     ) -> Result<Response<ureq::Body>, Trouble> {
         let Some((runtime, ..)) = &self.opened else { return Err(self.silent()) };
+        // Not before: an operation that was cut off is not carried out by somebody who wants something else.
+        if request.method() == Method::POST && request.uri().path().ends_with("/v1/bulk") {
+            self.work();
+        }
         let until = SystemClock.moment().after(within);
         let (routes, (tell, told)) = (self.routes.clone(), sync_channel(1));
         runtime.spawn(async move {
@@ -185,11 +204,14 @@ async fn work_beside(tenure: Tenure, purpose: Purpose, stop: CancellationToken) 
 impl Drop for OwnStore {
     fn drop(&mut self) {
         self.stop.cancel();
-        let Some((runtime, tenure, working)) = self.opened.take() else { return };
+        let Some((runtime, tenure)) = self.opened.take() else { return };
+        let working = self.working.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (tell, told) = sync_channel(1);
         runtime.spawn(async move {
-            // How it went was told when it ended.
-            let _ = working.await;
+            if let Some(working) = working {
+                // How it went was told when it ended.
+                let _ = working.await;
+            }
             let _ = tell.send(tenure.close().await);
         });
         match told.recv_timeout(CLOSE_WITHIN) {

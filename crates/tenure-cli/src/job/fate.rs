@@ -39,8 +39,13 @@ impl Wait {
 /// Waits for the end of a job that was just accepted, showing how far it has come.
 pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     let id = &safe::line(id);
-    with.goes
-        .on(format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it"));
+    with.goes.on(match with.client.base() {
+        Some(_) => format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it"),
+        None => format!(
+            "job {id} stays in the store as it is, and goes on once somebody works there; `tenure job cancel {id} --write \
+             --db …` ends it"
+        ),
+    });
     let mut progress = Progress::new(with.out.quiet);
     let patience = Patience::of_one_who_was_answered();
     let followed = follow(&with.client, id, wait.until(), patience, |text| {
