@@ -166,7 +166,8 @@ impl OwnStore {
     ) -> Result<Response<ureq::Body>, Trouble> {
         let Some((runtime, ..)) = &self.opened else { return Err(self.silent()) };
         // Not before: an operation that was cut off is not carried out by somebody who wants something else.
-        if request.method() == Method::POST && request.uri().path().ends_with("/v1/bulk") {
+        let path = request.uri().path();
+        if request.method() == Method::POST && (path.ends_with("/v1/bulk") || path.ends_with("/purge")) {
             self.work();
         }
         let until = SystemClock.moment().after(within);
