@@ -19,9 +19,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let queues = list(&stats, "items");
     Ok(html! {
         h1 { "Queues" }
-        @if queues.is_empty() { (empty("No queue yet", "A queue is there once a job or a worker has named it.")) }
-        @else {
-            div.wide #list data-live tabindex="0" role="region" aria-label="Queues" {
+        div #list data-live {
+            @if queues.is_empty() { (empty("No queue yet", "A queue is there once a job or a worker has named it.")) }
+            @else { div.wide tabindex="0" role="region" aria-label="Queues" {
                 table.rows {
                     caption.sr { "Queues" }
                     thead { tr {
@@ -47,7 +47,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                         }
                     } }
                 }
-            }
+            } }
         }
     })
 }

@@ -31,10 +31,10 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="names that begin so" autocomplete="off";
             button { "Search" }
         }
-        @if schedules.is_empty() {
-            (empty("No schedule is like that", "A program declares schedules, or `tenure schedule set` makes one."))
-        } @else {
-            div.wide #list data-live tabindex="0" role="region" aria-label="Schedules" {
+        div #list data-live {
+            @if schedules.is_empty() {
+                (empty("No schedule is like that", "A program declares schedules, or `tenure schedule set` makes one."))
+            } @else { div.wide tabindex="0" role="region" aria-label="Schedules" {
                 table.rows {
                     caption.sr { "Schedules by name" }
                     thead { tr {
@@ -56,7 +56,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                         }
                     } }
                 }
-            }
+            } }
         }
         @if let Some(next) = found["next_cursor"].as_str() {
             p.more { a rel="next" href=(visit.at(&format!("schedules?cursor={}&prefix={}", encoded(next), encoded(&visit.said("prefix"))))) { "More →" } }
