@@ -192,6 +192,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "redirect" | "follow" => (json!({ "type": "boolean" }), false),
         "delivery" => (json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), false),
         "tail" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::LOG_LINES }), false),
+        "behind" => (json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX }), false),
         "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
         "order" => {
