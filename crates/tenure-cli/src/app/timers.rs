@@ -72,7 +72,7 @@ async fn set_again(host: &Host, app: &App, schedule: Schedule) -> Result<(), Fai
     let found = host.tenure.timers().get(&kind).await;
     if matches!(found, Err(tenure::Error::NoTimer(_))) {
         complain(&format!(
-            "schedule {kind} was ended by another host, which this one is back to run: it is set again"
+            "schedule {kind} was ended by a host that did not know of this one; it is set again"
         ));
         host.tenure.timers().set(timer(&host.apps()?, app, schedule)?).await?;
         return Ok(());

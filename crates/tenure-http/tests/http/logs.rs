@@ -145,3 +145,26 @@ async fn the_end_of_an_attempt_that_has_logged_nothing_is_not_that_of_the_one_be
         ("", true)
     );
 }
+
+/// What has two outlets sends two at once, to whichever server: what was answered well is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_without_numbers_that_come_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("jobs.db").display());
+    let tenure = tenure::Tenure::open(&url).await.unwrap();
+    let servers = [Arc::new(Asker::on(&tenure)), Arc::new(Asker::on(&tenure))];
+    let id = post(&servers[0], "/v1/jobs", json!({ "kind": "k" })).await.id();
+    let token = post(&servers[0], "/v1/claim", json!({})).await.json()["jobs"][0]["token"].clone();
+    let mut sending = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (server, path) = (Arc::clone(&servers[number % 2]), format!("/v1/jobs/{id}/logs"));
+        let said = json!({ "token": token, "lines": [format!("line {number}")] });
+        sending.spawn(async move { post(&server, &path, said).await.status.as_u16() });
+    }
+    let answers = sending.join_all().await;
+    assert!(answers.iter().all(|status| *status == 204), "{answers:?}");
+    let kept = servers[0].get(&format!("/v1/jobs/{id}/logs?limit=1000")).await.json();
+    let texts: std::collections::BTreeSet<String> =
+        kept["items"].as_array().unwrap().iter().map(|line| line["text"].to_string()).collect();
+    assert_eq!(texts.len(), 40, "{kept}");
+}
