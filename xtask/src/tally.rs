@@ -23,6 +23,12 @@ impl Tally {
         Ok(tally)
     }
 
+    /// Adds what others have counted.
+    pub fn add_all(&mut self, others: Self) {
+        self.passed += others.passed;
+        self.failed += others.failed;
+    }
+
     fn add(&mut self, line: &str) {
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         let number = |word: &str| {
