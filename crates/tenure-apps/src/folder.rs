@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::app::{App, Sort, check_name};
-use crate::host::{Installed, choose};
+use crate::host::{Installed, NOTHING_TO_RUN, choose};
 use crate::plain;
 use crate::settings::Settings;
 
@@ -19,8 +19,10 @@ const ROOTS: [&str; 3] = ["site/wwwroot/App_Data/jobs", "App_Data/jobs", "."];
 const SECOND_ROOT: &str = "site/jobs";
 /// What keeps a continuous app from running.
 const DISABLE: &str = "disable.job";
+/// Where an app says how it runs.
+const SETTINGS: &str = "settings.job";
 /// Apps of a folder, of both sorts.
-const MOST_APPS: usize = 500;
+const MOST_APPS: usize = 1_000;
 /// Files of an app among which is chosen.
 const MOST_FILES: usize = 10_000;
 /// The largest file of settings.
@@ -83,7 +85,7 @@ pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) 
         roots.truncate(1);
         roots.push(folder.join(SECOND_ROOT));
         for root in roots {
-            read_root(&root.join(sort.word()), sort, installed, &mut found)?;
+            read_root(&root.join(sort.word()), sort, installed, &mut found);
         }
     }
     plain::read(&folder, installed, &mut found)?;
@@ -100,11 +102,16 @@ pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) 
     Ok(found)
 }
 
-fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Folder) -> Result<(), ReadError> {
+fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Folder) {
     if !root.is_dir() {
-        return Ok(());
+        return;
     }
-    for name in entries(root)? {
+    let names = match entries(root) {
+        Ok(names) => names,
+        // The other sort, and what the plain form has, run all the same.
+        Err(why) => return found.notes.push(why.to_string()),
+    };
+    for name in names {
         let path = root.join(&name);
         let Some(name) = name.to_str().filter(|_| path.is_dir()) else {
             found
@@ -119,41 +126,46 @@ fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Fold
             found.notes.push(format!("{} is passed over: its name is taken already", path.display()));
             continue;
         }
-        let app = read_app(&path, name, sort, installed)?;
-        found.apps.push(app);
+        found.apps.push(read_app(&path, name, sort, installed));
     }
-    Ok(())
 }
 
-/// One app in Kudu's form.
-fn read_app(path: &Path, name: &str, sort: Sort, installed: Installed<'_>) -> Result<App, ReadError> {
-    let folder = descended(path)?;
+/// One app in Kudu's form. What is wrong with it stays with it: no app keeps another from running.
+fn read_app(path: &Path, name: &str, sort: Sort, installed: Installed<'_>) -> App {
     let (mut wrong, mut notes) = (Vec::new(), Vec::new());
     if let Err(bad) = check_name(name) {
         wrong.push(bad.to_string());
     }
-    let said = match settings(&folder) {
+    let (folder, names) = descended(path).unwrap_or_else(|why| {
+        wrong.push(why.to_string());
+        (path.to_owned(), Vec::new())
+    });
+    let said = match settings(&folder, &names) {
         Ok(said) => said,
         Err(why) => {
             wrong.push(why);
             Map::new()
         }
     };
+    notes.extend([SETTINGS, DISABLE].into_iter().flat_map(|meant| misspelt(&names, meant)));
     let mut settings = Settings::of(sort, &said, &mut wrong, &mut notes);
-    let command = match choose(&files(&folder)?, installed) {
+    let command = match choose(&files(&folder, names), installed) {
         Ok(chosen) => {
             settings.is_in_place.get_or_insert(chosen.is_in_place);
             notes.extend(chosen.notes);
             chosen.command
         }
         Err(why) => {
-            wrong.push(why);
+            // Of a folder that cannot be read nobody knows what is in it.
+            if wrong.is_empty() || why != NOTHING_TO_RUN {
+                wrong.push(why);
+            }
             Vec::new()
         }
     };
-    let is_disabled =
-        sort == Sort::Continuous && (folder.join(DISABLE).exists() || path.join(DISABLE).exists());
-    Ok(App { name: name.to_owned(), sort, folder, command, settings, wrong, notes, is_disabled })
+    let is_there = |at: &Path| at.join(DISABLE).symlink_metadata().is_ok();
+    let is_disabled = sort == Sort::Continuous && (is_there(&folder) || is_there(path));
+    App { name: name.to_owned(), sort, folder, command, settings, wrong, notes, is_disabled }
 }
 
 /// Names that differ in case alone are one on other systems: none of them runs, whichever was there first.
@@ -172,19 +184,27 @@ fn refuse_equal_names(apps: &mut [App]) {
     }
 }
 
-/// A folder that holds nothing but a folder stands for that one.
-fn descended(path: &Path) -> Result<PathBuf, ReadError> {
-    let entries = entries(path)?;
-    match entries.as_slice() {
-        [only] if path.join(only).is_dir() => Ok(path.join(only)),
-        _ => Ok(path.to_owned()),
+/// A folder that holds nothing but a folder stands for that one. Answers it with what it holds.
+fn descended(path: &Path) -> Result<(PathBuf, Vec<OsString>), ReadError> {
+    let names = entries(path)?;
+    match names.as_slice() {
+        [only] if path.join(only).is_dir() => {
+            let below = path.join(only);
+            entries(&below).map(|names| (below, names))
+        }
+        _ => Ok((path.to_owned(), names)),
     }
 }
 
-fn files(folder: &Path) -> Result<Vec<String>, ReadError> {
-    let mut names = entries(folder)?;
+fn files(folder: &Path, mut names: Vec<OsString>) -> Vec<String> {
     names.retain(|name| folder.join(name).is_file());
-    Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
+    names.into_iter().filter_map(|name| name.into_string().ok()).collect()
+}
+
+/// What has this name but for the case of its letters, which is another name here.
+fn misspelt(names: &[OsString], meant: &str) -> Option<String> {
+    let other = names.iter().find(|name| *name != meant && name.eq_ignore_ascii_case(meant))?;
+    Some(format!("{} is passed over: the name is {meant}", other.to_string_lossy()))
 }
 
 fn entries(folder: &Path) -> Result<Vec<OsString>, ReadError> {
@@ -201,12 +221,13 @@ fn entries(folder: &Path) -> Result<Vec<OsString>, ReadError> {
 }
 
 /// What stands in `settings.job`; nothing if there is none.
-fn settings(folder: &Path) -> Result<Map<String, Value>, String> {
-    let path = folder.join("settings.job");
-    if !path.exists() {
+fn settings(folder: &Path, names: &[OsString]) -> Result<Map<String, Value>, String> {
+    // A link that leads nowhere is there as well.
+    if !names.iter().any(|name| name == SETTINGS) {
         return Ok(Map::new());
     }
-    let text = text_of(&path).map_err(|error| format!("settings.job cannot be read: {error}"))?;
+    let text =
+        text_of(&folder.join(SETTINGS)).map_err(|error| format!("settings.job cannot be read: {error}"))?;
     // Editors on Windows put a mark before the first sign.
     match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(Value::Object(said)) => Ok(said),
@@ -215,8 +236,11 @@ fn settings(folder: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The text of a file that is no larger than settings are.
+/// The text of an ordinary file that is no larger than settings are. A pipe or a device is not waited for.
 pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no ordinary file"));
+    }
     let mut text = String::new();
     fs::File::open(path)?.take(SETTINGS_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > SETTINGS_BYTES {

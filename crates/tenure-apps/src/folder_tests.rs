@@ -164,3 +164,119 @@ fn a_plain_form_that_is_none_is_refused_with_its_place() {
         );
     }
 }
+
+/// A pipe, so that whoever opens it waits for somebody to write.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn an_app_that_cannot_be_read_fails_alone_and_says_why() {
+    let root = folder_of(&[
+        ("triggered/good/run.sh", ""),
+        ("triggered/pipe/run.sh", ""),
+        ("triggered/endless/run.sh", ""),
+        ("triggered/dangling/run.sh", ""),
+        ("triggered/folder/run.sh", ""),
+        ("triggered/folder/settings.job/x", ""),
+        ("triggered/bytes/run.sh", ""),
+        ("triggered/large/run.sh", ""),
+        ("triggered/large/settings.job", &format!("{{}}{}", " ".repeat(300 * 1024))),
+        ("triggered/many/run.sh", ""),
+        ("continuous/good/run.sh", ""),
+    ]);
+    let triggered = root.path().join("triggered");
+    pipe(&triggered.join("pipe/settings.job"));
+    std::os::unix::fs::symlink("/dev/zero", triggered.join("endless/settings.job")).unwrap();
+    std::os::unix::fs::symlink("nowhere", triggered.join("dangling/settings.job")).unwrap();
+    fs::write(triggered.join("bytes/settings.job"), b"{\"input\":\"\xff\"}").unwrap();
+    for number in 0..MOST_FILES {
+        fs::write(triggered.join(format!("many/{number}")), "").unwrap();
+    }
+    let found = read(root.path(), None, &|_| true).unwrap();
+    for (name, told) in [
+        ("pipe", "settings.job cannot be read: it is no ordinary file"),
+        ("endless", "settings.job cannot be read: it is no ordinary file"),
+        ("folder", "settings.job cannot be read: it is no ordinary file"),
+        ("dangling", "settings.job cannot be read: No such file"),
+        ("bytes", "settings.job cannot be read"),
+        ("large", "more than 262144 bytes"),
+        ("many", "more than 10000 entries"),
+    ] {
+        let app = named(&found, Sort::Triggered, name);
+        assert!(
+            !app.runs() && app.wrong.len() == 1 && app.wrong[0].contains(told),
+            "{name}: {:?}",
+            app.wrong
+        );
+    }
+    assert!(named(&found, Sort::Triggered, "good").runs() && named(&found, Sort::Continuous, "good").runs());
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_keeps_nothing_else_from_running() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = folder_of(&[
+        ("triggered/shut/run.sh", ""),
+        ("triggered/open/run.sh", ""),
+        ("continuous/other/run.sh", ""),
+    ]);
+    let set = |path: &str, mode| {
+        fs::set_permissions(root.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set("triggered/shut", 0);
+    // Whoever may do everything may read it.
+    let may_all = fs::read_dir(root.path().join("triggered/shut")).is_ok();
+    let found = read(root.path(), None, &|_| true).unwrap();
+    set("triggered/shut", 0o755);
+    assert!(named(&found, Sort::Triggered, "open").runs());
+    assert_eq!(named(&found, Sort::Triggered, "shut").runs(), may_all);
+    set("triggered", 0);
+    let found = read(root.path(), None, &|_| true).unwrap();
+    set("triggered", 0o755);
+    assert!(named(&found, Sort::Continuous, "other").runs());
+    assert!(may_all || found.notes[0].contains("cannot be read"), "{:?}", found.notes);
+}
+
+#[test]
+fn a_name_in_the_wrong_case_is_told() {
+    let folder = read_of(&[
+        ("triggered/a/run.sh", ""),
+        ("triggered/a/Settings.job", "{}"),
+        ("continuous/b/run.sh", ""),
+        ("continuous/b/DISABLE.JOB", ""),
+    ]);
+    let [a, b] = [named(&folder, Sort::Triggered, "a"), named(&folder, Sort::Continuous, "b")];
+    assert!(
+        a.runs() && a.notes == ["Settings.job is passed over: the name is settings.job"],
+        "{:?}",
+        a.notes
+    );
+    assert!(
+        !b.is_disabled && b.notes == ["DISABLE.JOB is passed over: the name is disable.job"],
+        "{:?}",
+        b.notes
+    );
+}
+
+#[test]
+fn a_plain_form_that_is_no_file_is_refused_and_not_waited_for() {
+    let root = folder_of(&[("triggered/a/run.sh", "")]);
+    let path = root.path().join("tenure.toml");
+    pipe(&path);
+    let refused = read(root.path(), None, &|_| true).unwrap_err().to_string();
+    assert!(refused.contains("tenure.toml") && refused.contains("no ordinary file"), "{refused}");
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("nowhere", &path).unwrap();
+    let refused = read(root.path(), None, &|_| true).unwrap_err().to_string();
+    assert!(refused.contains("tenure.toml cannot be read"), "{refused}");
+}
+
+#[test]
+fn a_script_of_the_plain_form_is_one_of_its_folder() {
+    for bad in ["../up.sh", "a/../../up.sh", "a\\u0000.sh"] {
+        let folder = read_of(&[("tenure.toml", &format!("[triggered.a]\nrun = \"{bad}\"\n"))]);
+        assert!(folder.apps[0].wrong[0].contains("run is"), "{bad}: {:?}", folder.apps[0].wrong);
+    }
+}

@@ -68,7 +68,8 @@ pub fn choose(files: &[String], installed: Installed<'_>) -> Result<Chosen, Stri
                 return Err(format!("{file} needs {}, which is not installed here", host.by[0][0]));
             };
             let mut command: Vec<OsString> = by.iter().map(OsString::from).collect();
-            command.push(file.into());
+            // What begins like an option is a file all the same.
+            command.push(if file.starts_with('-') { format!("./{file}").into() } else { file.into() });
             notes.dedup();
             return Ok(Chosen { command, is_in_place: host.extensions == ["js"], notes });
         }
@@ -126,6 +127,13 @@ mod tests {
         assert_eq!(chosen(&["run.ps1", "run.sh"]), "pwsh -ExecutionPolicy RemoteSigned -File run.ps1");
         assert_eq!(chosen(&["readme.md", "runner", "some.dll"]), NOTHING_TO_RUN);
         assert_eq!(chosen(&[]), NOTHING_TO_RUN);
+    }
+
+    #[test]
+    fn a_script_whose_name_looks_like_an_option_is_a_file() {
+        assert_eq!(chosen(&["-c.sh"]), "bash ./-c.sh");
+        assert_eq!(chosen(&["--version.py"]), "python3 ./--version.py");
+        assert_eq!(chosen(&["-e.js"]), "node ./-e.js");
     }
 
     #[test]

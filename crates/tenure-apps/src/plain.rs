@@ -1,6 +1,7 @@
 //! The plain form: a `tenure.toml` that says of each app what a folder of Kudu's layout says by its files.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -15,7 +16,8 @@ const FILE: &str = "tenure.toml";
 /// Adds the apps of the plain form, if there is one.
 pub(crate) fn read(folder: &Path, installed: Installed<'_>, found: &mut Folder) -> Result<(), ReadError> {
     let path = folder.join(FILE);
-    if !path.exists() {
+    // A link that leads nowhere is there, and cannot be read.
+    if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(());
     }
     let text = text_of(&path).map_err(|source| ReadError::Io { path: path.clone(), source })?;
@@ -77,7 +79,12 @@ fn command(
             }
             Ok(words.into_iter().map(OsString::from).collect())
         }
-        (None, Some(Value::String(file))) => choose(&[file], installed).map(|chosen| chosen.command),
+        (None, Some(Value::String(file))) => {
+            if file.contains('\0') || Path::new(&file).components().any(|part| part == Component::ParentDir) {
+                return Err(format!("run is {file:?}; allowed: a script in the folder of the program"));
+            }
+            choose(&[file], installed).map(|chosen| chosen.command)
+        }
         (None | Some(_), _) => {
             Err("either command, a list of words, or run, a script, has to be said".to_owned())
         }
