@@ -7,19 +7,17 @@ use serde::{Deserialize, Serialize};
 use tenure_core::{Document, Invalid, Name, RecordKey};
 use tenure_store::{NewValue, Only, Order, Put, RecordsAsk, Writes};
 
-use super::offer::{HostOffers, Offer, Sort, check_set, key_of, kind_of};
+use super::offer::{Offer, Sort, check_set, key_of, kind_of};
 use crate::{Error, Tenure};
 
 /// Where hosts write down what they offer.
-const OFFERS: &str = "apps.offers";
+pub(super) const OFFERS: &str = "apps.offers";
 /// Where it stands that an app was stopped.
 const STOPPED: &str = "apps.stopped";
 /// What a host offers is forgotten so long after it was last written.
-const FORGOTTEN: Duration = Duration::from_secs(60);
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
 /// Pages of records that are looked through.
 const PAGES: usize = 100;
-/// Words of an offer that is too long for one record are cut to so many bytes.
-const WORDS: usize = 60;
 
 /// The apps of one set.
 #[derive(Debug, Clone)]
@@ -94,28 +92,6 @@ impl Apps<'_> {
         Ok(kind_of(&self.set, name)?.as_str().to_owned())
     }
 
-    /// Writes down what a host offers, for a minute.
-    ///
-    /// # Errors
-    /// More than fits into one record, or a fault.
-    pub async fn offer(&self, offers: &HostOffers) -> Result<(), Error> {
-        let text = encoded(offers)?;
-        let value = match Document::new(text) {
-            Ok(value) => value,
-            Err(_) => Document::new(encoded(&shortened(offers))?)?,
-        };
-        let key = RecordKey::new(&format!("{}/{}", self.set, offers.host))?;
-        self.put(OFFERS, key, Some(NewValue { value, keep: Some(FORGOTTEN) })).await
-    }
-
-    /// The host offers nothing any more.
-    ///
-    /// # Errors
-    /// A fault.
-    pub async fn withdraw(&self, host: &str) -> Result<(), Error> {
-        self.put(OFFERS, RecordKey::new(&format!("{}/{host}", self.set))?, None).await
-    }
-
     /// All apps that hosts offer, or that somebody has stopped, by sort and name.
     ///
     /// # Errors
@@ -123,11 +99,7 @@ impl Apps<'_> {
     pub async fn list(&self) -> Result<Vec<Info>, Error> {
         let mut all: BTreeMap<(Sort, String), Info> = BTreeMap::new();
         let stopped = self.stopped().await?;
-        for (key, text) in self.records(OFFERS).await? {
-            let Ok(offers) = serde_json::from_slice::<HostOffers>(&text) else {
-                tracing::warn!(key, "what a host offers is not understood: it may be a newer one");
-                continue;
-            };
+        for offers in self.offered().await? {
             for offer in offers.apps {
                 let app = all.entry((offer.sort, offer.name.clone()));
                 let info = app.or_insert_with(|| self.info(offer.sort, &offer.name, &stopped));
@@ -244,14 +216,14 @@ impl Apps<'_> {
         Ok(ended)
     }
 
-    async fn put(&self, shelf: &str, key: RecordKey, to: Option<NewValue>) -> Result<(), Error> {
+    pub(super) async fn put(&self, shelf: &str, key: RecordKey, to: Option<NewValue>) -> Result<(), Error> {
         let put = Put { shelf: Name::new("shelf", shelf)?, key, only: Only::Any, to };
         self.tenure.store().write_records(Writes { records: vec![put], entries: Vec::new() }).await?;
         Ok(())
     }
 
     /// All records of this set on a shelf, as their keys and texts.
-    async fn records(&self, shelf: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    pub(super) async fn records(&self, shelf: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let mut ask = RecordsAsk::of(Name::new("shelf", shelf)?);
         ask.prefix = format!("{}/", self.set);
         let mut found = Vec::new();
@@ -271,17 +243,8 @@ impl Apps<'_> {
     }
 }
 
-fn encoded(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+pub(super) fn encoded(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(|source| Error::Json { what: "what is written down of apps", source })
-}
-
-/// The same with fewer words.
-fn shortened(offers: &HostOffers) -> HostOffers {
-    let mut offers = offers.clone();
-    for offer in &mut offers.apps {
-        offer.detail = offer.detail.chars().take(WORDS).collect();
-    }
-    offers
 }
 
 /// The newest first.

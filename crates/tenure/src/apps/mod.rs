@@ -7,6 +7,7 @@
 mod asking;
 mod lines;
 mod offer;
+mod offers;
 mod runs;
 
 pub use asking::{Apps, Info, OnHost};
