@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tenure_core::schedule::{Schedule, Zone};
-use tenure_core::{CatchUp, Overlap, Policies, limits};
+use tenure_core::{CatchUp, Overlap, Policies};
 
 use crate::app::Sort;
+use crate::limits::Limits;
 
 /// How an app runs. What is not said is as Kudu has it, but for the idle limit, which is off.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +45,10 @@ pub struct Settings {
     pub input: Option<String>,
     /// What stands in its environment beside what each program has there.
     pub env: BTreeMap<String, String>,
+    /// Which variables of its host it finds beside what every program needs. All that are not the host's own if `None`.
+    pub env_from: Option<Vec<String>>,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 /// Kudu brings a slot that is late by up to so much, and leaves out what is older.
@@ -52,7 +57,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 const MOST_HISTORY: u64 = 10_000;
 
 /// Keys, and whether only one sort has them.
-const KEYS: [(&str, Option<Sort>); 19] = [
+const KEYS: [(&str, Option<Sort>); 21] = [
     ("schedule", Some(Sort::Triggered)),
     ("is_singleton", Some(Sort::Continuous)),
     ("stopping_wait_time", None),
@@ -72,6 +77,8 @@ const KEYS: [(&str, Option<Sort>); 19] = [
     ("arguments", None),
     ("input", Some(Sort::Triggered)),
     ("env", None),
+    ("env_from", None),
+    ("limits", None),
 ];
 
 impl Settings {
@@ -99,6 +106,8 @@ impl Settings {
             arguments: Vec::new(),
             input: None,
             env: BTreeMap::new(),
+            env_from: None,
+            limits: Limits::default(),
         }
     }
 
@@ -135,6 +144,8 @@ impl Settings {
             arguments: read.words("arguments"),
             input: read.shaped("input"),
             env: read.env(),
+            env_from: read.shaped("env_from"),
+            limits: read.limits(),
         };
         if let Err(bad) = settings.policies.check() {
             wrong.push(bad.to_string());
@@ -194,7 +205,7 @@ impl Reading<'_> {
 
     fn seconds(&mut self, key: &str, least: u64) -> Option<Duration> {
         let value = self.get(key)?;
-        let most = limits::LONGEST.as_secs();
+        let most = tenure_core::limits::LONGEST.as_secs();
         match value.as_u64().filter(|seconds| (least..=most).contains(seconds)) {
             Some(seconds) => Some(Duration::from_secs(seconds)),
             None => self.refuse(key, &value, &format!("a whole number of seconds, {least} or more")),
@@ -225,6 +236,14 @@ impl Reading<'_> {
             }
         }
         env
+    }
+
+    fn limits(&mut self) -> Limits {
+        let Some(value) = self.get("limits") else { return Limits::default() };
+        let Value::Object(said) = &value else {
+            return self.refuse("limits", &value, "an object").unwrap_or_default();
+        };
+        Limits::of(said, self.wrong)
     }
 
     fn schedule(&mut self) -> Option<Schedule> {
@@ -291,6 +310,11 @@ mod tests {
             (r#"{"history":0}"#, "history"),
             (r#"{"arguments":["a\u0000b"]}"#, "arguments"),
             (r#"{"env":{"A=B":"1"}}"#, "env"),
+            (r#"{"env_from":"PATH"}"#, "env_from"),
+            (r#"{"limits":7}"#, "limits"),
+            (r#"{"limits":{"processes":0}}"#, "limits.processes"),
+            (r#"{"limits":{"memory":"much"}}"#, "limits.memory"),
+            (r#"{"limits":{"size":1}}"#, "limits.size"),
         ] {
             let (_, wrong, _) = read(Sort::Triggered, json);
             assert!(wrong.len() == 1 && wrong[0].contains(key), "{json}: {wrong:?}");

@@ -130,6 +130,50 @@ fn a_run_needs_no_server_and_is_tried_again_if_somebody_says_so() {
     assert_eq!(std::fs::read_to_string(folder.path().join("tries")).unwrap(), "again\nagain\n");
 }
 
+/// Whoever stands before a command hands on what its caller has; whoever runs programs for others keeps what is his own.
+#[test]
+fn a_worker_keeps_its_access_to_itself_and_a_command_of_ones_own_finds_all() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let with_secrets = |args: &[&str]| {
+        let mut command = command(args, folder.path());
+        command.envs([
+            ("TENURE_URL", url.as_str()),
+            ("TENURE_CANARY", "canary"),
+            ("JOB_TOKEN", "of another"),
+        ]);
+        command.env("PLAIN", "plain");
+        command
+    };
+    let ran = said(&with_secrets(&["exec", "--", "env"]).output().unwrap());
+    assert!(ran.code == 0 && ran.out.contains("TENURE_CANARY=canary"), "{} {}", ran.out, ran.err);
+    assert!(ran.out.contains("JOB_TOKEN=") && !ran.out.contains("of another"), "{}", ran.out);
+    let ran = said(&with_secrets(&["exec", "--db", "alone.db", "--", "env"]).output().unwrap());
+    assert!(ran.out.contains("JOB_ID=") && !ran.out.contains("of another"), "{} {}", ran.out, ran.err);
+    let ran = said(&with_secrets(&["lease", "run", "name", "--", "env"]).output().unwrap());
+    assert!(
+        ran.out.contains("TENURE_CANARY=canary") && ran.out.contains("JOB_TOKEN=of another"),
+        "{}",
+        ran.out
+    );
+    let found = |more: &[&str]| {
+        let id = enqueue(&address, &json!({ "kind": "env", "args": null, "queue": "env" }));
+        let args = [&["worker", "--queue", "env"], more, &["--exec", "env"]].concat();
+        let mut worker = Program::start_command(&mut with_secrets(&args));
+        let job = ended(&address, &id);
+        assert_eq!(job["state"], "succeeded", "{job}");
+        worker.terminate();
+        worker.end(SOON);
+        logs(&address, &job)
+    };
+    let all = found(&[]);
+    assert!(all.contains("PLAIN=plain") && all.contains("JOB_API=") && all.contains("JOB_TOKEN="), "{all}");
+    assert!(!all.contains("canary") && !all.contains("of another") && !all.contains("TENURE_"), "{all}");
+    let passed = found(&["--pass-env", "TENURE_CAN*,OTHER"]);
+    assert!(passed.contains("TENURE_CANARY=canary") && !passed.contains("TENURE_URL"), "{passed}");
+}
+
 #[test]
 fn two_under_one_lock_run_one_after_the_other_or_not_at_all() {
     let folder = tempdir().unwrap();

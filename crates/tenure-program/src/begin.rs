@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::inherited::Inherited;
+use crate::limits::Limits;
 use crate::running::Running;
 use crate::supervisor::{Errand, own_binary};
 
@@ -38,8 +40,12 @@ pub enum Output {
 pub struct Program {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// What stands in its environment beside what the host has there.
+    /// What stands in its environment beside what it inherits.
     pub env: Vec<(String, OsString)>,
+    /// What it finds of the environment of its host.
+    pub inherits: Inherited,
+    /// What it may use.
+    pub limits: Limits,
     /// Where it runs; where the host does if it is not said.
     pub folder: Option<PathBuf>,
     /// What it reads.
@@ -78,12 +84,14 @@ impl Program {
             host: std::process::id(),
             folder: folder.path().to_owned(),
             own_group: !self.on_terminal,
+            limits: self.limits,
             command: self.command,
         };
         let binary = own_binary().map_err(because("this program does not find itself"))?;
         let mut command = Command::new(binary);
         // Given to the supervisor, and by it to the program.
-        command.arg0("tenure").args(errand.args()).envs(self.env);
+        command.arg0("tenure").args(errand.args());
+        command.env_clear().envs(self.inherits.variables()).envs(self.env);
         let (result, shutdown) = (folder.path().join(RESULT), folder.path().join(SHUTDOWN));
         command.env("JOB_RESULT_FILE", result).env("JOB_SHUTDOWN_FILE", &shutdown);
         command.env("WEBJOBS_SHUTDOWN_FILE", shutdown);

@@ -14,6 +14,9 @@ pub struct End {
     pub signal: Option<i32>,
     /// Whether it was killed with all its children because somebody wanted that.
     pub killed: bool,
+    /// Beyond which limit it was, in words, if it was ended for that.
+    #[serde(default)]
+    pub beyond: Option<String>,
     /// Processes that it had left behind, which were ended.
     pub left_behind: u32,
     /// What it has used, with its children.
@@ -43,6 +46,14 @@ impl End {
     /// In words, such as `ended by signal 9 (SIGKILL)`.
     #[must_use]
     pub fn words(&self) -> String {
+        let ended = self.ended();
+        match &self.beyond {
+            Some(beyond) => format!("{ended}, for {beyond}"),
+            None => ended,
+        }
+    }
+
+    fn ended(&self) -> String {
         match (self.code, self.signal) {
             (Some(code), _) => format!("ended with {code}"),
             (None, Some(signal)) => match name(signal) {

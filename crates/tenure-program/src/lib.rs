@@ -10,7 +10,9 @@
 
 mod begin;
 mod end;
+mod inherited;
 mod kept;
+mod limits;
 mod lines;
 mod progress;
 mod running;
@@ -19,7 +21,9 @@ mod tree;
 
 pub use begin::{Input, Output, Program, StartError};
 pub use end::{End, Usage};
+pub use inherited::Inherited;
 pub use kept::Kept;
+pub use limits::Limits;
 pub use lines::{LINE_BYTES, Line, Source};
 pub use progress::Progress;
 pub use running::{Event, Notice, Reins, Running, TooLarge};

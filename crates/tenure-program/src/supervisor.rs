@@ -15,7 +15,8 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::end::{End, Usage};
-use crate::tree::kill_below;
+use crate::limits::Limits;
+use crate::tree::{count_below, kill_below, used_below};
 
 /// The first argument of a supervisor.
 const SUPERVISE: &str = "supervise-program";
@@ -25,6 +26,8 @@ const BECOME: &str = "become-program";
 pub(crate) const KILL_ALL: Signal = Signal::USR1;
 /// So often it looks whether the host is there, where the system does not tell.
 const LOOK: Duration = Duration::from_millis(500);
+/// So often it looks what a program uses that may not use more.
+const LOOK_AT_USE: Duration = Duration::from_millis(50);
 /// Between two rounds of killing.
 const ROUND: Duration = Duration::from_millis(5);
 
@@ -36,6 +39,8 @@ pub(crate) struct Errand {
     pub(crate) folder: PathBuf,
     /// Whether the program has a process group of its own.
     pub(crate) own_group: bool,
+    /// What it may use.
+    pub(crate) limits: Limits,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -62,8 +67,9 @@ pub fn entered() -> Option<ExitCode> {
 impl Errand {
     pub(crate) fn args(&self) -> Vec<OsString> {
         let group = if self.own_group { "own" } else { "shared" };
+        let (host, limits) = (self.host.to_string(), self.limits.to_string());
         let mut args =
-            vec![SUPERVISE.into(), self.host.to_string().into(), self.folder.clone().into(), group.into()];
+            vec![SUPERVISE.into(), host.into(), self.folder.clone().into(), group.into(), limits.into()];
         args.extend(self.command.iter().cloned());
         args
     }
@@ -71,7 +77,8 @@ impl Errand {
     fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let host = args.next()?.to_str()?.parse().ok()?;
         let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == "own");
-        Some(Self { host, folder, own_group, command: args.collect() })
+        let limits = Limits::read(&args.next()?)?;
+        Some(Self { host, folder, own_group, limits, command: args.collect() })
     }
 }
 
@@ -84,6 +91,8 @@ pub(crate) fn own_binary() -> std::io::Result<PathBuf> {
 enum Heard {
     Signal(i32),
     HostGone,
+    /// It is time to look what the program uses.
+    Look,
 }
 
 struct Watch<'a> {
@@ -101,6 +110,9 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1])?;
     let (tell, heard) = channel();
     watch_host(errand.host, tell.clone());
+    if errand.limits.are_looked_at() {
+        call_to_look(tell.clone());
+    }
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if tell.send(Heard::Signal(signal)).is_err() {
@@ -109,7 +121,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
         }
     });
     let mut command = Command::new(own_binary()?);
-    command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string()).args(&errand.command);
+    command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string());
+    command.arg(errand.limits.to_string()).args(&errand.command);
     if errand.own_group {
         command.process_group(0);
     }
@@ -136,6 +149,7 @@ impl Watch<'_> {
                 Ok(Heard::Signal(SIGUSR1)) | Err(RecvTimeoutError::Disconnected) => self.end.killed = true,
                 Ok(Heard::Signal(signal)) => self.pass_on(signal),
                 Ok(Heard::HostGone) => self.host_gone = true,
+                Ok(Heard::Look) => self.look(),
                 Err(RecvTimeoutError::Timeout) => self.host_gone = !is_child_of(self.errand.host),
             }
             if self.end.killed || self.host_gone {
@@ -147,6 +161,19 @@ impl Watch<'_> {
         if by_itself {
             self.end.left_behind = left;
         }
+    }
+
+    /// Ends it if it uses more than it may.
+    fn look(&mut self) {
+        let Limits { processes, cpu, .. } = self.errand.limits;
+        let count = || u64::from(count_below(getpid()));
+        let used = || used_below(getpid()).unwrap_or_default().as_secs();
+        if let Some(most) = processes.filter(|most| count() > *most) {
+            self.end.beyond = Some(format!("more than {most} processes at once"));
+        } else if let Some(most) = cpu.filter(|most| used() >= *most) {
+            self.end.beyond = Some(format!("more than {most} s of processors"));
+        }
+        self.end.killed |= self.end.beyond.is_some();
     }
 
     fn has_ended(&self) -> bool {
@@ -228,23 +255,39 @@ fn watch_host(host: u32, tell: Sender<Heard>) {
 #[cfg(not(target_os = "linux"))]
 fn watch_host(_: u32, _: Sender<Heard>) {}
 
+/// Calls whoever looks what a program uses, for as long as somebody listens.
+fn call_to_look(tell: Sender<Heard>) {
+    std::thread::spawn(move || {
+        let (_nobody, never) = channel::<()>();
+        while never.recv_timeout(LOOK_AT_USE).is_err() && tell.send(Heard::Look).is_ok() {}
+    });
+}
+
 /// Becomes the program, which dies if its supervisor does.
 fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = args.next().and_then(|parent| parent.to_str()?.parse::<u32>().ok());
-    let Some((parent, program)) = parent.zip(args.next()) else { return ExitCode::from(2) };
+    let limits = args.next().and_then(|limits| Limits::read(&limits));
+    let Some(((parent, limits), program)) = parent.zip(limits).zip(args.next()) else {
+        return ExitCode::from(2);
+    };
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if !is_child_of(parent) {
         return ExitCode::from(1);
     }
+    if let Err((name, error)) = limits.bind_this_process() {
+        tell(&format!("its limit of {name} cannot be set: {error}"));
+        return ExitCode::from(126);
+    }
     let error = Command::new(&program).args(args).exec();
     let name = program.to_string_lossy();
     let name: String = name.chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect();
-    // Nobody may be reading.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        format!("tenure: {name} cannot be run: {error}\n").as_bytes(),
-    );
+    tell(&format!("{name} cannot be run: {error}"));
     // As shells say it.
     ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+fn tell(words: &str) {
+    // Nobody may be reading.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("tenure: {words}\n").as_bytes());
 }

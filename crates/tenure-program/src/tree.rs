@@ -14,6 +14,11 @@ pub(crate) fn kill_below(root: Pid) -> u32 {
     killed
 }
 
+/// How many living processes are below this one, as far as the system tells of them.
+pub(crate) fn count_below(root: Pid) -> u32 {
+    u32::try_from(below(root).len()).unwrap_or(u32::MAX)
+}
+
 /// Every living process whose line of parents leads here.
 #[cfg(target_os = "linux")]
 fn below(root: Pid) -> Vec<Pid> {

@@ -131,6 +131,8 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office) -> Went {
     let program = Program {
         command: app.command.iter().cloned().chain(app.settings.arguments.iter().map(Into::into)).collect(),
         env: environment.of(app),
+        inherits: host.bounds.inherits(app),
+        limits: host.bounds.limits(app),
         folder: Some(copy.path.clone()),
         input: Input::Nothing,
         ..Program::default()

@@ -10,6 +10,7 @@ use tenure_apps::{App, Overall};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::bounds::Bounds;
 use super::place::Places;
 use crate::screen::complain;
 
@@ -29,6 +30,8 @@ pub(super) struct Host {
     pub(super) overall: Overall,
     /// Whether lines are limited as Kudu does it.
     pub(super) as_kudu: bool,
+    /// What programs find of it, and what they may use.
+    pub(super) bounds: Bounds,
     /// For how long it holds what it runs.
     lease: Duration,
     offers: Mutex<BTreeMap<(Sort, String), Offer>>,
@@ -53,6 +56,7 @@ impl Host {
         places: Places,
         overall: Overall,
         (as_kudu, lease): (bool, Duration),
+        bounds: Bounds,
     ) -> Self {
         Self {
             tenure: tenure.clone(),
@@ -62,6 +66,7 @@ impl Host {
             places,
             overall,
             as_kudu,
+            bounds,
             lease,
             offers: Mutex::default(),
             stopped: Mutex::default(),

@@ -1,6 +1,7 @@
 //! Programs of a folder: `tenure run` makes them run on this host, `tenure app` asks about them.
 
 mod ask;
+mod bounds;
 mod continuous;
 mod desk;
 mod host;

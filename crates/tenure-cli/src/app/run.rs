@@ -11,6 +11,7 @@ use tenure_apps::{App, Folder, Overall, Sort};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::bounds::{self, Bounds};
 use super::continuous::{Office, keep};
 use super::host::Host;
 use super::place::Places;
@@ -59,6 +60,13 @@ pub(crate) struct Run {
     /// Keeps 200 lines of each run of a continuous program, as Kudu does
     #[arg(long)]
     as_kudu: bool,
+    /// The most that each program may use, such as memory=512MiB,processes=64,cpu=600,file=1GiB,open_files=256; its own settings
+    /// may say less
+    #[arg(long, value_name = "LIMITS", value_parser = bounds::limits)]
+    limits: Option<tenure_apps::Limits>,
+    /// Variables of this host that its programs find although they are its own, such as TENURE_URL; TENURE_* means all of them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pass_env: Vec<String>,
     /// Says what was understood of the folder, and runs nothing
     #[arg(long)]
     check: bool,
@@ -108,9 +116,16 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
     let tenure = OpenOptions::new().app(&run.set).program("tenure run").open(&url_of(&db)).await?;
     let (id, node) = (tenure.new_id().to_string(), node());
+    let bounds = Bounds { pass_env: run.pass_env.clone(), limits: run.limits.unwrap_or_default() };
     let places = Places::open(&state, &id)?;
-    let host =
-        Arc::new(Host::new((&tenure, &run.set), (id, node), places, overall, (run.as_kudu, run.lease)));
+    let host = Arc::new(Host::new(
+        (&tenure, &run.set),
+        (id, node),
+        places,
+        overall,
+        (run.as_kudu, run.lease),
+        bounds,
+    ));
     let apps: Vec<Arc<App>> = folder.apps.into_iter().map(Arc::new).collect();
     apps.iter().for_each(|app| host.offers(app));
     host.look_what_is_stopped().await?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tenure::apps::Standing;
 use tenure::{Failed, Run, Stopping};
@@ -12,6 +11,7 @@ use tenure_program::{Input, Kept, Program};
 
 use super::desk::{Desk, Lines, Terms, Went, Why};
 use super::host::Host;
+use crate::program::kept;
 
 /// How often what a program says is passed on.
 const PASS_ON: Duration = Duration::from_millis(200);
@@ -39,6 +39,8 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     let program = Program {
         command: command_of(&app, &arguments),
         env: environment(&run, &app, &copy.path, data, arguments).of(&app),
+        inherits: host.bounds.inherits(&app),
+        limits: host.bounds.limits(&app),
         folder: Some(copy.path.clone()),
         input: Input::Bytes(input_of(&run, &app)),
         ..Program::default()
@@ -202,7 +204,8 @@ fn verdict(went: &Went, app: &App, attempt: u32) -> Result<Value, Failed> {
         (_, Some(Why::TimedOut(_) | Why::Idle(_))) => failed(&went.words, attempt >= app.settings.attempts),
         (Said::Done, _) => match &went.result {
             Ok(bytes) => {
-                Ok(json!({ "exit": 0, "usage": usage(end), "result": bytes.as_deref().map(result) }))
+                let put_into = |result| json!({ "exit": 0, "usage": usage(end), "result": result });
+                kept(bytes.as_deref().unwrap_or(b"null"), put_into).or_else(|why| failed(&why, true))
             }
             Err(why) => failed(why, true),
         },
@@ -228,13 +231,4 @@ fn usage(end: &tenure_program::End) -> Value {
         "user_seconds": end.usage.user.as_secs_f64(), "system_seconds": end.usage.system.as_secs_f64(),
         "max_rss_bytes": end.usage.max_rss,
     })
-}
-
-/// JSON as it is, else a text.
-fn result(bytes: &[u8]) -> Value {
-    let text = String::from_utf8_lossy(bytes);
-    match serde_json::from_str::<Box<RawValue>>(&text) {
-        Ok(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
-        Err(_) => json!(text.replace('\0', "\u{fffd}")),
-    }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
-use tenure_program::{End, Event, Input, Notice, Output, Program, Running};
+use tenure_program::{End, Event, Inherited, Input, Notice, Output, Program, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{LEASES, Terms};
@@ -166,6 +166,8 @@ async fn under(
             ("TENURE_LEASE".to_owned(), run.name.clone().into()),
             ("TENURE_FENCE".to_owned(), fence.into()),
         ],
+        // It is the caller's own, and may ask a server in his name.
+        inherits: Inherited::AllBut(Vec::new()),
         input: Input::Inherited,
         output: Output::Inherited,
         // So that it can ask a person for something.

@@ -3,13 +3,13 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tenure::{Clock, SystemClock, limits};
 use tenure_program::{End, Event, Notice, Program, Running, Source};
 
 use super::LEASE;
 use super::board::{Post, Why};
+use super::result::kept;
 use crate::exit::Failure;
 
 /// How often it is looked whether a program has to stop.
@@ -130,7 +130,10 @@ fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -
     match (end.code, why) {
         (Some(0), _) => match running.result(limits::OUTPUT_BYTES as u64) {
             Ok(None) => ("complete", json!({})),
-            Ok(Some(bytes)) => ("complete", json!({ "result": result(&bytes) })),
+            Ok(Some(bytes)) => match kept(&bytes, |result| result) {
+                Ok(result) => ("complete", json!({ "result": result })),
+                Err(why) => failed("result", why, false),
+            },
             Err(error) => failed("result", error.to_string(), false),
         },
         (_, Some(Why::TimedOut)) => {
@@ -142,15 +145,6 @@ fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -
             failed("exit", format!("the program {}", end.words()), !manners.permanent.contains(&code))
         }
         (None, None) => failed("signal", format!("the program {}", end.words()), true),
-    }
-}
-
-/// JSON as it is, else a text.
-pub(super) fn result(bytes: &[u8]) -> Value {
-    let text = String::from_utf8_lossy(bytes);
-    match serde_json::from_str::<Box<RawValue>>(&text) {
-        Ok(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
-        Err(_) => json!(text.replace('\0', "\u{fffd}")),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure::{Chance, Clock, JobId, Moment, SystemClock};
-use tenure_program::{Input, Output, Program};
+use tenure_program::{Inherited, Input, Output, Program};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -246,6 +246,8 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         let program = Program {
             command: exec.command.clone(),
             env,
+            // It is the caller's own, and may ask a server in his name. What was said of a job around this one is not said of it.
+            inherits: Inherited::AllBut(["JOB_TOKEN", "JOB_API"].map(str::to_owned).to_vec()),
             input: Input::Inherited,
             output: Output::LinesAndThrough,
             on_terminal: std::io::stdin().is_terminal(),

@@ -11,8 +11,9 @@ use tenure_program::End;
 use ureq::Agent;
 
 use super::LEASE;
-use super::attend::{LOOK, Manners, Went, result};
+use super::attend::{LOOK, Manners, Went};
 use super::board::{Post, Why};
+use super::result::kept;
 use crate::client::base;
 
 /// How long a service has for an answer if its job says nothing else.
@@ -151,7 +152,10 @@ fn meaning(answered: Answered, manners: &Manners) -> Option<((&'static str, Valu
     let verdict = match status {
         202 => return None,
         200..=299 if body.is_empty() => ("complete", json!({})),
-        200..=299 => ("complete", json!({ "result": result(&body) })),
+        200..=299 => match kept(&body, |result| result) {
+            Ok(result) => ("complete", json!({ "result": result })),
+            Err(why) => failed("result", &why, false),
+        },
         429 | 503 => {
             let rest = head.rest.unwrap_or(manners.again_after.as_secs_f64());
             ("release", json!({ "delay_seconds": rest.clamp(0.0, 86_400.0) }))

@@ -4,10 +4,12 @@ mod attend;
 mod board;
 mod exec;
 mod forward;
+mod result;
 mod roll;
 mod worker;
 
 pub(crate) use exec::{Exec, run as exec};
+pub(crate) use result::kept;
 pub(crate) use worker::{WorkerArgs, run as worker};
 
 use std::ffi::OsString;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use tenure::{Chance, Clock, JobId, SystemClock};
-use tenure_program::{Input, Program};
+use tenure_program::{Inherited, Input, Program};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -72,6 +72,9 @@ pub(crate) struct WorkerArgs {
     /// A name for people [default: the program, on this machine]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
+    /// Variables of this worker that its programs find although they are its own, such as TENURE_URL; TENURE_* means all of them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pass_env: Vec<String>,
     /// The program and its arguments; the last of all that is said
     #[arg(
         long = "exec",
@@ -116,6 +119,7 @@ struct Shared {
     kinds: Vec<String>,
     manners: Manners,
     command: Vec<OsString>,
+    pass_env: Vec<String>,
     http: Option<Service>,
     /// How often it was told to stop.
     stops: AtomicUsize,
@@ -141,6 +145,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         kinds: args.kinds,
         manners: Manners { permanent: args.permanent, again_after: args.again_after, grace: args.grace },
         command: args.command,
+        pass_env: args.pass_env,
         http: args.http,
         stops: AtomicUsize::new(0),
     });
@@ -320,6 +325,7 @@ fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
     let program = Program {
         command: shared.command.clone(),
         env: post.job.env(shared.server.as_deref()),
+        inherits: Inherited::Guarded { only: None, also: shared.pass_env.clone() },
         input: Input::Bytes(args),
         ..Program::default()
     };

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
+mod bounded;
 mod crontab;
 mod fleet;
 mod hostile;
