@@ -46,7 +46,10 @@ pub(crate) async fn done(
         },
     };
     match asked {
-        Ok(_) => back(&visit.at(&format!("{}?did={notice}", wish.back))),
+        Ok(_) => {
+            let sign = if wish.back.contains('?') { '&' } else { '?' };
+            back(&visit.at(&format!("{}{sign}did={notice}", wish.back)))
+        }
         Err(trouble) => failed(&visit, trouble).await,
     }
 }

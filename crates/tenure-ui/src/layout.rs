@@ -10,13 +10,14 @@ use crate::assets;
 use crate::visit::Visit;
 
 /// The rooms: where, name, and the key that leads there after `g`.
-const ROOMS: [(&str, &str, &str); 12] = [
+const ROOMS: [(&str, &str, &str); 13] = [
     ("", "Overview", "o"),
     ("jobs", "Jobs", "j"),
     ("queues", "Queues", "q"),
     ("kinds", "Kinds", "k"),
     ("schedules", "Schedules", "s"),
     ("calendar", "Calendar", "c"),
+    ("apps", "Apps", "p"),
     ("leases", "Leases", "l"),
     ("workers", "Workers", "w"),
     ("bulk", "Bulk", "b"),
@@ -38,7 +39,7 @@ const KEYS: [(&[&str], &str); 8] = [
 ];
 
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 19] = [
+const NOTICES: [(&str, &str); 22] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
@@ -57,6 +58,9 @@ const NOTICES: [(&str, &str); 19] = [
     ("enable", "It is told what happens."),
     ("disable", "It is told nothing any more."),
     ("redeliver", "It is delivered once more."),
+    ("run-app", "A run was asked for; it begins when a host takes it."),
+    ("stop-app", "It is stopped on all hosts until somebody starts it."),
+    ("start-app", "It may run again."),
     ("hook", "The webhook is told what happens from now on."),
 ];
 

@@ -26,6 +26,7 @@ mod many;
 mod pages;
 mod parts;
 mod plans;
+mod programs;
 mod secret;
 mod settings;
 mod stays;
@@ -102,6 +103,9 @@ impl Dashboard {
             .route("/new-schedule", get(pages::schedule_new::page).post(plans::add))
             .route("/schedules/{name}", get(pages::schedule::page))
             .route("/schedules/{name}/{act}", post(acts::schedule))
+            .route("/apps", get(pages::apps::page))
+            .route("/apps/{sort}/{name}", get(pages::app::page))
+            .route("/apps/{sort}/{name}/{act}", post(programs::act))
             .route("/leases", get(pages::leases::page))
             .route("/leases/{name}", get(pages::lease::page))
             .route("/leases/{name}/break", post(acts::break_lease))

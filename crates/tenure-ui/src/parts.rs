@@ -20,6 +20,17 @@ pub(crate) const STATES: [(&str, &str); 7] = [
     ("cancelled", "–"),
 ];
 
+/// How apps stand beside that, each with its sign.
+const STANDINGS: [(&str, &str); 7] = [
+    ("ready", "○"),
+    ("starting", "▷"),
+    ("resting", "◷"),
+    ("standing_by", "◌"),
+    ("stopping", "■"),
+    ("stopped", "Ⅱ"),
+    ("wrong", "✕"),
+];
+
 /// The text of a field, empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
@@ -32,8 +43,9 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// State as sign, word and colour.
 pub(crate) fn state(name: &str) -> Markup {
-    let sign = STATES.iter().find(|(known, _)| *known == name).map_or("·", |(_, sign)| sign);
-    html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (name) } }
+    let known = STATES.iter().chain(&STANDINGS).find(|(known, _)| *known == name);
+    let sign = known.map_or("·", |(_, sign)| sign);
+    html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (name.replace('_', " ")) } }
 }
 
 /// An instant: how far away, and when exactly.
@@ -101,6 +113,17 @@ pub(crate) fn button(visit: &Visit, to: &str, label: &str, class: &str) -> Marku
         form.inline method="post" action=(visit.at(to)) {
             (proof(visit))
             button class=(class) data-does=(to.rsplit('/').next().unwrap_or_default()) { (label) }
+        }
+    }
+}
+
+/// A button that does something with what is said beside.
+pub(crate) fn button_with(visit: &Visit, to: &str, label: &str, said: &[(&str, &str)]) -> Markup {
+    html! {
+        form.inline method="post" action=(visit.at(to)) {
+            (proof(visit))
+            @for (name, value) in said { input type="hidden" name=(name) value=(value); }
+            button data-does=(to.rsplit('/').next().unwrap_or_default()) { (label) }
         }
     }
 }

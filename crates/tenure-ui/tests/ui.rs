@@ -2,78 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+mod site;
+
 use std::net::SocketAddr;
 
+use site::{FORM, ID, Site, token};
 use tenure::Tenure;
 use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, Tokens};
 use tenure_ui::Dashboard;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
-const ID: &str = "01a20712-29aa-76d9-85bf-1bfa769b451a";
-const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>";
-
-struct Site {
-    tenure: Tenure,
-    at: SocketAddr,
-}
-
-impl Site {
-    async fn open(options: Options) -> Self {
-        let tenure = Tenure::open("memory:").await.unwrap();
-        let read_only = options.read_only;
-        let mut options = options;
-        options.bind = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::bind(&tenure, options).await.unwrap();
-        let pages = Dashboard::over(&tenure, server.contract()).read_only(read_only).mounted();
-        let server = server.merge(pages);
-        let at = server.address();
-        tokio::spawn(server.run(std::future::pending()));
-        Self { tenure, at }
-    }
-
-    /// Head and body of the answer.
-    async fn ask(&self, first: &str, headers: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.at).await.unwrap();
-        let (at, length) = (self.at, body.len());
-        let request = format!(
-            "{first} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8(answer).unwrap()
-    }
-
-    async fn get(&self, path: &str) -> String {
-        self.ask(&format!("GET {path}"), "", "").await
-    }
-
-    async fn enqueue(&self, kind: &str) {
-        let body = serde_json::json!({"kind": kind, "args": {"text": HOSTILE}, "delay_seconds": 3600.0, "queue": "mail"});
-        let json = "content-type: application/json\r\n";
-        let answer = self.ask(&format!("PUT /v1/jobs/{ID}"), json, &body.to_string()).await;
-        assert!(answer.starts_with("HTTP/1.1 201") || answer.starts_with("HTTP/1.1 202"), "{answer}");
-    }
-
-    /// Sends a form as a browser does that shows a page of ours.
-    async fn act(&self, path: &str, more: &str, fields: &str) -> String {
-        let headers = format!("{FORM}sec-fetch-site: same-origin\r\n{more}");
-        self.ask(&format!("POST {path}"), &headers, fields).await
-    }
-
-    async fn token(&self) -> String {
-        token(&self.get("/ui/sign-in").await)
-    }
-}
-
-const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
-
-/// What stands in the forms of a page.
-fn token(page: &str) -> String {
-    let (_, rest) = page.split_once("name=\"token\" value=\"").unwrap();
-    rest.split_once('"').unwrap().0.to_owned()
-}
 
 #[tokio::test]
 async fn each_page_is_served_with_a_strict_policy() {

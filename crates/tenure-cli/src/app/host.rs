@@ -91,6 +91,8 @@ impl Host {
         let mut offer = Offer::new(sort_of(app), &app.name, self.tenure.now());
         offer.schedule = app.settings.schedule.as_ref().map(ToString::to_string);
         (offer.at_once, offer.attempts) = (app.settings.at_once(), app.settings.attempts);
+        (offer.settings, offer.notes) =
+            (super::told::settings(app, &self.overall, &self.bounds), app.notes.clone());
         if !app.runs() {
             (offer.state, offer.detail) = (Standing::Wrong, app.wrong.join("; "));
         }

@@ -9,6 +9,7 @@ mod place;
 mod report;
 mod run;
 mod timers;
+mod told;
 mod triggered;
 
 pub(crate) use ask::{AppArgs, run as app};

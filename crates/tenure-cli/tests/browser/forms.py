@@ -16,6 +16,7 @@ def play(stage):
     queues(stage, page)
     schedules(stage, page)
     leases(stage, page)
+    apps(stage, page)
     bulk(stage, page)
     webhooks(stage, page)
     settings(stage, page)
@@ -65,6 +66,35 @@ def queues(stage, page):
     press(page, "Empty post-room")
     expect(page.get_by_role("status")).to_contain_text("emptied")
     eventually(page, lambda: not stage.ask("GET", "/v1/jobs?queue=post-room")["items"])
+
+
+def apps(stage, page):
+    """Each act asks once more before it does something; runs lead to their app and back."""
+    page.goto(f"{stage.ui}apps")
+    page.get_by_role("link", name="rebuild-search").click()
+    main = page.get_by_role("main")
+    main.get_by_text("Run…").click()
+    page.get_by_label("Arguments, one a line").fill("--all\na b")
+    press(page, "Run it now")
+    expect(page.get_by_role("status")).to_contain_text("A run was asked for")
+    runs = stage.ask("GET", "/v1/jobs?kind=apps.rebuild-search")["items"]
+    assert runs[0]["args"]["arguments"] == ["--all", "a b"], runs[0]
+    page.locator(".runs a.id").first.click()
+    page.get_by_role("link", name="rebuild-search", exact=True).click()
+    main.get_by_text("Stop…").click()
+    page.get_by_label("Why, for others").fill("audit week")
+    press(page, "Stop rebuild-search")
+    expect(page.locator("#app")).to_contain_text("Stopped: audit week")
+    assert stage.ask("GET", "/v1/apps/triggered/rebuild-search")["stopped"] == "audit week"
+    expect(main.get_by_text("Run…")).to_have_count(0)
+    press(page, "Start")
+    expect(page.get_by_role("status")).to_contain_text("may run again")
+    assert stage.ask("GET", "/v1/apps/triggered/rebuild-search")["stopped"] is None
+    page.goto(f"{stage.ui}apps/continuous/mail-intake")
+    lines = page.locator(".logs")
+    expect(lines).to_contain_text("out:")
+    before = lines.inner_text().count("\n")
+    page.wait_for_function("(before) => document.querySelector('.logs').innerText.split('\\n').length > before + 1", arg=before, timeout=30_000)
 
 
 def bulk(stage, page):

@@ -23,7 +23,8 @@ def addresses(job, bulk, hook, worker):
         "audit", "sign-in", "settings", "bulk", f"bulk/{bulk}", "bulk/new?q=kind%3Aecho", "bulk/new", "webhooks",
         f"webhooks/{hook}", "queues/post-room", "kinds/echo", f"workers/{worker}", "new-schedule",
         "new-schedule?rule=weekly+mon-fri+09%3A30&zone=Europe%2FBerlin", "new-schedule?rule=never", "calendar?month=2035-03",
-        "settings?zone=Mars", "nowhere",
+        "settings?zone=Mars", "nowhere", "apps", "apps?of=in-trouble", "apps?q=none", "apps?set=other",
+        "apps/triggered/rotate-logs", "apps/continuous/mail-intake", "apps/triggered/tax-export", "apps/triggered/nowhere",
     ]
 
 

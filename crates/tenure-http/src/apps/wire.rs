@@ -1,7 +1,10 @@
 //! What travels about apps.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tenure::apps::{Info, OnHost, Said};
 
 /// An app, as all hosts together offer it.
@@ -38,6 +41,11 @@ pub(crate) struct AppOnHost {
     since: String,
     /// How often it has been begun there, for a continuous one.
     restarts: u64,
+    /// How it is run there, as the host has read its settings, by their names. Of its arguments and its input only that there
+    /// are some is told, and of its environment the names.
+    settings: BTreeMap<String, Value>,
+    /// What was not understood of them and does not keep it from running.
+    notes: Vec<String>,
 }
 
 /// All apps of a set.
@@ -104,6 +112,8 @@ impl From<OnHost> for AppOnHost {
             detail: offer.detail,
             since: offer.since.to_string(),
             restarts: offer.restarts,
+            settings: offer.settings,
+            notes: offer.notes,
         }
     }
 }

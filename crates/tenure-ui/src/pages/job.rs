@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::app::of_kind;
 use super::logs::{self, Lines};
 use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
@@ -27,6 +28,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let (standing, attempts) = (text(&job, "state"), list(&attempts, "items"));
     let delivery = logs::wanted(visit, attempts);
     let lines = Lines::of(visit, id, delivery, visit.said("lines") == "all").await;
+    let app = of_kind(visit, text(&job, "kind"), text(&job, "queue")).await;
     let now = visit.ui.tenure.now().to_string();
     Ok(html! {
         div #job data-live {
@@ -43,7 +45,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 }
             }
             (timeline::chart(&job, attempts, &now))
-            (facts(visit, &job))
+            (facts(visit, &job, app.as_ref()))
             @if job["error"].is_object() {
                 section.card { h2 { (if standing == "succeeded" { "Its last error, before it succeeded" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
@@ -74,12 +76,16 @@ fn buttons(visit: &Visit, id: &str, standing: &str) -> Markup {
     }
 }
 
-fn facts(visit: &Visit, job: &Value) -> Markup {
+fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
     let (queue, kind) = (text(job, "queue"), text(job, "kind"));
     html! {
         dl.facts {
             div { dt { "Queue" } dd { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } } }
             div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
+            @if let Some((name, place)) = app { div { dt { "A run of the app" } dd { a href=(place) { (name) } } } }
+            @if let Some(schedule) = job["schedule"].as_str() {
+                div { dt { "Made by the schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(schedule)))) { (schedule) } } }
+            }
             div { dt { "Attempt" } dd { (job["attempt"]) @if let Some(most) = job["max_attempts"].as_u64() { " of " (most) } } }
             div { dt { "Priority" } dd { (job["priority"]) } }
             @for (label, key) in [

@@ -94,7 +94,7 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines) 
 }
 
 /// The time of day is enough: the day stands with the attempt.
-fn clock(visit: &Visit, at: &str) -> String {
+pub(super) fn clock(visit: &Visit, at: &str) -> String {
     visit.exact(at).chars().skip(11).take(8).collect()
 }
 

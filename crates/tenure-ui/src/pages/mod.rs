@@ -1,5 +1,7 @@
 //! One page a file.
 
+pub(crate) mod app;
+pub(crate) mod apps;
 pub(crate) mod audit;
 pub(crate) mod bulk;
 pub(crate) mod bulk_new;

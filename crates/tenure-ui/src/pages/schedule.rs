@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tenure::schedule::Zone;
 
+use super::app::of_kind;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::likes::by_clock;
@@ -25,11 +26,14 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let (why, next, runs) = (part("explain").await, part("next?count=10").await, part("runs?limit=20").await);
     let paused = !schedule["paused"].is_null();
     let zone = visit.likes.zone_of(text(&schedule, "time_zone"));
+    let job = &schedule["job"];
+    let app = of_kind(visit, text(job, "kind"), job["queue"].as_str().unwrap_or("default")).await;
     let to = |act: &str| format!("schedules/{}/{act}", encoded(name));
     Ok(html! {
         div #schedule data-live {
             div.head {
-                div { h1 { (name) } p { (text(&schedule, "description")) } }
+                div { h1 { (name) } p { (text(&schedule, "description"))
+                    @if let Some((name, place)) = &app { "; runs the app " a href=(place) { (name) } } } }
                 @if paused { span.state.paused { "Ⅱ paused" } }
                 @if visit.may("manage").await {
                     div.acts {

@@ -1,6 +1,9 @@
 //! What a host offers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tenure_core::{AppId, Invalid, Kind, Name, RecordKey, Timestamp};
 
 /// Whether an app runs when something asks for it, or all the time.
@@ -61,6 +64,13 @@ pub struct Offer {
     pub restarts: u64,
     /// Since when it stands so.
     pub since: Timestamp,
+    /// How it is run, as this host has read its settings: by their names, what nobody has said included. Nothing secret stands
+    /// here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+    /// What was not understood of them and does not keep it from running.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What one host offers.
@@ -88,6 +98,8 @@ impl Offer {
             attempts: 1,
             restarts: 0,
             since: now,
+            settings: BTreeMap::new(),
+            notes: Vec::new(),
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::Error;
 const PAGE: usize = limits::RECORD_BYTES - 4 * 1024;
 /// Words about one app are cut to so many bytes, and to fewer if there are very many apps with very many words.
 const WORDS: [usize; 2] = [2 * 1024, 128];
+/// Apps of one host whose settings are told: those of more would be written over and over for nobody who reads them all.
+const SETTLED: usize = 200;
 /// Pages of one host: all of them are written in one step.
 const MOST_PAGES: usize = limits::WRITE_RECORDS;
 
@@ -99,7 +101,11 @@ fn pages(offers: &HostOffers, words: usize) -> Result<Vec<Page>, Error> {
     let of = |apps| Page { host: offers.host.clone(), node: offers.node.clone(), apps, more: 0 };
     let (mut pages, mut sum) = (vec![of(Vec::new())], 0);
     for offer in &offers.apps {
-        let offer = shortened(offer, words);
+        let mut offer = shortened(offer, words);
+        if offers.apps.len() > SETTLED {
+            offer.settings.clear();
+            offer.notes.clear();
+        }
         let bytes = encoded(&offer)?.len() + 1;
         sum += bytes;
         match pages.last_mut().filter(|_| sum <= PAGE) {
@@ -166,6 +172,23 @@ mod tests {
         assert!(listed.iter().all(|info| info.hosts.len() == 1 && info.hosts[0].offer.detail.is_empty()));
         apps.withdraw("h").await.unwrap();
         assert!(apps.list().await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn settings_are_told_of_apps_that_are_not_too_many() {
+        let (tenure, _) = stand();
+        let apps = tenure.apps("apps").unwrap();
+        for (number, are_told) in [(SETTLED, true), (SETTLED + 1, false)] {
+            let mut offers = offers(&tenure, number, "");
+            for offer in &mut offers.apps {
+                offer.settings.insert("timeout".to_owned(), serde_json::json!(60));
+                offer.notes.push("not understood".to_owned());
+            }
+            apps.offer(&offers).await.unwrap();
+            let listed = apps.list().await.unwrap();
+            let told = listed.iter().filter(|info| !info.hosts[0].offer.settings.is_empty()).count();
+            assert_eq!((listed.len(), told), (number, if are_told { number } else { 0 }));
+        }
     }
 
     #[tokio::test]

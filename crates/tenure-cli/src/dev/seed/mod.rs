@@ -4,6 +4,7 @@ mod clock;
 mod contract;
 mod past;
 mod present;
+mod programs;
 mod shop;
 
 use axum::Router;
@@ -16,6 +17,7 @@ pub(super) use self::clock::CatchingUp;
 use self::contract::Contract;
 use self::past::Past;
 use self::present::{Present, wait_in_line};
+use self::programs::Programs;
 use self::shop::WORKERS;
 use crate::exit::Failure;
 
@@ -39,18 +41,19 @@ pub(super) async fn begin(
 ) -> Result<GoingOn, Failure> {
     let contract = Contract(routes(tenure, server));
     let workers: Vec<String> = WORKERS.iter().map(|_| tenure.remote().draw_worker().to_string()).collect();
+    let programs = Programs::new(tenure);
     let known = contract.get("/v1/kinds/send_email").await.is_ok();
     if known {
         clock.pass(clock::PAST);
     } else {
         let chance = Chance::seeded(SEED);
-        let (tenure, contract, chance) = (tenure, &contract, &chance);
+        let (tenure, contract, chance, programs) = (tenure, &contract, &chance, &programs);
         if let Some(server) = server {
             hook(contract, server).await?;
         }
-        Past { tenure, contract, clock, chance, workers: workers.clone() }.happen().await?;
+        Past { tenure, contract, clock, chance, programs, workers: workers.clone() }.happen().await?;
     }
-    let present = Present::new(contract.clone(), Chance::from_system(), workers);
+    let present = Present::new(contract.clone(), Chance::from_system(), workers, programs);
     Ok(GoingOn(vec![tokio::spawn(present.go_on()), tokio::spawn(wait_in_line(contract))]))
 }
 

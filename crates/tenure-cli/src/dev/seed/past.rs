@@ -7,6 +7,7 @@ use tenure::{Chance, Tenure, limits};
 
 use super::clock::CatchingUp;
 use super::contract::Contract;
+use super::programs::{self, Programs};
 use super::shop::{SCHEDULES, WORK, WORKERS, Work, args, job, of_kind, outcome, takes};
 use crate::exit::Failure;
 
@@ -23,6 +24,7 @@ pub(super) struct Past<'p> {
     pub contract: &'p Contract,
     pub clock: &'p CatchingUp,
     pub chance: &'p Chance,
+    pub programs: &'p Programs,
     /// The ids of the workers, in the order of [`WORKERS`].
     pub workers: Vec<String>,
 }
@@ -76,13 +78,18 @@ impl Past<'_> {
             });
             self.contract.put(&format!("/v1/schedules/{name}"), schedule).await?;
         }
+        for (name, schedule) in programs::schedules() {
+            self.contract.put(&format!("/v1/schedules/{name}"), schedule).await?;
+        }
         Ok(())
     }
 
     /// So long: jobs come, and those who work take them.
     async fn step(&self, span: Duration) -> Result<(), Failure> {
         let some = 25 + self.chance.below(30);
-        let jobs: Vec<Value> = (0..some).map(|_| job(self.chance)).collect();
+        let jobs = (0..some).map(|_| job(self.chance));
+        let jobs: Vec<Value> = jobs.chain(programs::wanted(self.chance)).collect();
+        self.programs.go_on(self.chance).await?;
         self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
         self.tenure.store().fire(limits::FIRE_TIMERS).await.map_err(tenure::Error::from)?;
         for at in 0..WORKERS.len() {

@@ -8,6 +8,7 @@ use tenure::{Chance, Clock, Moment, SystemClock};
 
 use super::contract::Contract;
 use super::past::settled;
+use super::programs::{Programs, wanted};
 use super::shop::{LEASES, WORKERS, job, of_kind, takes};
 use crate::exit::Failure;
 
@@ -18,6 +19,8 @@ const TTL_SECONDS: f64 = 20.0;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Turns between two renewals of what is held.
 const RENEW_EVERY: u64 = 5;
+/// Turns after which somebody may ask for a run of a program.
+const ASKED_EVERY: u64 = 30;
 
 /// A job that somebody does.
 struct Running {
@@ -33,13 +36,14 @@ pub(super) struct Present {
     pub contract: Contract,
     pub chance: Chance,
     pub workers: Vec<String>,
+    programs: Programs,
     running: Vec<Running>,
     held: Vec<(&'static str, Value)>,
 }
 
 impl Present {
-    pub(super) fn new(contract: Contract, chance: Chance, workers: Vec<String>) -> Self {
-        Self { contract, chance, workers, running: Vec::new(), held: Vec::new() }
+    pub(super) fn new(contract: Contract, chance: Chance, workers: Vec<String>, programs: Programs) -> Self {
+        Self { contract, chance, workers, programs, running: Vec::new(), held: Vec::new() }
     }
 
     /// Goes on until it is stopped. What is refused once is asked again with the next turn.
@@ -55,10 +59,13 @@ impl Present {
     async fn turn(&mut self, turn: u64) -> Result<(), Failure> {
         if turn.is_multiple_of(RENEW_EVERY) {
             self.hold().await?;
+            self.programs.go_on(&self.chance).await?;
         }
         // One in two seconds, and now and then some at once.
         let some = [0, 1, 0, 2][usize::try_from(self.chance.below(4)).unwrap_or(0)];
-        let jobs: Vec<Value> = (0..some).map(|_| job(&self.chance)).collect();
+        let jobs = (0..some).map(|_| job(&self.chance));
+        let program = if turn.is_multiple_of(ASKED_EVERY) { wanted(&self.chance) } else { None };
+        let jobs: Vec<Value> = jobs.chain(program).collect();
         if !jobs.is_empty() {
             self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
         }

@@ -9,7 +9,7 @@ pub(super) struct Work {
     pub queue: &'static str,
     pub says: &'static str,
     pub owner: &'static str,
-    /// Of a hundred jobs, so many are of it.
+    /// Of a hundred jobs, so many are of it; programs are run by schedules and by hand.
     pub share: u64,
     /// Seconds that it takes, at least and at most.
     pub takes: (f64, f64),
@@ -21,7 +21,7 @@ pub(super) struct Work {
     pub failing: u64,
 }
 
-pub(super) const WORK: [Work; 7] = [
+pub(super) const WORK: [Work; 11] = [
     Work {
         kind: "send_email",
         queue: "mail",
@@ -106,14 +106,59 @@ pub(super) const WORK: [Work; 7] = [
         fails: &[("the ledger is locked by month-end", true)],
         failing: 6,
     },
+    Work {
+        kind: "apps.nightly-backup",
+        queue: "apps",
+        says: "Copies the database to another place.",
+        owner: "operations",
+        share: 0,
+        takes: (20.0, 60.0),
+        steps: &["dumping orders", "dumping customers", "packing", "sending"],
+        fails: &[("Job failed due to exit code 1", false)],
+        failing: 4,
+    },
+    Work {
+        kind: "apps.rotate-logs",
+        queue: "apps",
+        says: "Packs the logs of a day and removes old ones.",
+        owner: "operations",
+        share: 0,
+        takes: (0.5, 3.0),
+        steps: &["packing access.log"],
+        fails: &[("Job failed due to exit code 2", false)],
+        failing: 6,
+    },
+    Work {
+        kind: "apps.rebuild-search",
+        queue: "apps",
+        says: "Builds the index of the search anew.",
+        owner: "operations",
+        share: 0,
+        takes: (12.0, 30.0),
+        steps: &["reading articles", "building", "swapping"],
+        fails: &[("Job failed due to exit code 137: killed by SIGKILL", false)],
+        failing: 10,
+    },
+    Work {
+        kind: "apps.tax-export",
+        queue: "apps",
+        says: "Writes what the tax office wants.",
+        owner: "operations",
+        share: 0,
+        takes: (3.0, 9.0),
+        steps: &["reading the ledger", "writing"],
+        fails: &[("Job failed due to exit code 64", false)],
+        failing: 15,
+    },
 ];
 
 /// Who works: a name for people, how many jobs at once, and from which queues.
-pub(super) const WORKERS: [(&str, u64, &[&str]); 4] = [
+pub(super) const WORKERS: [(&str, u64, &[&str]); 5] = [
     ("mailer on web-1", 6, &["mail", "chat"]),
     ("mailer on web-2", 6, &["mail", "chat"]),
     ("media on gpu-1", 4, &["media"]),
     ("back office on app-1", 5, &["billing", "imports", "reports"]),
+    ("programs of app-1", 4, &["apps"]),
 ];
 
 /// Names, rules and zones of schedules, and what they bring.
