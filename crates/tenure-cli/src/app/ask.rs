@@ -1,31 +1,32 @@
-//! `tenure app`: which programs there are, how they stand, what they say; running, stopping and starting them.
+//! `tenure app`: which programs there are, how they stand, what they say; running, stopping and starting them. A server is
+//! asked, or the routes of the contract in this program for a store that it opens: what is told is the same.
 
-use std::future::Future;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tenure::apps::{Apps, Began, Info, Sort, Wanted};
-use tenure::{Clock, Filter, JobId, JobRecord, Kind, Order, PageAsk, State, StateName, SystemClock, Tenure};
 
 use super::SET;
-use crate::dev::url_of;
+use super::shown;
+use crate::client::{Answer, Ask, Connect, Followed, Purpose, Trouble, escaped};
 use crate::exit::Failure;
-use crate::output::{Out, Output, Shape, Table, safe};
+use crate::job::log_lines;
+use crate::output::{Output, safe};
+use crate::with::{With, done_for, text};
 
-/// Between two looks for new lines.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
 /// The store of a folder that runs, seen from that folder.
 const HERE: &str = ".tenure/apps.db";
-/// Lines of one look.
-const LINES: usize = 1_000;
+const SORTS: [&str; 2] = ["triggered", "continuous"];
 
 /// What can be said to `tenure app`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Without --url, --context or --db it asks the store that TENURE_DATABASE_URL names, the server that TENURE_URL or
+TENURE_CONTEXT name, .tenure/apps.db in this folder if it is there, or else the usual server. A store is changed without --write."
+)]
 pub(crate) struct AppArgs {
-    /// The SQLite file or PostgreSQL database that the hosts share [default: .tenure/apps.db in this folder, if it is there]
-    #[arg(long, value_name = "FILE|URL", global = true, env = "TENURE_DATABASE_URL", hide_env_values = true)]
-    db: Option<String>,
+    #[command(flatten)]
+    connect: Connect,
     /// What the programs are called together
     #[arg(long, value_name = "NAME", default_value = SET, global = true)]
     set: String,
@@ -74,7 +75,7 @@ enum What {
         named: Named,
         /// A run of a triggered one [default: the last]
         #[arg(long, value_name = "ID")]
-        run: Option<JobId>,
+        run: Option<tenure::JobId>,
         /// Goes on with what it says from now on
         #[arg(short, long)]
         follow: bool,
@@ -88,271 +89,190 @@ struct Named {
 }
 
 pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
-    let url = url_of(&db(args.db)?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(interruptible(async {
-        // What it asks about is tended by whoever runs it.
-        let tenure = tenure::OpenOptions::new().untended().open(&url).await?;
-        let mut out = args.output.open();
-        let apps = tenure.apps(&args.set)?;
-        done(&tenure, &apps, args.what, &mut out).await?;
-        out.flush()
-    }))
+    let AppArgs { connect, set, output, what } = args;
+    // To run a program is to change the store: whoever says so by the name of the command need not say it twice.
+    done_for(Purpose::Change, &meant(connect), output, move |with| asked(&Set(set), what, with))
 }
 
-/// The store that is named, or the one of the folder in which this is asked.
-fn db(said: Option<String>) -> Result<String, Failure> {
-    let here = || Path::new(HERE).exists().then(|| HERE.to_owned());
-    said.or_else(here).ok_or_else(|| {
-        let why = format!("say which store by --db, or ask in the folder that runs, where {HERE} is");
-        Failure::Usage(why)
-    })
+/// Who is asked if no flag says it.
+fn meant(connect: Connect) -> Connect {
+    let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let names_one = connect.db.is_some() || connect.url.is_some() || connect.context.is_some();
+    if names_one || connect.token.is_some() || connect.token_file.is_some() {
+        return connect;
+    }
+    let names_server = said("TENURE_URL").is_some() || said("TENURE_CONTEXT").is_some();
+    let here = || (!names_server && Path::new(HERE).exists()).then(|| HERE.to_owned());
+    Connect { db: said("TENURE_DATABASE_URL").or_else(here), ..connect }
 }
 
-async fn interruptible(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
-        done = work => done,
+/// The set that is asked about.
+struct Set(String);
+
+impl Set {
+    /// Where something about an app is asked.
+    fn at(&self, path: &str) -> String {
+        let sign = if path.contains('?') { '&' } else { '?' };
+        format!("/v1/apps{path}{sign}set={}", escaped(&self.0))
+    }
+
+    /// The last runs of a triggered one, the latest first.
+    fn runs(&self, with: &With, name: &str, number: usize) -> Result<Vec<Value>, Failure> {
+        let kind = escaped(&format!("{}.{name}", self.0));
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        while found.len() < number {
+            let limit = (number - found.len()).min(shown::PAGE);
+            let page =
+                with.client.ask(&Ask::get(format!("/v1/jobs?kind={kind}&limit={limit}{cursor}")))?.json()?;
+            found.extend(items(&page));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={}", escaped(next));
+        }
+        Ok(found)
     }
 }
 
-async fn done(tenure: &Tenure, apps: &Apps<'_>, what: What, out: &mut Out) -> Result<(), Failure> {
+fn items(page: &Value) -> Vec<Value> {
+    page["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
     match what {
-        What::List => list(&apps.list().await?, out),
+        What::List => {
+            let all = with.client.ask(&Ask::get(set.at("")))?;
+            shown::apps(&all, &mut with.out)
+        }
         What::Run { name, arguments, wait } => {
-            let id = begin(tenure, apps, &name, arguments).await?;
-            if !wait {
-                return out.line(&id.to_string());
-            }
-            follow_run(tenure, id, true, out).await?;
-            ended_well(&tenure.jobs().get(id).await?)
+            let id = begin(set, triggered(&name), &arguments, with)?;
+            if wait { wait_for(&id, with) } else { with.out.line(&id) }
         }
         What::Start(named) => {
-            let (sort, name) = named.sort(tenure, apps).await?;
-            let was_stopped = apps.start(sort, &name).await?;
+            let (sort, name) = named.sort(set, with)?;
+            let path = format!("/{sort}/{}", escaped(&name));
+            let was_stopped = !with.client.ask(&Ask::get(set.at(&path)))?.json()?["stopped"].is_null();
+            with.client.ask(&Ask::post(set.at(&format!("{path}/start")), &json!({})))?;
             let words = if was_stopped { "may run again" } else { "was not stopped" };
-            out.tell(&format!("{} {name} {words}", sort.word()));
+            with.out.tell(&format!("{sort} {name} {words}"));
             Ok(())
         }
         What::Stop { named, reason } => {
-            let (sort, name) = named.sort(tenure, apps).await?;
-            apps.stop(sort, &name, &reason).await?;
-            out.tell(&format!("{} {name} is stopped", sort.word()));
+            let (sort, name) = named.sort(set, with)?;
+            let path = format!("/{sort}/{}/stop", escaped(&name));
+            with.client.ask(&Ask::post(set.at(&path), &json!({ "reason": reason })))?;
+            with.out.tell(&format!("{sort} {name} is stopped"));
             Ok(())
         }
-        What::Runs { name, number } => runs(&last_runs(tenure, apps, &name, number.into()).await?, out),
-        What::Logs { named, run, follow } => match named.sort(tenure, apps).await? {
-            (Sort::Triggered, name) => {
+        What::Runs { name, number } => {
+            let runs = set.runs(with, triggered(&name), number.into())?;
+            shown::runs(&runs, &mut with.out)
+        }
+        What::Logs { named, run, follow } => match named.sort(set, with)? {
+            ("triggered", name) => {
                 let id = match run {
-                    Some(id) => id,
-                    None => last_runs(tenure, apps, &name, 1)
-                        .await?
-                        .first()
-                        .map(|job| job.id)
-                        .ok_or_else(|| Failure::NotThere(format!("triggered {name} has not run yet")))?,
+                    Some(id) => id.to_string(),
+                    None => last_run(set, &name, with)?,
                 };
-                follow_run(tenure, id, follow, out).await
+                log_lines(with, &id, follow).map(drop)
             }
-            (Sort::Continuous, name) => said(apps, &name, follow, out).await,
+            (_, name) => shown::said(
+                with,
+                &format!("/continuous/{}/lines", escaped(&name)),
+                |path| set.at(path),
+                follow,
+            ),
         },
     }
 }
 
+/// The name, however it is said: the list of ids says it with its sort.
+fn triggered(name: &str) -> &str {
+    name.strip_prefix("triggered/").unwrap_or(name)
+}
+
+fn last_run(set: &Set, name: &str, with: &With) -> Result<String, Failure> {
+    let last = set.runs(with, name, 1)?;
+    let missing = || Failure::NotThere(format!("triggered {} has not run yet", safe::line(name)));
+    last.first().map(|run| text(run, "/id").to_owned()).ok_or_else(missing)
+}
+
 impl Named {
     /// Which app is meant.
-    async fn sort(&self, tenure: &Tenure, apps: &Apps<'_>) -> Result<(Sort, String), Failure> {
-        for sort in [Sort::Triggered, Sort::Continuous] {
-            if let Some(name) = self.name.strip_prefix(sort.word()).and_then(|rest| rest.strip_prefix('/')) {
+    fn sort(&self, set: &Set, with: &With) -> Result<(&'static str, String), Failure> {
+        for sort in SORTS {
+            if let Some(name) = self.name.strip_prefix(sort).and_then(|rest| rest.strip_prefix('/')) {
                 return Ok((sort, name.to_owned()));
             }
         }
-        let mut found: Vec<Sort> =
-            apps.list().await?.iter().filter(|info| info.name == self.name).map(|info| info.sort).collect();
+        let all = items(&with.client.ask(&Ask::get(set.at("")))?.json()?);
+        let has = |sort: &str| all.iter().any(|app| app["type"] == sort && app["name"] == self.name.as_str());
+        let mut found: Vec<&'static str> = SORTS.into_iter().filter(|sort| has(sort)).collect();
         if found.is_empty() {
             // Nobody offers it any more, but what it has done is there.
-            let has_run = !last_runs(tenure, apps, &self.name, 1).await?.is_empty();
-            found.extend(has_run.then_some(Sort::Triggered));
-            let has_said = !apps.said(&self.name, None, 1).await?.is_empty();
-            found.extend(has_said.then_some(Sort::Continuous));
+            let has_run = !set.runs(with, &self.name, 1)?.is_empty();
+            found.extend(has_run.then_some(SORTS[0]));
+            found.extend(has_said(set, &self.name, with)?.then_some(SORTS[1]));
         }
         match found.as_slice() {
-            [sort] => Ok((*sort, self.name.clone())),
-            [] => Err(Failure::NotThere(format!(
-                "no host offers {} in the set {}",
-                safe::line(&self.name),
-                apps.set()
-            ))),
-            _ => Err(Failure::Usage(format!("say triggered/{0} or continuous/{0}", self.name))),
+            [sort] => Ok((sort, self.name.clone())),
+            [] => Err(missing(set, "", &self.name)),
+            _ => Err(Failure::Usage(format!("say triggered/{0} or continuous/{0}", safe::line(&self.name)))),
         }
     }
 }
 
-async fn begin(
-    tenure: &Tenure,
-    apps: &Apps<'_>,
-    name: &str,
-    arguments: Vec<String>,
-) -> Result<JobId, Failure> {
-    let wanted =
-        Wanted { arguments, by: "tenure app run".to_owned(), id: Some(tenure.new_id()), ..Wanted::default() };
-    match apps.run(name, &wanted).await? {
-        Began::New(id) => Ok(id),
-        // As Kudu says it, and what it does not say: which one.
-        Began::Busy(id) => Err(Failure::Conflict(format!(
-            "Cannot start a new run since job is already running. It is run {id}"
-        ))),
-        Began::Stopped => Err(Failure::Conflict("WebJobs are currently in \"stopped\" state.".to_owned())),
-        Began::NotOffered => Err(Failure::NotThere(format!(
-            "no host offers a triggered {} in the set {}",
-            safe::line(name),
-            apps.set()
-        ))),
+/// Whether a continuous one of this name has said anything.
+fn has_said(set: &Set, name: &str, with: &With) -> Result<bool, Failure> {
+    match with.client.ask(&Ask::get(set.at(&format!("/continuous/{}/lines?limit=1", escaped(name))))) {
+        Ok(answer) => Ok(!items(&answer.json()?).is_empty()),
+        Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok(false),
+        Err(trouble) => Err(trouble.into()),
     }
 }
 
-fn list(all: &[Info], out: &mut Out) -> Result<(), Failure> {
-    let mut table = Table::new(&["type", "name", "state", "schedule", "host", "detail"]);
-    for info in all {
-        match out.shape() {
-            Shape::Jsonl => out.document(&json!(info).to_string())?,
-            Shape::Id => out.id("app", &format!("{}/{}", info.sort.word(), info.name))?,
-            Shape::Json | Shape::Table | Shape::Wide => {}
-        }
-        let schedule = info.schedule.clone().unwrap_or_default();
-        let row = |state: &str, host: &str, detail: &str| {
-            [info.sort.word(), &info.name, state, &schedule, host, detail]
-                .map(|cell| safe::line(cell).into())
-                .to_vec()
-        };
-        if info.hosts.is_empty() {
-            table.row(row("stopped", "", info.stopped.as_deref().unwrap_or_default()));
-        }
-        for on_host in &info.hosts {
-            let offer = &on_host.offer;
-            let is_off = info.stopped.is_some() && info.sort == Sort::Triggered;
-            let state = if is_off { "stopped" } else { offer.state.word() };
-            table.row(row(state, &on_host.node, &offer.detail));
-        }
-    }
-    match out.shape() {
-        Shape::Json => out.document(&json!({ "items": all }).to_string()),
-        Shape::Jsonl | Shape::Id => Ok(()),
-        Shape::Table | Shape::Wide => out.table(&table, true),
-    }
+fn missing(set: &Set, sort: &str, name: &str) -> Failure {
+    Failure::NotThere(format!("no host offers {sort}{} in the set {}", safe::line(name), safe::line(&set.0)))
 }
 
-async fn last_runs(
-    tenure: &Tenure,
-    apps: &Apps<'_>,
-    name: &str,
-    number: usize,
-) -> Result<Vec<JobRecord>, Failure> {
-    let kind = Kind::new(&apps.kind(name)?).map_err(tenure::Error::from)?;
-    let filter = Filter { kinds: vec![kind], ..Filter::default() };
-    let ask = PageAsk { filter, order: Order::NewestFirst, at_most: number, ..PageAsk::default() };
-    Ok(tenure.jobs().page(ask).await?.jobs)
-}
-
-fn runs(jobs: &[JobRecord], out: &mut Out) -> Result<(), Failure> {
-    let mut table = Table::new(&["id", "state", "began", "ended", "attempt", "detail"]);
-    let now = SystemClock.now();
-    let documents: Vec<Value> = jobs.iter().map(|job| document(job, now)).collect();
-    for (job, document) in jobs.iter().zip(&documents) {
-        match out.shape() {
-            Shape::Jsonl => out.document(&document.to_string())?,
-            Shape::Id => out.id("job", &job.id.to_string())?,
-            Shape::Json | Shape::Table | Shape::Wide => {}
-        }
-        let when = |field: &str| out.when(document[field].as_str());
-        let cells = [
-            job.id.to_string(),
-            document["state"].as_str().unwrap_or_default().to_owned(),
-            when("started_at"),
-            when("ended_at"),
-            job.attempt.to_string(),
-            safe::line(document["detail"].as_str().unwrap_or_default()),
-        ];
-        table.row(cells.into_iter().map(Into::into).collect());
-    }
-    match out.shape() {
-        Shape::Json => out.document(&json!({ "items": documents }).to_string()),
-        Shape::Jsonl | Shape::Id => Ok(()),
-        Shape::Table | Shape::Wide => out.table(&table, true),
-    }
-}
-
-fn document(job: &JobRecord, now: tenure::Timestamp) -> Value {
-    let failure = job.failure.as_ref().map(ToString::to_string);
-    json!({
-        "id": job.id.to_string(),
-        "state": job.state.name(now).as_str(),
-        "started_at": job.started.map(|at| at.to_string()),
-        "ended_at": job.state.ended().map(|at| at.to_string()),
-        "attempt": job.attempt,
-        "by_schedule": job.terms.slot.as_ref().is_some_and(|slot| slot.origin == tenure::Origin::Schedule),
-        "detail": failure,
-    })
-}
-
-/// Prints the lines of a run; goes on until its end if that is wanted.
-async fn follow_run(tenure: &Tenure, id: JobId, follow: bool, out: &mut Out) -> Result<(), Failure> {
-    let mut behind = (0, 0);
-    loop {
-        // Before the lines: what was said before the end is there when the end is.
-        let has_ended = matches!(tenure.jobs().get(id).await?.state, State::Finished { .. });
-        loop {
-            let lines = tenure.jobs().logs(id, behind, LINES).await?;
-            let Some(last) = lines.last() else { break };
-            behind = (last.delivery, last.number);
-            for line in &lines {
-                out.line(&safe::line(&line.text))?;
+/// The id of the job of a run that was just asked for.
+fn begin(set: &Set, name: &str, arguments: &[String], with: &With) -> Result<String, Failure> {
+    let path = set.at(&format!("/triggered/{}/run", escaped(name)));
+    let ask = json!({ "arguments": arguments, "by": "tenure app run" });
+    let answered = with.client.ask(&Ask::post(path, &ask));
+    match answered {
+        Ok(answer) => id_of(&answer),
+        Err(Trouble::Refused(refused)) => match refused.job.clone() {
+            // As Kudu says it, and what it does not say: which one.
+            Some(job) => {
+                let said = Trouble::Refused(refused).sentence();
+                Err(Failure::Conflict(format!("{}. It is run {job}", said.trim_end_matches('.'))))
             }
-        }
-        out.flush()?;
-        if has_ended || !follow {
-            return Ok(());
-        }
-        tenure.store().clock().sleep(LOOK).await;
+            None if refused.is("not-found") => Err(missing(set, "a triggered ", name)),
+            None => Err(Trouble::Refused(refused).into()),
+        },
+        Err(trouble) => Err(trouble.into()),
     }
 }
 
-fn ended_well(job: &JobRecord) -> Result<(), Failure> {
-    match job.state.name(SystemClock.now()) {
-        StateName::Succeeded => Ok(()),
-        StateName::Failed
-        | StateName::Cancelled
-        | StateName::Scheduled
-        | StateName::Queued
-        | StateName::Blocked
-        | StateName::Running => {
-            let why = job.failure.as_ref().map_or_else(String::new, |failure| format!(": {failure}"));
-            Err(Failure::Unsuccessful(format!("run {} did not succeed{why}", job.id)))
-        }
-    }
+fn id_of(answer: &Answer) -> Result<String, Failure> {
+    let job = answer.json()?;
+    let strange = || Trouble::strange("a run without an id");
+    Ok(job["id"].as_str().map(str::to_owned).ok_or_else(strange)?)
 }
 
-/// Prints what a continuous app has said.
-async fn said(apps: &Apps<'_>, name: &str, follow: bool, out: &mut Out) -> Result<(), Failure> {
-    let (clock, mut behind) = (SystemClock, None);
-    loop {
-        let all = apps.said(name, behind, LINES).await?;
-        for said in &all {
-            behind = Some(said.number);
-            for line in &said.lines {
-                out.line(&format!("{} {}", safe::line(&said.node), safe::line(line)))?;
+/// Shows what a run says, and ends as it has ended.
+fn wait_for(id: &str, with: &mut With) -> Result<(), Failure> {
+    match log_lines(with, id, true)? {
+        Some(Followed::Ended(job)) => {
+            let job: Value = serde_json::from_str(&job).unwrap_or_default();
+            if job["state"] == "succeeded" {
+                return Ok(());
             }
+            let why = text(&job, "/error/detail");
+            let why = if why.is_empty() { String::new() } else { format!(": {}", safe::line(why)) };
+            Err(Failure::Unsuccessful(format!("run {id} did not succeed{why}")))
         }
-        out.flush()?;
-        if !follow && (all.is_empty() || behind.is_none()) {
-            return Ok(());
-        }
-        if all.is_empty() {
-            behind = behind.or(Some(0));
-            clock.sleep(LOOK).await;
-        }
+        Some(Followed::Removed) => Err(Failure::NotThere(format!("run {id} was removed by somebody"))),
+        Some(Followed::Over) | None => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ mod host;
 mod place;
 mod report;
 mod run;
+mod shown;
 mod timers;
 mod told;
 mod triggered;

@@ -13,7 +13,7 @@ const GONE_FOR: Duration = Duration::from_secs(120);
 /// For how long somebody is asked again who takes requests and has never answered one.
 const DUMB_FOR: Duration = Duration::from_secs(15);
 /// Between two tries to reach it.
-pub(super) const AGAIN: Duration = Duration::from_millis(300);
+pub(crate) const AGAIN: Duration = Duration::from_millis(300);
 
 /// How following a job came to its end.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Patience {
 }
 
 /// Waits so long, for a message that nobody sends.
-pub(super) fn pause(span: Duration) {
+pub(crate) fn pause(span: Duration) {
     let (_kept, never) = channel::<()>();
     let _ = never.recv_timeout(span);
 }

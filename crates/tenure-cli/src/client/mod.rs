@@ -20,7 +20,7 @@ use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
-pub(crate) use follow::{Followed, Patience, follow};
+pub(crate) use follow::{AGAIN, Followed, Patience, follow, pause};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use own::{Place, Purpose};
 pub(crate) use problem::{ReadOnly, Refused, Trouble};

@@ -47,6 +47,8 @@ pub(crate) struct Refused {
     pub(crate) index: Option<u64>,
     /// What a worker is told to do.
     pub(crate) command: Option<String>,
+    /// The job that stands in the way.
+    pub(crate) job: Option<String>,
 }
 
 impl Trouble {
@@ -138,8 +140,8 @@ impl Refused {
         let in_field =
             said("field").and_then(|field| field.strip_prefix("jobs[")?.split(']').next()?.parse().ok());
         let index = number("index").or(in_field);
-        let command = said("command").map(str::to_owned);
-        Self { status, name, sentence: safe::line(&sentence), line: number("line"), index, command }
+        let (command, job) = (said("command").map(str::to_owned), said("job_id").map(safe::line));
+        Self { status, name, sentence: safe::line(&sentence), line: number("line"), index, command, job }
     }
 
     /// Says what may have been meant.

@@ -83,6 +83,17 @@ pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
     reader.follow(with, None, Patience::new()).map(drop)
 }
 
+/// Prints what a job has logged; how it has ended, if it is followed to its end.
+pub(crate) fn shown(with: &mut With, id: &str, follow: bool) -> Result<Option<Followed>, Failure> {
+    let mut reader = Reader { id, behind: None, timestamps: false, attempt: None, since: None, last: None };
+    if follow {
+        with.goes.on(format!("run {} goes on", safe::line(id)));
+        return reader.follow(with, None, Patience::new()).map(Some);
+    }
+    while reader.page(with)? == PAGE {}
+    Ok(None)
+}
+
 /// Prints what a job that was just accepted logs, and ends as the job does.
 pub(super) fn follow_to_the_end(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     with.goes.on(format!(

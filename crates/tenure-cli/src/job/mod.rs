@@ -20,6 +20,8 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::with::{Asked, With, done};
 
+pub(crate) use self::logs::shown as log_lines;
+
 /// What can be done with jobs.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]

@@ -12,5 +12,6 @@ mod hostile;
 mod program;
 mod records;
 mod running;
+mod served;
 mod stand;
 mod stopping;

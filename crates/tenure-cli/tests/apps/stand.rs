@@ -73,6 +73,21 @@ impl Stand {
         said(&run(&[&["app", "--db", db], args].concat(), self.root.path()))
     }
 
+    /// A server on the same store, and where it is.
+    pub fn server(&self, more: &[&str]) -> (Program, String) {
+        let db = self.db();
+        let args = [&["serve", "--db", &db, "--bind", "127.0.0.1:0"], more].concat();
+        let mut server = Program::start(&args, self.root.path());
+        let line = server.line_with("http://", SOON);
+        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap();
+        (server, format!("http://{address}"))
+    }
+
+    /// Asks a server about the programs.
+    pub fn app_of(&self, url: &str, args: &[&str]) -> Said {
+        said(&run(&[&["app", "--url", url], args].concat(), self.root.path()))
+    }
+
     pub fn json(&self, args: &[&str]) -> Value {
         let said = self.app(&[&["-o", "json"], args].concat());
         serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err))

@@ -16,6 +16,8 @@ use crate::jobs::act::{self, Nothing};
 use crate::problem::{Problem, ProblemType};
 
 const BODY_BYTES: usize = 16 * 1024;
+/// Bytes of what is told of whoever wishes it.
+const MOST_BY: usize = 200;
 /// Words of a run.
 const MOST_ARGUMENTS: usize = 1_000;
 
@@ -37,8 +39,14 @@ pub(crate) async fn run(
     if ask.arguments.iter().any(|word| word.contains('\0')) {
         return Err(Invalid::new("arguments", "a word with a NUL", "words without").into());
     }
+    let by = ask.by.unwrap_or_else(|| "HTTP".to_owned());
+    if by.len() > MOST_BY {
+        return Err(
+            Invalid::new("by", format!("{} bytes", by.len()), format_args!("at most {MOST_BY}")).into()
+        );
+    }
     let apps = set_of(&api, &uri)?;
-    let wanted = Wanted { arguments: ask.arguments, by: "HTTP".to_owned(), id, ..Wanted::default() };
+    let wanted = Wanted { arguments: ask.arguments, by, id, ..Wanted::default() };
     match apps.run(&name, &wanted).await? {
         Began::New(id) => act::shown(&api, &headers, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
         Began::Busy(id) => {

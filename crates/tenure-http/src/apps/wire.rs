@@ -62,6 +62,8 @@ pub(crate) struct RunAsk {
     /// Words that are put behind those of its command. No shell reads them.
     #[schemars(length(max = 1_000))]
     pub(crate) arguments: Vec<String>,
+    /// Who wishes it, for people: up to 200 bytes.
+    pub(crate) by: Option<String>,
     /// The id of its job. Asked for again under it, nothing more begins.
     pub(crate) id: Option<String>,
 }

@@ -67,7 +67,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     let service = Service::new();
     offered(&service, "one").await;
     let run = "/v1/apps/triggered/report/run";
-    let ran = post(&service, run, json!({ "arguments": ["--all", "$(id)"] })).await;
+    let ran = post(&service, run, json!({ "arguments": ["--all", "$(id)"], "by": "me" })).await;
     assert_eq!(ran.status, StatusCode::ACCEPTED, "{ran:?}");
     let job = ran.json();
     assert_eq!(
@@ -75,6 +75,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
         (&json!("apps.report"), &json!(["--all", "$(id)"])),
         "{job}"
     );
+    assert_eq!(job["args"]["by"], "me");
     let busy = post(&service, run, json!({})).await;
     assert_eq!((busy.status, &busy.json()["job_id"]), (StatusCode::CONFLICT, &job["id"]), "{busy:?}");
     assert_eq!(busy.json()["detail"], "Cannot start a new run since job is already running.");
@@ -85,6 +86,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
         json!({ "arguments": ["a\u{0}b"] }),
         json!({ "command": ["sh"] }),
         json!({ "id": "7" }),
+        json!({ "by": "x".repeat(201) }),
     ] {
         let refused = post(&service, run, bad.clone()).await;
         let expected = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
