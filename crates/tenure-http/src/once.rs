@@ -3,13 +3,14 @@
 //! What a request will make is written down under its key before it is made: the ids of its jobs. Whoever sends it again
 //! makes them under the same ids, and so makes nothing twice, wherever the first one was cut off.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::jobs::each::{Each, enqueue_each};
@@ -87,10 +88,10 @@ impl Once {
 
     /// Enqueues these, all or none, unless that was done before.
     pub(crate) async fn enqueue(&self, tenure: &Tenure, drafts: Vec<Draft>) -> Result<Did, Problem> {
-        let (note, version, is_first) = self.begin(tenure, &drafts).await?;
+        let ids = drafts.iter().map(|draft| id_of(tenure, draft)).collect();
+        let (note, version, is_first) = self.begin(tenure, ids).await?;
         if note.done {
-            let accepted = note.jobs.into_iter().map(Accepted::Repeated).collect();
-            return Ok(Did { accepted, replayed: true });
+            return Ok(note.replay());
         }
         let are_drawn = drafts.iter().all(|draft| draft.given_id().is_none());
         let drafts = drafts.into_iter().zip(&note.jobs).map(|(draft, id)| draft.id(*id));
@@ -109,24 +110,62 @@ impl Once {
         Ok(Did { accepted, replayed: !is_first })
     }
 
-    /// Enqueues each of these by itself, unless that was done before; one that was refused then is tried again.
+    /// What a request that is not admitted has made, if it was admitted and done before: rules change.
+    pub(crate) async fn done_before(&self, tenure: &Tenure, problem: Problem) -> Result<Did, Problem> {
+        if problem.problem_type().status().is_server_error() {
+            return Err(problem);
+        }
+        let shelf = Name::new("shelf", SHELF)?;
+        let prefix = self.key.as_str().to_owned();
+        let page = tenure.store().records(RecordsAsk { prefix, at_most: 1, ..RecordsAsk::of(shelf) }).await?;
+        let there = page.records.iter().find(|record| record.key == self.key);
+        match there.and_then(read) {
+            Some((note, _)) if note.done && note.fingerprint == self.fingerprint => Ok(note.replay()),
+            Some(_) | None => Err(problem),
+        }
+    }
+
+    /// Enqueues each of these by itself, unless that was done before; one that was refused then is tried again. One that is
+    /// not admitted keeps its place as well: what is admitted may be another thing when all of them are sent again.
     pub(crate) async fn enqueue_each(
         &self,
         tenure: &Tenure,
-        drafts: Vec<Draft>,
+        drafts: Vec<Result<Draft, Problem>>,
     ) -> Result<(Each, bool), Problem> {
-        let (note, version, is_first) = self.begin(tenure, &drafts).await?;
-        let is_open = |index: &usize| !note.done || note.refused.contains(index);
-        let open = drafts.into_iter().zip(&note.jobs).enumerate().filter(|(index, _)| is_open(index));
-        let open: Vec<Draft> = open.map(|(_, (draft, id))| draft.id(*id)).collect();
-        let mut tried = enqueue_each(tenure, open).await?.into_iter();
-        let answer = |(index, id): (usize, &JobId)| match is_open(&index) {
-            true => tried
-                .next()
-                .unwrap_or_else(|| Err(Problem::new(ProblemType::Internal, "a job was forgotten"))),
-            false => Ok(Accepted::Repeated(*id)),
-        };
-        let answers: Each = note.jobs.iter().enumerate().map(answer).collect();
+        let ids = drafts.iter().map(|draft| match draft {
+            Ok(draft) => id_of(tenure, draft),
+            Err(_) => tenure.new_id(),
+        });
+        let (note, version, is_first) = self.begin(tenure, ids.collect()).await?;
+        let (mut answers, mut open) = (BTreeMap::new(), Vec::new());
+        for (place, (draft, id)) in drafts.into_iter().zip(&note.jobs).enumerate() {
+            match draft {
+                _ if note.has_made(place) => _ = answers.insert(place, Ok(Accepted::Repeated(*id))),
+                Ok(draft) => open.push((place, draft)),
+                // Whoever was cut off may have made it.
+                Err(_) if !is_first && tenure.jobs().get(*id).await.is_ok() => {
+                    answers.insert(place, Ok(Accepted::Repeated(*id)));
+                }
+                Err(problem) => _ = answers.insert(place, Err(problem)),
+            }
+        }
+        let drawn: Vec<bool> = open.iter().map(|(_, draft)| draft.given_id().is_none()).collect();
+        let places: Vec<usize> = open.iter().map(|(place, _)| *place).collect();
+        let drafts = open.into_iter().map(|(place, draft)| Ok(draft.id(note.jobs[place]))).collect();
+        let tried = enqueue_each(tenure, drafts).await?;
+        for ((place, is_drawn), told) in places.into_iter().zip(drawn).zip(tried) {
+            // The same request had made it, and what it comes to now is another thing.
+            let is_made =
+                |problem: &Problem| is_drawn && !is_first && problem.problem_type() == ProblemType::IdTaken;
+            answers.insert(
+                place,
+                match told {
+                    Err(problem) if is_made(&problem) => Ok(Accepted::Repeated(note.jobs[place])),
+                    told => told,
+                },
+            );
+        }
+        let answers: Each = answers.into_values().collect();
         let refused = (0..answers.len()).filter(|index| answers[*index].is_err()).collect();
         let id =
             |(answer, id): (&Result<Accepted, Problem>, &JobId)| answer.as_ref().map_or(*id, |it| it.id());
@@ -136,9 +175,8 @@ impl Once {
     }
 
     /// Writes down what it will make, or finds what was written down of it.
-    async fn begin(&self, tenure: &Tenure, drafts: &[Draft]) -> Result<(Note, u64, bool), Problem> {
-        let id = |draft: &Draft| draft.given_id().unwrap_or_else(|| tenure.new_id());
-        let jobs = drafts.iter().map(id).collect();
+    async fn begin(&self, tenure: &Tenure, jobs: Vec<JobId>) -> Result<(Note, u64, bool), Problem> {
+        let count = jobs.len();
         let note = Note { fingerprint: self.fingerprint.clone(), jobs, done: false, refused: Vec::new() };
         let put = self.put(&note, Only::Absent)?;
         match tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
@@ -151,7 +189,7 @@ impl Once {
                     // It was there, and it has been forgotten in this instant.
                     Problem::new(ProblemType::StorageUnavailable, "the key was just given up; ask again")
                 })?;
-                if note.fingerprint != self.fingerprint || note.jobs.len() != drafts.len() {
+                if note.fingerprint != self.fingerprint || note.jobs.len() != count {
                     return Err(reused());
                 }
                 Ok((note, version, false))
@@ -175,6 +213,23 @@ impl Once {
         let value = NewValue { value: Document::new(text)?, keep: Some(KEEP) };
         Ok(Put { shelf: Name::new("shelf", SHELF)?, key: self.key.clone(), only, to: Some(value) })
     }
+}
+
+impl Note {
+    /// Whether the job of this place was made.
+    fn has_made(&self, place: usize) -> bool {
+        self.done && !self.refused.contains(&place)
+    }
+
+    /// What is told whoever asks again.
+    fn replay(self) -> Did {
+        Did { accepted: self.jobs.into_iter().map(Accepted::Repeated).collect(), replayed: true }
+    }
+}
+
+/// Under which id a job is made.
+fn id_of(tenure: &Tenure, draft: &Draft) -> JobId {
+    draft.given_id().unwrap_or_else(|| tenure.new_id())
 }
 
 /// What tells these from others.

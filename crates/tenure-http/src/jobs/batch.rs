@@ -96,12 +96,16 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     }
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
     let own = begun.map(|begun| Trace::below(&headers, begun.context.to_string()));
+    let once = Once::of(&headers, &[b"POST /v1/jobs/batch", &text])?;
     let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
-    let (accepted, replayed) = match Once::of(&headers, &[b"POST /v1/jobs/batch", &text])? {
-        None => (api.tenure().enqueue_all(drafts?).await?, false),
-        Some(once) => {
-            let did = once.enqueue(api.tenure(), drafts?).await?;
+    let (accepted, replayed) = match (once, drafts) {
+        (None, drafts) => (api.tenure().enqueue_all(drafts?).await?, false),
+        (Some(once), drafts) => {
+            let did = match drafts {
+                Ok(drafts) => once.enqueue(api.tenure(), drafts).await?,
+                Err(problem) => once.done_before(api.tenure(), problem).await?,
+            };
             (did.accepted, did.replayed)
         }
     };
@@ -130,27 +134,21 @@ async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) ->
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
     let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
     let trace = own.or_else(|| Trace::of(headers));
-    let (mut drafts, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+    let mut drafts = Vec::with_capacity(jobs.len());
     for job in jobs {
         match draft(api, job, trace.as_ref(), None).await {
-            Ok(draft) => {
-                drafts.push(draft);
-                answers.push(None);
-            }
             Err(problem) if problem.problem_type().status().is_server_error() => return Err(problem),
-            Err(problem) => answers.push(Some(Err(problem))),
+            told => drafts.push(told),
         }
     }
-    let (kind, queue) = drafts.first().map(names_of).unwrap_or_default();
-    let (tried, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
+    let (kind, queue) = drafts.iter().find_map(|draft| draft.as_ref().ok().map(names_of)).unwrap_or_default();
+    let (answers, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
         None => (enqueue_each(api.tenure(), drafts).await?, false),
         Some(once) => once.enqueue_each(api.tenure(), drafts).await?,
     };
-    let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: tried.len() };
-    spans::attempt::sent(api, begun, began, sent, None);
-    let mut tried = tried.into_iter();
-    let forgotten = || Err(Problem::new(ProblemType::Internal, "a job was neither accepted nor refused"));
-    let answers = answers.into_iter().map(|answer| answer.or_else(|| tried.next()).unwrap_or_else(forgotten));
+    let count = answers.iter().filter(|answer| answer.is_ok()).count();
+    spans::attempt::sent(api, begun, began, SentJobs { queue: &queue, kind: &kind, id: None, count }, None);
+    let answers = answers.into_iter();
     let mut items: Vec<EachItem> =
         answers.enumerate().map(|(index, answer)| EachItem::of(index, answer)).collect();
     for item in items.iter_mut().filter(|item| !item.created) {

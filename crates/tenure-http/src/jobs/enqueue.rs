@@ -15,7 +15,7 @@ use crate::hide::{Hiding, View};
 use crate::id::Id;
 use crate::item::made as made_by;
 use crate::jobs::admit;
-use crate::once::Once;
+use crate::once::{Did, Once};
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
@@ -50,7 +50,11 @@ async fn sent(
     let began = api.tenure().now();
     let is_named = submit.meta.contains_key(trace::PARENT);
     let begun = if is_named { None } else { api.spans().begin(trace::parent(headers)) };
-    let mut draft = admit::admitted(api, submit, id).await?;
+    let mut draft = match (admit::admitted(api, submit, id).await, &once) {
+        (Ok(draft), _) => draft,
+        (Err(problem), None) => return Err(problem),
+        (Err(problem), Some(once)) => return one(once.done_before(api.tenure(), problem).await?),
+    };
     let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
     if let Some(trace) = own.or_else(|| Trace::of(headers)).filter(|_| !is_named) {
         draft = trace.on(draft);
@@ -95,7 +99,11 @@ pub(crate) async fn accept(
     draft: Draft,
 ) -> Result<(Accepted, bool), Problem> {
     let Some(once) = once else { return Ok((tenure.enqueue_draft(draft).await?, false)) };
-    let did = once.enqueue(tenure, vec![draft]).await?;
+    one(once.enqueue(tenure, vec![draft]).await?)
+}
+
+/// What became of a request for one job.
+fn one(did: Did) -> Result<(Accepted, bool), Problem> {
     let accepted = did.accepted.into_iter().next();
     let none = || Problem::new(ProblemType::Internal, "a job was neither accepted nor refused");
     Ok((accepted.ok_or_else(none)?, did.replayed))

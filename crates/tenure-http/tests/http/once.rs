@@ -98,6 +98,56 @@ async fn a_job_that_was_removed_is_not_made_again_under_its_key() {
     assert_eq!((again.status, again.id(), jobs(&service).await), (StatusCode::ACCEPTED, id, 0));
 }
 
+async fn say_of_kind(service: &Service, kind: &str, schema: &Value) {
+    let body = json!({ "schema": schema }).to_string();
+    let told = service.ask("PUT", &format!("/v1/kinds/{kind}"), &[], &body).await;
+    assert!(told.status.is_success(), "{told:?}");
+}
+
+/// Between the two requests the rules have changed: what was refused is admitted, and what was admitted is not.
+#[tokio::test]
+async fn each_job_of_a_batch_keeps_its_place_when_other_jobs_are_admitted_than_before() {
+    let service = Service::new();
+    let (strict, lax) = (json!({ "required": ["amount"] }), json!({}));
+    say_of_kind(&service, "bill", &strict).await;
+    let body =
+        json!({ "jobs": [{ "kind": "bill", "args": {} }, { "kind": "mail", "args": {} }], "atomic": false });
+    let items = |told: Told| -> Vec<(u64, Value)> {
+        let items = told.json()["items"].as_array().unwrap().clone();
+        items.iter().map(|item| (item["status"].as_u64().unwrap(), item["id"].clone())).collect()
+    };
+    let first = items(post(&service, "/v1/jobs/batch", "k", &body.to_string()).await);
+    assert_eq!((first[0].clone(), first[1].0), ((422, Value::Null), 202));
+    say_of_kind(&service, "bill", &lax).await;
+    say_of_kind(&service, "mail", &strict).await;
+    let again = items(post(&service, "/v1/jobs/batch", "k", &body.to_string()).await);
+    assert_eq!(again[1], first[1], "what was made is told as it was");
+    assert!(again[0].0 == 202 && again[0].1 != first[1].1, "what was refused is tried again: {again:?}");
+    assert_eq!(items(post(&service, "/v1/jobs/batch", "k", &body.to_string()).await), again);
+    assert_eq!(jobs(&service).await, 2);
+}
+
+#[tokio::test]
+async fn what_was_done_is_told_when_it_would_not_be_admitted_any_more() {
+    let service = Service::new();
+    let batch = format!(r#"{{"jobs":[{JOB},{JOB}]}}"#);
+    let (first, many) = (
+        post(&service, "/v1/jobs", "one", JOB).await,
+        post(&service, "/v1/jobs/batch", "many", &batch).await,
+    );
+    say_of_kind(&service, "build_star", &json!({ "required": ["mass"] })).await;
+    let again = post(&service, "/v1/jobs", "one", JOB).await;
+    assert_eq!((again.status, again.id()), (StatusCode::ACCEPTED, first.id()));
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    let again = post(&service, "/v1/jobs/batch", "many", &batch).await;
+    assert_eq!(again.json()["items"][1]["id"], many.json()["items"][1]["id"]);
+    let other = post(&service, "/v1/jobs", "another", JOB).await;
+    assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY, "what was not done is not admitted");
+    let other = post(&service, "/v1/jobs", "one", r#"{"kind":"build_star","args":{}}"#).await;
+    assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(jobs(&service).await, 3);
+}
+
 /// The server was killed when it had written the key down and nothing else: whoever comes makes the job under the id that
 /// was meant for it.
 #[tokio::test]
