@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    IfFailed, Keep, Limit, OnConflict, Policies, QueueAgreed, QueueTerms, Retention, RetryPolicy, StateName,
-    Terms, Window,
+    IfFailed, Keep, Limit, NewJob, OnConflict, Policies, QueueAgreed, QueueTerms, Retention, RetryPolicy,
+    StateName, Terms, Window,
 };
 
 use super::given::{Given, host, minutes, queue, seconds};
@@ -23,6 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_batch_that_does_not_fit_into_a_queue_is_refused_whole),
         test(a_full_queue_does_not_refuse_what_is_there_already),
         test(a_job_that_takes_the_place_of_a_waiting_one_needs_no_room),
+        test(a_job_that_takes_the_place_of_one_of_another_queue_needs_room),
         test(the_jobs_of_a_timer_come_into_a_full_queue),
         test(a_depth_below_what_waits_keeps_what_waits),
         race(of_many_who_enqueue_at_once_no_more_come_in_than_may_wait),
@@ -123,6 +124,28 @@ async fn a_job_that_takes_the_place_of_a_waiting_one_needs_no_room(given: Given)
     let new = given.only(7, Window::WhileUnfinished, OnConflict::Replace);
     let id = new.id;
     assert_eq!(given.offer(new).await, Accepted::Replaced { id, old });
+    assert_eq!(given.offered("mail").await, Some(Refusal::QueueFull { most: 1 }));
+}
+
+async fn a_job_that_takes_the_place_of_one_of_another_queue_needs_room(given: Given) {
+    agree(&given, deep(1)).await;
+    let in_queue = |name: &str, key: u8| NewJob {
+        queue: queue(name),
+        ..given.only(key, Window::WhileUnfinished, OnConflict::Replace)
+    };
+    let old = given.put(in_queue("post", 7)).await;
+    given.put(given.new_job("mail")).await;
+    let full = Enqueued::Refused { index: 0, refusal: Refusal::QueueFull { most: 1 } };
+    assert_eq!(given.enqueue_all(vec![in_queue("mail", 7)]).await, full);
+    assert!(!given.job(old).await.state.is_finished(), "what is refused replaces nothing");
+    given.take("mail").await;
+    let new = in_queue("mail", 7);
+    let id = new.id;
+    assert_eq!(given.offer(new).await, Accepted::Replaced { id, old });
+    assert_eq!(given.offered("mail").await, Some(Refusal::QueueFull { most: 1 }));
+    // Whoever leaves the queue gives up its place, also to one of the same batch; and so does one of the batch itself.
+    let batch = vec![in_queue("post", 7), in_queue("mail", 8), in_queue("post", 8), given.new_job("mail")];
+    assert!(matches!(given.enqueue_all(batch).await, Enqueued::Stored(_)));
     assert_eq!(given.offered("mail").await, Some(Refusal::QueueFull { most: 1 }));
 }
 

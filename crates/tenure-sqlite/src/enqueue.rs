@@ -1,7 +1,7 @@
 //! Accepting jobs.
 
 use rusqlite::{CachedStatement, Result, params};
-use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, StateName, Terms, Unique};
+use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, QueueName, StateName, Terms, Unique};
 use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 
 use crate::dependencies::Waits;
@@ -89,12 +89,14 @@ impl Writing<'_> {
             Some((holder, OnConflict::Return)) => return Ok(Ok(Accepted::Existing(holder))),
             Some((holder, OnConflict::Reject)) => return Ok(Err(Refusal::KeyHeld(holder))),
             Some((holder, OnConflict::Replace)) => match self.replace(holder, new, unplaced)? {
-                true => Some(holder),
-                false => return Ok(Ok(Accepted::Existing(holder))),
+                Some(left) => Some((holder, left)),
+                None => return Ok(Ok(Accepted::Existing(holder))),
             },
         };
-        let room = if replaced.is_some() { Room::Given } else { room };
-        match (self.insert(new, room, insert, unplaced)?, replaced) {
+        // Only a place in the same queue is one that it may take.
+        let stays = replaced.as_ref().is_some_and(|(_, left)| *left == new.queue);
+        let room = if stays { Room::Given } else { room };
+        match (self.insert(new, room, insert, unplaced)?, replaced.map(|(old, _)| old)) {
             (Inserted::Yes, None) => Ok(Ok(Accepted::New(new.id))),
             (Inserted::Yes, Some(old)) => Ok(Ok(Accepted::Replaced { id: new.id, old })),
             (Inserted::IdTaken, _) => self.meet_same_id(new),
@@ -108,16 +110,18 @@ impl Writing<'_> {
         Ok(if repeats { Ok(Accepted::Repeated(new.id)) } else { Err(Refusal::IdTaken(new.id)) })
     }
 
-    /// Ends the holder of the key in favour of the new job; `false` if it does not wait any more.
-    fn replace(&mut self, old: JobId, new: &NewJob, unplaced: &mut Unplaced) -> Result<bool> {
+    /// Ends the holder of the key in favour of the new job, and answers in which queue it was; `None` if it does not wait
+    /// any more.
+    fn replace(&mut self, old: JobId, new: &NewJob, unplaced: &mut Unplaced) -> Result<Option<QueueName>> {
         // The holder may be of this very batch: only a job with a place can be taken out of it.
         self.place_new(unplaced)?;
-        let Some(holder) = self.find(old)? else { return Ok(false) };
+        let Some(holder) = self.find(old)? else { return Ok(None) };
+        let left = holder.job.queue.clone();
         let reason = format!("replaced by job {}", new.id);
         let request = CancelRequest::new(self.now, std::time::Duration::ZERO, &reason);
         match Cancel::decide(&holder.job, request) {
-            Cancel::Ends(transition) => self.enter(holder, *transition).map(|_| true),
-            Cancel::Asks(_) | Cancel::AlreadyAsked | Cancel::AlreadyEnded(_) => Ok(false),
+            Cancel::Ends(transition) => self.enter(holder, *transition).map(|_| Some(left)),
+            Cancel::Asks(_) | Cancel::AlreadyAsked | Cancel::AlreadyEnded(_) => Ok(None),
         }
     }
 

@@ -237,13 +237,24 @@ impl<'a> Plan<'a> {
             if let Some(missing) = awaited.find(|id| !is_there(id)) {
                 return Err(Refusal::NoSuchJob(*missing));
             }
-            if let Accepted::New(_) = answer {
+            let left = match answer {
+                Accepted::Replaced { old, .. } => self.queue_of(old),
+                Accepted::New(_) | Accepted::Repeated(_) | Accepted::Existing(_) => None,
+            };
+            // Only a place in the same queue is one that it may take.
+            if left.as_ref() != Some(&new.queue) {
                 self.rooms.take(&new.queue)?;
+                left.iter().for_each(|left| self.rooms.leave(left));
             }
             self.stored.insert(new.id, new);
             self.holders.extend(new.terms.unique.map(|unique| (unique.key, new.id)));
         }
         Ok(answer)
+    }
+
+    fn queue_of(&self, id: JobId) -> Option<QueueName> {
+        let planned = self.stored.get(&id).map(|new| &new.queue);
+        planned.or_else(|| self.there.get(&id).map(|stored| &stored.job.queue)).cloned()
     }
 
     fn waits(&self, id: JobId) -> bool {

@@ -106,6 +106,13 @@ impl Rooms {
         Ok(())
     }
 
+    /// Gives back the room of a job that leaves for another queue.
+    pub(super) fn leave(&mut self, queue: &QueueName) {
+        if let Some(waiting) = self.waiting.get_mut(queue) {
+            *waiting = waiting.saturating_sub(1);
+        }
+    }
+
     /// Queues that were removed are there again: somebody has named them.
     pub(super) fn name_again(&self, writing: &mut Writing<'_>) -> Result<(), Fault> {
         if self.gone.is_empty() {

@@ -62,6 +62,19 @@ BEGIN
             IF missing IS NOT NULL THEN
                 RETURN 'no_such_job ' || missing;
             END IF;
+            -- Only a place in the same queue is one that it may take. Whether there is one at all is seen by taking it, which is
+            -- undone.
+            IF full_at IS NOT NULL AND EXISTS (SELECT FROM job j JOIN lane l ON l.id = j.lane
+                WHERE j.id = holder.id AND l.queue <> coalesce(asked->>'queue', 'default')) THEN
+                BEGIN
+                    IF displace(holder.id, job_id) THEN
+                        RAISE configuration_limit_exceeded;
+                    END IF;
+                    RETURN 'existing ' || holder.id;
+                EXCEPTION WHEN configuration_limit_exceeded THEN
+                    RETURN 'queue_full ' || full_at;
+                END;
+            END IF;
             IF NOT displace(holder.id, job_id) THEN
                 RETURN 'existing ' || holder.id;
             END IF;

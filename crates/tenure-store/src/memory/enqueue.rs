@@ -15,8 +15,8 @@ use crate::{Accepted, Enqueued, Refusal};
 struct Plan<'a> {
     stored: BTreeMap<JobId, &'a NewJob>,
     holders: BTreeMap<UniqueKey, JobId>,
-    /// How many come into each queue, beside those that take the place of others.
-    coming: BTreeMap<&'a QueueName, u64>,
+    /// How many more wait in each queue, and in a queue that jobs leave for another how many fewer.
+    coming: BTreeMap<QueueName, i64>,
     /// Whether queues may take more than may wait in them.
     overfills: bool,
 }
@@ -38,7 +38,8 @@ impl Rows {
         for (index, new) in batch.iter().enumerate() {
             match self.decide_new(&plan, new, now) {
                 Ok(answer) => {
-                    plan.note(new, answer);
+                    let left = self.left_by(&plan, answer).cloned();
+                    plan.note(new, answer, left);
                     answers.push(answer);
                 }
                 Err(refusal) => return Enqueued::Refused { index, refusal },
@@ -55,9 +56,21 @@ impl Rows {
                 self.find_awaited(plan, new)?;
                 self.find_room(plan, new).map(|()| answer)
             }
-            Accepted::Replaced { .. } => self.find_awaited(plan, new).map(|()| answer),
+            Accepted::Replaced { .. } => {
+                self.find_awaited(plan, new)?;
+                // Only a place in the same queue is one that it may take.
+                let stays = self.left_by(plan, answer) == Some(&new.queue);
+                if stays { Ok(answer) } else { self.find_room(plan, new).map(|()| answer) }
+            }
             Accepted::Repeated(_) | Accepted::Existing(_) => Ok(answer),
         }
+    }
+
+    /// The queue in which a job waits that gives its place to another.
+    fn left_by<'p>(&'p self, plan: &'p Plan<'_>, answer: Accepted) -> Option<&'p QueueName> {
+        let Accepted::Replaced { old, .. } = answer else { return None };
+        let planned = plan.stored.get(&old).map(|new| &new.queue);
+        planned.or_else(|| self.find(old).map(|row| &row.job.queue))
     }
 
     /// Refuses a job if as many wait in its queue as may.
@@ -70,7 +83,8 @@ impl Rows {
         };
         let of_queue =
             self.counts.iter().filter(|((queue, _, state), _)| *queue == new.queue && waiting(state));
-        let waits = of_queue.map(|(_, jobs)| *jobs).sum::<u64>() + plan.coming.get(&new.queue).unwrap_or(&0);
+        let waits = of_queue.map(|(_, jobs)| *jobs).sum::<u64>();
+        let waits = waits.saturating_add_signed(plan.coming.get(&new.queue).copied().unwrap_or(0));
         if waits >= most && !plan.overfills { Err(Refusal::QueueFull { most }) } else { Ok(()) }
     }
 
@@ -134,11 +148,12 @@ impl Rows {
 }
 
 impl<'a> Plan<'a> {
-    fn note(&mut self, new: &'a NewJob, answer: Accepted) {
+    fn note(&mut self, new: &'a NewJob, answer: Accepted, left: Option<QueueName>) {
         match answer {
             Accepted::New(id) | Accepted::Replaced { id, .. } => {
-                if let Accepted::New(_) = answer {
-                    *self.coming.entry(&new.queue).or_default() += 1;
+                *self.coming.entry(new.queue.clone()).or_default() += 1;
+                if let Some(left) = left {
+                    *self.coming.entry(left).or_default() -= 1;
                 }
                 self.stored.insert(id, new);
                 self.holders.extend(new.terms.unique.as_ref().map(|unique| (unique.key, id)));

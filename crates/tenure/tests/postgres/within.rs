@@ -261,3 +261,27 @@ async fn what_a_queue_says_holds_in_a_transaction_as_well() {
     assert!(matches!(again, Accepted::New(_)), "what was refused has left no key");
     client.query_one(sql, &[]).await.unwrap();
 }
+
+/// A place in another queue is none in this one.
+#[tokio::test]
+async fn who_takes_the_place_of_a_job_of_another_queue_needs_room_in_a_transaction_as_well() {
+    let rig = rig();
+    let terms = tenure::QueueTerms { max_depth: Some(1), ..tenure::QueueTerms::default() };
+    let edit = tenure::QueueEdit { terms: Some(terms), ..tenure::QueueEdit::default() };
+    rig.tenure.queues().agree("default", edit).await.unwrap();
+    let only = || tenure::Only::one("once").or_replace();
+    let old = rig.tenure.enqueue(Plain { number: 1 }).queue("post").unique(only()).await.unwrap();
+    let there = rig.tenure.enqueue(Plain { number: 2 }).await.unwrap();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let refused = rig.tenure.enqueue(Plain { number: 3 }).unique(only()).within(&mut tx).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { refusal: Refusal::QueueFull { most: 1 }, .. }), "{refused}");
+    tx.commit().await.unwrap();
+    let waits = rig.tenure.jobs().get(old.id()).await.unwrap();
+    assert!(!waits.state.is_finished(), "what is refused replaces nothing");
+    rig.tenure.jobs().cancel(there.id(), Duration::ZERO, "").await.unwrap();
+    let mut tx = client.transaction().await.unwrap();
+    let new = rig.tenure.enqueue(Plain { number: 3 }).unique(only()).within(&mut tx).await.unwrap();
+    assert!(matches!(new, Accepted::Replaced { old: replaced, .. } if replaced == old.id()), "{new:?}");
+    tx.commit().await.unwrap();
+}
