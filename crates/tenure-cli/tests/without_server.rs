@@ -6,12 +6,15 @@
 mod program;
 mod served;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use own_postgres::Server;
-use program::{Program, run};
+use program::{Program, command, run};
 use serde_json::Value;
-use served::{SOON, Said, said, served};
+use served::{SOON, Said, ask, said, served};
 use tempfile::tempdir;
 
 fn own(args: &[&str], folder: &Path) -> Said {
@@ -259,4 +262,82 @@ fn a_file_is_copied_while_it_is_used_and_made_smaller() {
     }
     let told = own(&["db", "backup", "--db", "postgres://nobody@127.0.0.1:1/jobs", "copy.db"], folder);
     assert!(told.err.contains("pg_dump"), "{}", told.err);
+}
+
+/// Somebody who may write none of this, whoever runs the tests.
+fn as_a_guest(args: &[&str], folder: &Path) -> Said {
+    let mut command = command(args, folder);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    said(&command.output().unwrap())
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_looked_at_in_a_folder_that_may_not_be_either() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    let id = good(&["submit", "mail", "--db", "jobs.db", "--write"], folder);
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let (file, log) = (folder.join("jobs.db"), folder.join("jobs.db-wal"));
+    // Whoever is the last to leave works the log into the file.
+    assert!(std::fs::metadata(&log).is_err());
+    mode(&file, 0o444);
+    for of_folder in [0o777, 0o555] {
+        mode(folder, of_folder);
+        for looks in
+            [&["job", "list", "-o", "id"][..], &["job", "explain", &id], &["doctor"], &["worker", "list"]]
+        {
+            let told = as_a_guest(&[looks, &["--db", "jobs.db"]].concat(), folder);
+            assert!(told.code == 0 && told.err.is_empty(), "{of_folder:o} {looks:?}: {}", told.err);
+        }
+        let listed = as_a_guest(&["job", "list", "-o", "id", "--db", "jobs.db"], folder);
+        assert_eq!(listed.out.trim(), id);
+        let status = as_a_guest(&["db", "status", "--db", "jobs.db"], folder);
+        assert_eq!(status.code, 0, "{}", status.err);
+        let changed = as_a_guest(&["job", "cancel", &id, "--db", "jobs.db", "--write"], folder);
+        assert!(changed.code == 3 && changed.err.contains("may not be written"), "{}", changed.err);
+    }
+    mode(folder, 0o755);
+}
+
+#[test]
+fn what_stands_in_the_log_of_a_file_that_may_not_be_written_is_seen_or_what_to_do_is_told() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let queued = ask(&address, "POST", "/v1/jobs", "", r#"{"kind":"mail"}"#);
+    assert_eq!(queued.0, 202, "{queued:?}");
+    let of = |name: &str| {
+        let found = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        found.into_iter().find(|path| path.extension().is_some_and(|end| end == name)).unwrap()
+    };
+    let copies = tempdir().unwrap();
+    let copies = copies.path();
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    for end in ["db", "db-wal", "db-shm"] {
+        let copy = copies.join(format!("jobs.{end}"));
+        std::fs::copy(of(end), &copy).unwrap();
+        assert!(
+            copy.metadata().unwrap().len() > 0,
+            "the premise: the server has not worked its log into the file"
+        );
+        mode(&copy, 0o444);
+    }
+    mode(copies, 0o555);
+    let looked = || as_a_guest(&["job", "list", "--db", "jobs.db"], copies);
+    let listed = looked();
+    assert!(
+        listed.code == 0 && listed.out.contains("mail") && listed.err.is_empty(),
+        "{}{}",
+        listed.out,
+        listed.err
+    );
+    // What says where in the log something stands was not copied, and cannot be made here.
+    mode(copies, 0o755);
+    std::fs::remove_file(copies.join("jobs.db-shm")).unwrap();
+    mode(copies, 0o555);
+    let told = looked();
+    mode(copies, 0o755);
+    assert!(told.code == 3 && told.err.contains("copy both to a folder"), "{} {}", told.code, told.err);
 }

@@ -7,7 +7,8 @@ use super::keyed::key;
 use super::wishes::{acquire, leave, name, queue_up, wish};
 use super::{Test, test};
 use tenure_store::{
-    Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection, SlotsAsk, TimerAct, TimersAsk,
+    Clock, Fault, LeasesAsk, LedgerAsk, PageAsk, Renew, Report, Selection, SlotsAsk, TimerAct, TimerEdit,
+    TimerSeen, TimersAsk,
 };
 
 pub(super) fn tests() -> Vec<Test> {
@@ -63,6 +64,8 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.set_timers(vec![timer.clone()], Some(host(1))).await.map(drop));
     closed(store.fire(1).await.map(drop));
     closed(store.change_timer(&timer.name, TimerAct::Resume).await.map(drop));
+    let edit = TimerEdit::Act(TimerAct::Resume);
+    closed(store.edit_timer(&timer.name, TimerSeen::Never, edit).await.map(drop));
     closed(store.timer(&timer.name).await.map(drop));
     closed(store.timers(TimersAsk::default()).await.map(drop));
     closed(store.slots(SlotsAsk::default()).await.map(drop));

@@ -10,7 +10,7 @@ use tenure_core::{
 use tenure_store::{
     Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, QueueEdit, QueueEdited,
     QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Tended,
-    TimerAct, TimerOutcome, TimerSet, Turn, Writes, Written,
+    TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, Turn, Writes, Written,
 };
 use tokio::sync::oneshot;
 
@@ -77,6 +77,7 @@ pub(crate) enum Command {
     SetTimers(Vec<NewTimer>, Option<HostId>, Reply<Vec<TimerSet>>),
     Fire(usize, Reply<Fired>),
     ChangeTimer(Name, TimerAct, Reply<TimerOutcome>),
+    EditTimer(Name, TimerSeen, TimerEdit, Reply<TimerEdited>),
     PruneSlots(Timestamp, Reply<Pruned>),
     WriteRecords(Writes, Reply<Written>),
     ClaimApp(AppId, String, HostId, Reply<Claimed>),
@@ -105,7 +106,10 @@ impl Command {
             Self::PruneLedger(..) => limits::PRUNE_LEDGER,
             Self::SetTimers(timers, ..) => timers.len(),
             Self::Fire(at_most, _) => FIRED_ROWS * (*at_most).min(limits::FIRE_TIMERS),
-            Self::ChangeTimer(_, TimerAct::Backfill { .. }, _) => FIRED_ROWS * limits::CATCH_UP_JOBS,
+            Self::ChangeTimer(_, TimerAct::Backfill { .. }, _)
+            | Self::EditTimer(_, _, TimerEdit::Act(TimerAct::Backfill { .. }), _) => {
+                FIRED_ROWS * limits::CATCH_UP_JOBS
+            }
             Self::PruneSlots(..) => limits::PRUNE_SLOTS,
             Self::WriteRecords(writes, _) => 1 + writes.records.len() + writes.entries.len(),
             Self::TakeIn(items, _) => items.len(),
@@ -119,6 +123,7 @@ impl Command {
             | Self::BeginCopy(_)
             | Self::EndCopy(..)
             | Self::ChangeTimer(..)
+            | Self::EditTimer(..)
             | Self::Look
             | Self::Close(_) => 1,
         }
@@ -148,6 +153,7 @@ impl Command {
             Self::SetTimers(timers, starts, reply) => reply.keep(writing.set_timers(timers, *starts)),
             Self::Fire(at_most, reply) => reply.keep(writing.fire(*at_most)),
             Self::ChangeTimer(name, act, reply) => reply.keep(writing.change_timer(name, act)),
+            Self::EditTimer(name, seen, edit, reply) => reply.keep(writing.edit_timer(name, seen, edit)),
             Self::PruneSlots(before, reply) => reply.keep(writing.prune_slots(*before)),
             Self::WriteRecords(writes, reply) => reply.keep(writing.write_records(writes)),
             Self::ClaimApp(app, program, host, reply) => reply.keep(writing.claim_app(app, program, *host)),
@@ -181,6 +187,7 @@ impl Command {
             Self::SetTimers(_, _, reply) => reply.tell(fate),
             Self::Fire(_, reply) => reply.tell(fate),
             Self::ChangeTimer(_, _, reply) => reply.tell(fate),
+            Self::EditTimer(_, _, _, reply) => reply.tell(fate),
             Self::WriteRecords(_, reply) => reply.tell(fate),
             Self::ClaimApp(_, _, _, reply) => reply.tell(fate),
             Self::BeginCopy(reply) => reply.tell(fate),

@@ -44,6 +44,12 @@ pub(crate) fn reading(path: &Path, options: &Options) -> Result<Connection> {
     // log's upkeep when it happens to be the last one.
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
     conn.busy_timeout(options.busy_timeout)?;
+    set_up_reading(&conn)?;
+    Ok(conn)
+}
+
+/// Whatever reads has the same memory, and changes nothing.
+pub(crate) fn set_up_reading(conn: &Connection) -> Result<()> {
     conn.execute_batch(&format!(
         "PRAGMA query_only = ON;
          PRAGMA trusted_schema = OFF;
@@ -51,8 +57,7 @@ pub(crate) fn reading(path: &Path, options: &Options) -> Result<Connection> {
          PRAGMA cache_size = -{READER_CACHE_KIB};",
     ))?;
     conn.set_prepared_statement_cache_capacity(96);
-    keep_plans(&conn)?;
-    Ok(conn)
+    keep_plans(conn)
 }
 
 /// Otherwise SQLite prepares a statement anew, silently, whenever a value is bound that might make a partial

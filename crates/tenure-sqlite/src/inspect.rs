@@ -16,6 +16,7 @@ use tenure_store::Fault;
 
 use crate::connection::{APPLICATION_ID, common};
 use crate::fault::fault_of;
+use crate::look::of_look;
 use crate::schema;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -72,7 +73,7 @@ fn look_at(path: &Path, look: Look) -> Result<(), Fault> {
     if header.application_id != 0 && header.application_id != APPLICATION_ID {
         return Err(foreign(path));
     }
-    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let has_log = has_log(path);
     let conn = match look {
         Look::Past if !has_log => {
             if header.pages * header.page_bytes > metadata.len() {
@@ -86,8 +87,13 @@ fn look_at(path: &Path, look: Look) -> Result<(), Fault> {
         Look::Past => look_through_locks(path, Duration::ZERO),
         Look::Through(patience) => look_through_locks(path, patience),
     };
-    let conn = conn.map_err(|error| of_file(path, fault_of(&error)))?;
+    let conn = conn.map_err(|error| of_look(path, &error))?;
     check_contents(&conn, path, metadata.len())
+}
+
+/// Whether something stands in the log of a file.
+pub(crate) fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// The name of a file that SQLite keeps beside another.
@@ -168,14 +174,14 @@ fn first_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Reads the file alone: so, SQLite puts no files beside it.
-fn look_past_locks(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn look_past_locks(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | common();
     let Some(text) = path.to_str() else { return Connection::open_with_flags(path, flags) };
     let text = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Connection::open_with_flags(format!("file:{text}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
-fn look_through_locks(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+pub(crate) fn look_through_locks(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | common())?;
     conn.busy_timeout(patience)?;
     Ok(conn)
@@ -183,7 +189,7 @@ fn look_through_locks(path: &Path, patience: Duration) -> rusqlite::Result<Conne
 
 fn check_contents(conn: &Connection, path: &Path, bytes: u64) -> Result<(), Fault> {
     let number = |sql: &str| -> Result<i64, Fault> {
-        conn.query_row(sql, [], |row| row.get(0)).map_err(|error| of_file(path, fault_of(&error)))
+        conn.query_row(sql, [], |row| row.get(0)).map_err(|error| of_look(path, &error))
     };
     if number("SELECT count(*) FROM sqlite_schema")? == 0 {
         return Ok(());

@@ -48,6 +48,7 @@ mod limit_line;
 mod limit_row;
 mod listing;
 mod listing_by_end;
+mod look;
 mod merge;
 mod open;
 mod operations;

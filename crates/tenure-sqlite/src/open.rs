@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use tenure_core::Epoch;
 use tenure_store::Fault;
 
 use crate::connection::{common, writing};
 use crate::fault::fault_of;
 use crate::inspect::{broken, inspect, of_file};
+use crate::look::{epoch, looking};
 use crate::pause::pause;
 use crate::{Options, schema};
 
@@ -30,9 +31,35 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch)
     create(path)?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
     let mut conn = writing(path, options).map_err(fail)?;
+    // SQLite opens a file that may not be written all the same, and says so with the first write.
+    if conn.is_readonly(MAIN_DB).map_err(fail)? {
+        return Err(broken(path, "the file may not be written; check its permissions"));
+    }
     let epoch = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
     switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
     Ok((conn, epoch))
+}
+
+/// The same, or a connection that only looks at a file that may not be written, if that will do; and whether it is one.
+pub(crate) fn open_or_look(path: &Path, options: &Options) -> Result<(Connection, Epoch, Way), Fault> {
+    match open(path, options) {
+        Ok((conn, epoch)) => Ok((conn, epoch, Way::Writes)),
+        Err(fault) if options.looks_if_it_may_not_write && path.exists() && !fault.is_passing() => {
+            let conn = looking(path, options)?;
+            let epoch = epoch(&conn, path)?;
+            Ok((conn, epoch, Way::Looks))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// How a file is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is written.
+    Writes,
+    /// It is only looked at.
+    Looks,
 }
 
 /// The schema comes before the log, so that the file alone tells whose it is from its first commit.

@@ -8,9 +8,10 @@ use tenure_core::StateName;
 use tenure_store::{Clock, Fault, Finding, Hearing, Migration, Status};
 
 use crate::backup::copy;
-use crate::connection::{reading, writing};
+use crate::connection::writing;
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, inspect, of_file};
+use crate::look::read_or_look;
 use crate::{Options, hosts, open, schema};
 
 /// So many findings of one sort are told.
@@ -207,7 +208,7 @@ fn look(path: &Path, options: &Options) -> Result<(Connection, u32), Fault> {
     }
     inspect(path, options.busy_timeout)?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
-    let conn = reading(path, options).map_err(fail)?;
+    let conn = read_or_look(path, options)?;
     let here: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fail)?;
     Ok((conn, u32::try_from(here).unwrap_or(0)))
 }

@@ -14,6 +14,8 @@ pub struct Options {
     /// Makes a fast disk behave like a slow one, for benchmarks and tests: a commit that wrote
     /// something takes at least so long.
     pub commit_takes_at_least: Option<Duration>,
+    /// Opens a file that may not be written, too, to look at it; whatever would write is refused.
+    pub looks_if_it_may_not_write: bool,
 }
 
 /// What survives a loss of power. A killed process loses nothing either way.
@@ -34,6 +36,7 @@ impl Default for Options {
             readers: 4,
             busy_timeout: Duration::from_secs(5),
             commit_takes_at_least: None,
+            looks_if_it_may_not_write: false,
         }
     }
 }

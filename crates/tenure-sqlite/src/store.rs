@@ -16,15 +16,18 @@ use tenure_store::{
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
     RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
-    Turn, Views, Writes, Written, check_timers, check_wishes, check_writes,
+    Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes,
+    check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::command::{Command, Reply};
 use crate::connection::reading;
 use crate::fault::fault_of;
-use crate::inspect::of_file;
+use crate::inspect::{broken, of_file};
+use crate::look::looking;
+use crate::open::Way;
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
@@ -40,6 +43,7 @@ const WAITING_COMMANDS: usize = 4096;
 pub struct SqliteStore {
     path: PathBuf,
     options: Options,
+    way: Way,
     clock: Arc<dyn Clock>,
     bulletin: Arc<Bulletin>,
     writer: mpsc::Sender<Command>,
@@ -66,10 +70,13 @@ impl SqliteStore {
     /// file stays as it is.
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
-        let (conn, epoch) = open::open(&path, &options)?;
+        let (conn, epoch, way) = open::open_or_look(&path, &options)?;
         let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
         memory.steps.look(&*clock);
-        let read = || reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error)));
+        let read = || match way {
+            Way::Writes => reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error))),
+            Way::Looks => looking(&path, &options),
+        };
         let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
         let watching = read()?;
         let timers_aside = Arc::clone(&memory.timers_aside);
@@ -80,6 +87,7 @@ impl SqliteStore {
         let writer = Writer {
             conn,
             path: path.clone(),
+            way,
             memory,
             clock: Arc::clone(&clock),
             bulletin: Arc::clone(&bulletin),
@@ -98,6 +106,7 @@ impl SqliteStore {
         Ok(Arc::new(Self {
             path,
             options,
+            way,
             clock,
             bulletin,
             writer: sender,
@@ -129,6 +138,9 @@ impl SqliteStore {
 
     pub(crate) async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
+        if self.way == Way::Looks {
+            return Err(broken(&self.path, "the file may not be written; check its permissions"));
+        }
         let (reply, answer) = oneshot::channel();
         if self.writer.send(command(Reply::new(reply))).await.is_err() {
             return Err(self.without_writer(Fault::Unavailable));
@@ -242,6 +254,11 @@ impl Timers for SqliteStore {
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         Box::pin(self.write(move |reply| Command::ChangeTimer(name, act, reply)))
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        Box::pin(self.write(move |reply| Command::EditTimer(name, seen, edit, reply)))
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::command::Command;
 use crate::fault::{fault_of, fault_of_commit, is_unreadable};
 use crate::inspect::of_file;
+use crate::open::Way;
 use crate::pause::pause;
 use crate::writing::{Memory, News, Writing};
 
@@ -38,6 +39,7 @@ pub(crate) struct Company {
 pub(crate) struct Writer {
     pub conn: Connection,
     pub path: PathBuf,
+    pub way: Way,
     pub memory: Memory,
     pub clock: Arc<dyn Clock>,
     pub bulletin: Arc<Bulletin>,
@@ -52,7 +54,10 @@ impl Writer {
     pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         while let Some(first) = inbox.blocking_recv() {
             let (group, close) = self.gather(first, &mut inbox);
-            self.write(group);
+            // Whoever only looks asks for nothing but to look again, and has nothing in mind that could be out of date.
+            if self.way == Way::Writes {
+                self.write(group);
+            }
             let Some(close) = close else { continue };
             inbox.close();
             while let Some(late) = inbox.blocking_recv() {

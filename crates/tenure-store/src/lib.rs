@@ -61,8 +61,8 @@ pub use records::{
 pub use sizes::Sizes;
 pub use steps::Steps;
 pub use timers::{
-    Brought, Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
-    TimersAsk, check_timers, is_over,
+    Brought, Fired, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, check_timers, is_over,
 };
 pub use views::{
     Count, LimitInfo, LimitPage, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,

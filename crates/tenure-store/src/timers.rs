@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Args, HostId, JobId, Name, NewTimer, Origin, SlotRecord, Timer, Timestamp, limits};
+use tenure_core::{Args, HostId, JobId, Name, NewTimer, Origin, Pause, SlotRecord, Timer, Timestamp, limits};
 
 use crate::{Answer, Fault, Order, Pruned};
 
@@ -29,6 +29,10 @@ pub trait Timers {
     /// Does what somebody wants of a timer.
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome>;
 
+    /// Sets a timer or does what somebody wants of it, if it is as he has seen it: what he compares and what he changes is
+    /// one step.
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited>;
+
     /// One timer; `None` if there is none of that name.
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>>;
 
@@ -41,6 +45,62 @@ pub trait Timers {
     /// Removes a bounded number of records whose last slot lies before that instant and which were made before it, too:
     /// what became of a slot of the past is known for as long as of any other. The first made go first.
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned>;
+}
+
+/// How somebody has seen a timer that he changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerSeen {
+    /// He has not looked.
+    Never,
+    /// There was none.
+    Absent,
+    /// What was agreed was this, whatever has become of its slots.
+    As {
+        /// When it was first set.
+        created: Timestamp,
+        /// How often it had been changed.
+        version: u64,
+        /// Who did not want it to fire.
+        paused: Option<Pause>,
+    },
+}
+
+impl TimerSeen {
+    /// As this one is.
+    #[must_use]
+    pub fn of(timer: &Timer) -> Self {
+        Self::As { created: timer.created, version: timer.version, paused: timer.paused.clone() }
+    }
+
+    /// Whether it is so still.
+    #[must_use]
+    pub fn is(&self, there: Option<&Timer>) -> bool {
+        match (self, there) {
+            (Self::Never, _) | (Self::Absent, None) => true,
+            (Self::As { .. }, Some(timer)) => *self == Self::of(timer),
+            (Self::Absent, Some(_)) | (Self::As { .. }, None) => false,
+        }
+    }
+}
+
+/// What is to be done with a timer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimerEdit {
+    /// It is to be so.
+    Set(Box<NewTimer>),
+    /// Something is wanted of it.
+    Act(TimerAct),
+}
+
+/// What came of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerEdited {
+    /// Of setting it.
+    Set(TimerSet),
+    /// Of what was wanted.
+    Acted(TimerOutcome),
+    /// It is not as it was seen: nothing was done.
+    Otherwise,
 }
 
 /// What came of setting a timer.

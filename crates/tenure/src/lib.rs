@@ -113,6 +113,6 @@ pub use tenure_store::{
     InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
     LimitPage, ListedBy, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment, Order, Page,
     PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Report, Reported,
-    Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct,
+    TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals, Want,
 };

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SystemClock, Tenure, Worker};
+use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SqliteOptions, SystemClock, Tenure, Worker};
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,12 @@ impl Place {
     async fn open(&self, purpose: Purpose) -> Result<Tenure, Failure> {
         self.check(purpose).await?;
         let options = match purpose {
-            Purpose::Look | Purpose::Change => self.options().untended(),
+            // What is kept as it is, such as a backup, can be looked at as well.
+            Purpose::Look => {
+                let sqlite = SqliteOptions { looks_if_it_may_not_write: true, ..SqliteOptions::default() };
+                self.options().untended().sqlite(sqlite)
+            }
+            Purpose::Change => self.options().untended(),
             Purpose::Work | Purpose::Serve => self.options(),
         };
         Ok(options.open(&self.home.url).await?)

@@ -5,14 +5,19 @@ use std::sync::Arc;
 use tenure_core::{Args, CatchUp, NewTimer, Origin, Overlap, Policies, limits};
 
 use super::super::given::{Given, host, minutes, seconds};
-use super::super::{Test, test};
+use super::super::races::{CALLERS, all_at_once};
+use super::super::{Test, race, test};
 use super::{name, overlapping, timer};
-use tenure_store::{TimerAct, TimerSet, TimersAsk};
+use tenure_store::{Store, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, TimersAsk};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
         test(a_timer_that_is_set_is_there_with_its_next_slot),
         test(setting_the_same_again_changes_nothing),
+        test(an_edit_of_a_timer_that_is_not_as_it_was_seen_does_nothing),
+        test(what_a_timer_has_fired_is_no_other_agreement),
+        race(of_many_who_edit_the_same_timer_as_they_saw_it_one_does),
+        race(of_many_who_make_a_timer_of_one_name_one_does),
         test(a_changed_timer_fires_by_its_new_schedule_and_loses_no_slot),
         test(a_later_version_is_not_changed_by_an_earlier_one),
         test(a_start_brings_one_job_however_many_hosts_start),
@@ -44,6 +49,75 @@ async fn setting_the_same_again_changes_nothing(given: Given) {
     given.pass(seconds(7));
     assert_eq!(given.set(timer("a", "0 * * * * *", Policies::default())).await, TimerSet::Same);
     assert_eq!(given.the_timer("a").await, before);
+}
+
+async fn edited(store: &dyn Store, seen: TimerSeen, edit: TimerEdit) -> TimerEdited {
+    store.edit_timer(&name("a"), seen, edit).await.unwrap()
+}
+
+fn every(schedule: &str) -> TimerEdit {
+    TimerEdit::Set(Box::new(timer("a", schedule, Policies::default())))
+}
+
+async fn an_edit_of_a_timer_that_is_not_as_it_was_seen_does_nothing(given: Given) {
+    let store = &*given.store;
+    let never = TimerSeen::As { created: given.now(), version: 1, paused: None };
+    assert_eq!(edited(store, never.clone(), every("every 1h")).await, TimerEdited::Otherwise);
+    assert_eq!(edited(store, never, TimerEdit::Act(TimerAct::Remove)).await, TimerEdited::Otherwise);
+    assert_eq!(given.store.timer(&name("a")).await, Ok(None), "nor is it made by that");
+    assert_eq!(edited(store, TimerSeen::Absent, every("every 1h")).await, TimerEdited::Set(TimerSet::New));
+    assert_eq!(edited(store, TimerSeen::Absent, every("every 2h")).await, TimerEdited::Otherwise);
+    let seen = TimerSeen::of(&given.the_timer("a").await);
+    let pause = || TimerEdit::Act(TimerAct::Pause { reason: "holidays".to_owned() });
+    assert_eq!(edited(store, seen.clone(), pause()).await, TimerEdited::Acted(TimerOutcome::Done));
+    let there = given.the_timer("a").await;
+    for edit in [every("every 3h"), TimerEdit::Act(TimerAct::Resume), TimerEdit::Act(TimerAct::Remove)] {
+        assert_eq!(edited(store, seen.clone(), edit).await, TimerEdited::Otherwise);
+    }
+    assert_eq!(given.the_timer("a").await, there);
+    let seen = TimerSeen::of(&there);
+    assert_eq!(edited(store, seen, every("every 3h")).await, TimerEdited::Set(TimerSet::Changed));
+    assert_eq!(edited(store, TimerSeen::Never, every("every 3h")).await, TimerEdited::Set(TimerSet::Same));
+    let seen = TimerSeen::of(&given.the_timer("a").await);
+    let removed = edited(store, seen, TimerEdit::Act(TimerAct::Remove)).await;
+    assert_eq!(removed, TimerEdited::Acted(TimerOutcome::Done));
+    let nothing = edited(store, TimerSeen::Never, TimerEdit::Act(TimerAct::Resume)).await;
+    assert_eq!(nothing, TimerEdited::Acted(TimerOutcome::NotFound));
+}
+
+async fn what_a_timer_has_fired_is_no_other_agreement(given: Given) {
+    given.each_minute(Policies::default()).await;
+    let seen = TimerSeen::of(&given.the_timer("a").await);
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 1);
+    let set = edited(&*given.store, seen, every("every 1h")).await;
+    assert_eq!(set, TimerEdited::Set(TimerSet::Changed));
+}
+
+async fn of_many_who_edit_the_same_timer_as_they_saw_it_one_does(given: Given) {
+    given.set(timer("a", "every 1h", Policies::default())).await;
+    let seen = TimerSeen::of(&given.the_timer("a").await);
+    let results = all_at_once(CALLERS, |caller| {
+        let (store, seen) = (Arc::clone(&given.store), seen.clone());
+        async move { edited(&*store, seen, every(&format!("every {}m", caller + 2))).await }
+    })
+    .await;
+    let done = results.iter().filter(|edited| **edited == TimerEdited::Set(TimerSet::Changed)).count();
+    let refused = results.iter().filter(|edited| **edited == TimerEdited::Otherwise).count();
+    assert_eq!((done, refused), (1, CALLERS - 1));
+    assert_eq!(given.the_timer("a").await.version, 2);
+}
+
+async fn of_many_who_make_a_timer_of_one_name_one_does(given: Given) {
+    let results = all_at_once(CALLERS, |caller| {
+        let store = Arc::clone(&given.store);
+        async move { edited(&*store, TimerSeen::Absent, every(&format!("every {}m", caller + 2))).await }
+    })
+    .await;
+    let new = results.iter().filter(|edited| **edited == TimerEdited::Set(TimerSet::New)).count();
+    let refused = results.iter().filter(|edited| **edited == TimerEdited::Otherwise).count();
+    assert_eq!((new, refused), (1, CALLERS - 1));
+    assert_eq!(given.the_timer("a").await.version, 1);
 }
 
 /// T057

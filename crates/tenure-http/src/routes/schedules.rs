@@ -146,6 +146,18 @@ fn looking() -> Vec<Endpoint> {
             serve: || routing::get(look::list),
         },
         Endpoint {
+            method: Method::POST,
+            path: "/v1/schedules",
+            name: "create_schedule",
+            summary: "Sets a schedule under a name that no other has",
+            needs: MANAGE,
+            within: Within::Jobs,
+            takes: Takes { body: Some(Schemas::of::<ScheduleSpec>), ..NOTHING },
+            answers: vec![schedule(201, "It is new")],
+            refuses: &[ProblemType::Validation, ProblemType::StateConflict],
+            serve: || routing::post(set::post),
+        },
+        Endpoint {
             method: Method::GET,
             path: "/v1/schedules/{name}",
             name: "get_schedule",

@@ -3,10 +3,10 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerOutcome, limits};
+use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerAct, TimerOutcome, limits};
 
 use super::look::{missing, shown, there};
-use super::set::check;
+use super::set::acted;
 use crate::api::Api;
 use crate::body;
 use crate::id::Named;
@@ -26,8 +26,7 @@ pub(crate) async fn pause(
 ) -> Result<Response, Problem> {
     let ask: PauseAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
-    check(Some(&there(&api, &name).await?), &headers)?;
-    let outcome = api.tenure().timers().pause(name.as_str(), &ask.reason).await?;
+    let outcome = acted(&api, &name, &headers, TimerAct::Pause { reason: ask.reason }).await?;
     done(&api, &name, &outcome).await
 }
 
@@ -40,8 +39,7 @@ pub(crate) async fn resume(
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
-    check(Some(&there(&api, &name).await?), &headers)?;
-    let outcome = api.tenure().timers().resume(name.as_str()).await?;
+    let outcome = acted(&api, &name, &headers, TimerAct::Resume).await?;
     done(&api, &name, &outcome).await
 }
 

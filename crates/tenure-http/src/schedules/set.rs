@@ -7,8 +7,8 @@ use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{
-    Args, Error, Invalid, Name, NewTimer, Priority, QueueName, Timer, TimerDraft, TimerJob, TimerOutcome,
-    TimerSet,
+    Args, Error, Invalid, Name, NewTimer, Priority, QueueName, Timer, TimerAct, TimerDraft, TimerJob,
+    TimerOutcome, TimerSeen, TimerSet,
 };
 
 use super::look::{any, find, shown, tag, there};
@@ -20,6 +20,9 @@ use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, not_own};
 
+/// Tries to change what others change as well.
+const TRIES: u32 = 10;
+
 /// `PUT /v1/schedules/{name}`
 pub(crate) async fn put(
     api: Api,
@@ -29,6 +32,9 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
+    if let Some(other) = spec.name.as_deref().filter(|said| *said != name.as_str()) {
+        return Err(Invalid::new("name", other, format_args!("{name}, as in the path, or nothing")).into());
+    }
     admit::check(&api, &mut spec.job).await.map_err(|problem| problem.with("field", "job"))?;
     let draft = draft(&name, spec)?;
     let before = any(&api, &name).await?;
@@ -36,8 +42,57 @@ pub(crate) async fn put(
         return Err(api.beyond(&format!("schedule {name}")));
     }
     check(before.as_ref(), &headers)?;
-    let set = api.tenure().timers().set(draft).await.map_err(|error| in_words_of_the_wire(&name, error))?;
+    let timers = api.tenure().timers();
+    let set = match seen(before.as_ref(), &headers) {
+        TimerSeen::Never => timers.set(draft).await.map(Some),
+        seen @ (TimerSeen::Absent | TimerSeen::As { .. }) => timers.set_as_seen(draft, seen).await,
+    };
+    let set = set.map_err(|error| in_words_of_the_wire(&name, error))?;
+    answered(&api, &name, set.ok_or_else(|| changed(&name))?).await
+}
+
+/// `POST /v1/schedules`
+pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let named = spec.name.take().ok_or_else(|| Invalid::new("name", "nothing", "what it is to be called"))?;
+    let name = Name::new("name", &named)?;
+    admit::check(&api, &mut spec.job).await.map_err(|problem| problem.with("field", "job"))?;
+    let set = api.tenure().timers().set_as_seen(draft(&name, spec)?, TimerSeen::Absent).await;
+    let set = set.map_err(|error| in_words_of_the_wire(&name, error))?;
+    let Some(set) = set else {
+        let detail = format!("schedule {name} is there already; PUT changes it");
+        return Err(Problem::new(ProblemType::StateConflict, detail).with("field", "name"));
+    };
     answered(&api, &name, set).await
+}
+
+/// What has to be there still when it is changed: what its client has looked at, if he says so.
+pub(super) fn seen(timer: Option<&Timer>, headers: &HeaderMap) -> TimerSeen {
+    match timer {
+        Some(timer) if headers.contains_key(IF_MATCH) => TimerSeen::of(timer),
+        None if headers.contains_key(IF_NONE_MATCH) => TimerSeen::Absent,
+        Some(_) | None => TimerSeen::Never,
+    }
+}
+
+/// Somebody else was faster.
+pub(super) fn changed(name: &Name) -> Problem {
+    let detail = format!("schedule {name} has changed since it was looked at");
+    Problem::new(ProblemType::PreconditionFailed, detail)
+}
+
+/// Does what somebody wants of a schedule, if it is as he has looked at it.
+pub(super) async fn acted(
+    api: &Api,
+    name: &Name,
+    headers: &HeaderMap,
+    act: TimerAct,
+) -> Result<TimerOutcome, Problem> {
+    let timer = there(api, name).await?;
+    check(Some(&timer), headers)?;
+    let seen = seen(Some(&timer), headers);
+    let outcome = api.tenure().timers().act_as_seen(name.as_str(), act, seen).await?;
+    outcome.ok_or_else(|| changed(name))
 }
 
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
@@ -74,34 +129,41 @@ pub(crate) async fn patch(
 ) -> Result<Response, Problem> {
     let patch: SchedulePatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
-    let timer = there(&api, &name).await?;
-    let agreed = NewTimer::clone(&timer.agreed);
-    if let Some(args) = patch.job.as_ref().and_then(|job| job.args.as_deref()) {
-        let within = |problem: Problem| problem.with("field", "job.args");
-        admit::check_args(&api, &agreed.job.kind, args).await.map_err(within)?;
+    // What is not said stays as it is, and so it has to be what was read.
+    for _ in 0..TRIES {
+        let timer = there(&api, &name).await?;
+        let agreed = NewTimer::clone(&timer.agreed);
+        if let Some(args) = patch.job.as_ref().and_then(|job| job.args.as_deref()) {
+            let within = |problem: Problem| problem.with("field", "job.args");
+            admit::check_args(&api, &agreed.job.kind, args).await.map_err(within)?;
+        }
+        let changed = NewTimer {
+            schedule: Shape::of_patch(&timer, &patch)?.schedule()?,
+            policies: patched(agreed.policies, &patch)?,
+            job: patch.job.as_ref().map_or(Ok(agreed.job.clone()), |patch| job(agreed.job.clone(), patch))?,
+            ..agreed
+        };
+        api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
+        check(Some(&timer), &headers)?;
+        let set = api.tenure().remote().set_timer(changed, TimerSeen::of(&timer)).await;
+        if let Some(set) = set.map_err(|error| in_words_of_the_wire(&name, error))? {
+            return answered(&api, &name, set).await;
+        }
     }
-    let changed = NewTimer {
-        schedule: Shape::of_patch(&timer, &patch)?.schedule()?,
-        policies: patched(agreed.policies, &patch)?,
-        job: patch.job.map_or(Ok(agreed.job.clone()), |patch| job(agreed.job.clone(), patch))?,
-        ..agreed
-    };
-    api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
-    check(Some(&timer), &headers)?;
-    let set = api.tenure().remote().set_timer(changed).await;
-    answered(&api, &name, set.map_err(|error| in_words_of_the_wire(&name, error))?).await
+    Err(changed(&name))
 }
 
 /// The job of each slot with what shall be otherwise.
-fn job(before: TimerJob, patch: JobPatch) -> Result<TimerJob, Invalid> {
+fn job(before: TimerJob, patch: &JobPatch) -> Result<TimerJob, Invalid> {
     let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
     patch.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue)).map_err(within)?;
-    let args = patch.args.map(|args| Args::new(args.get().as_bytes().to_vec()));
+    let args = patch.args.as_deref().map(|args| Args::new(args.get().as_bytes().to_vec()));
     Ok(TimerJob {
         args: args.transpose().map_err(within)?.unwrap_or(before.args),
         queue: patch
             .queue
-            .map(|name| QueueName::new(&name))
+            .as_deref()
+            .map(QueueName::new)
             .transpose()
             .map_err(within)?
             .unwrap_or(before.queue),
@@ -114,8 +176,7 @@ fn job(before: TimerJob, patch: JobPatch) -> Result<TimerJob, Invalid> {
 /// `DELETE /v1/schedules/{name}`
 pub(crate) async fn delete(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let name = Name::new("name", &name)?;
-    check(Some(&there(&api, &name).await?), &headers)?;
-    match api.tenure().timers().remove(name.as_str()).await? {
+    match acted(&api, &name, &headers, TimerAct::Remove).await? {
         TimerOutcome::NotFound => Err(super::look::missing(&name)),
         TimerOutcome::Done
         | TimerOutcome::Triggered(_)

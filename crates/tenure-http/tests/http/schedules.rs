@@ -230,6 +230,27 @@ async fn what_has_changed_since_it_was_looked_at_is_not_changed_but_firing_is_no
 }
 
 #[tokio::test]
+async fn a_schedule_is_made_under_a_name_that_no_other_has() {
+    let service = Service::new();
+    let make = |body: &str| {
+        let (service, body) = (&service, body.to_owned());
+        async move { service.post("/v1/schedules", &body).await }
+    };
+    let one = r#"{"name":"one","spec":{"every_seconds":60},"job":{"kind":"report"}}"#;
+    let told = make(one).await;
+    assert_eq!((told.status, told.json()["name"].as_str()), (StatusCode::CREATED, Some("one")));
+    // The same again is no other request than somebody else's under this name.
+    let told = make(one).await;
+    assert_eq!((kind(&told).as_str(), told.json()["field"].as_str()), ("state-conflict", Some("name")));
+    let told = make(&one.replace("\"name\":\"one\",", "")).await;
+    assert_eq!(told.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(put(&service, "one", one).await.status, StatusCode::OK, "a body may say its name");
+    let told = put(&service, "other", one).await;
+    assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (422, Some("name")));
+    assert_eq!(service.get("/v1/schedules/other").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn what_a_later_version_has_declared_stays_as_it_is() {
     let service = Service::new();
     let declared = r#"{"spec":{"every_seconds":60},"revision":7,"job":{"kind":"report"}}"#;

@@ -3,7 +3,7 @@
 use tenure_core::{
     Args, Firing, JobId, Name, Open, Refused, Timer, backfill, past_slots, pause, remove, resume, trigger,
 };
-use tenure_store::{Fault, TimerAct, TimerOutcome};
+use tenure_store::{Fault, TimerAct, TimerOutcome, TimerSeen};
 
 use super::row;
 use crate::fault::is_unreadable;
@@ -17,11 +17,27 @@ const IS_THERE: &str = "SELECT EXISTS (SELECT FROM job WHERE id = $1)";
 
 /// Does what somebody wants of a timer.
 pub(super) async fn change(link: &mut Link, name: &Name, act: &TimerAct) -> Result<TimerOutcome, Fault> {
+    let done = change_as_seen(link, name, act, &TimerSeen::Never).await?;
+    Ok(done.unwrap_or(TimerOutcome::NotFound))
+}
+
+/// The same if it is as it was seen; `None` if it is not.
+pub(super) async fn change_as_seen(
+    link: &mut Link,
+    name: &Name,
+    act: &TimerAct,
+    seen: &TimerSeen,
+) -> Result<Option<TimerOutcome>, Fault> {
     let (mut tries, mut records) = (0, Records::Made);
     loop {
-        match try_change(link, name, act, records).await {
+        match try_change(link, name, act, (seen, records)).await {
             // It need not be readable for that; nobody knows what it leaves.
-            Err(fault) if *act == TimerAct::Remove && records == Records::Made && is_unreadable(&fault) => {
+            Err(fault)
+                if *act == TimerAct::Remove
+                    && *seen == TimerSeen::Never
+                    && records == Records::Made
+                    && is_unreadable(&fault) =>
+            {
                 tracing::warn!(timer = %name, %fault, "a timer that cannot be read is removed; what it leaves is not on record");
                 records = Records::LeftOut;
             }
@@ -46,11 +62,15 @@ async fn try_change(
     link: &mut Link,
     name: &Name,
     act: &TimerAct,
-    records: Records,
-) -> Result<TimerOutcome, Fault> {
+    (seen, records): (&TimerSeen, Records),
+) -> Result<Option<TimerOutcome>, Fault> {
     let find = row::lock_and_find(vec![name.as_str().to_owned()]);
     let (mut writing, read) = Writing::begin(link, Gate::Keys, find).await?;
     let found = read.last().and_then(|rows| rows.first());
+    if *seen != TimerSeen::Never && !seen.is(found.map(row::read).transpose()?.as_ref()) {
+        writing.roll_back().await?;
+        return Ok(None);
+    }
     let outcome = if records == Records::LeftOut {
         writing.remove_timer(name).await?
     } else if let Some(found) = found {
@@ -68,7 +88,7 @@ async fn try_change(
             writing.commit().await?;
         }
     }
-    Ok(outcome)
+    Ok(Some(outcome))
 }
 
 impl Writing<'_> {

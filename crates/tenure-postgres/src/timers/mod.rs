@@ -18,8 +18,8 @@ mod views;
 
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
-    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
-    TimersAsk, check_timers,
+    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk, check_timers,
 };
 
 use crate::store::PostgresStore;
@@ -55,6 +55,25 @@ impl Timers for PostgresStore {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.timers, move |link| {
             Box::pin(async move { change::change(link, &name, &act).await })
+        }))
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        Box::pin(self.ask(&self.tasks.timers, move |link| {
+            Box::pin(async move {
+                Ok(match edit {
+                    TimerEdit::Set(timer) => {
+                        let set = set::set_as_seen(link, &[*timer], None, &seen).await?;
+                        let set = set.and_then(|set| set.first().copied());
+                        set.map_or(TimerEdited::Otherwise, TimerEdited::Set)
+                    }
+                    TimerEdit::Act(act) => {
+                        let acted = change::change_as_seen(link, &name, &act, &seen).await?;
+                        acted.map_or(TimerEdited::Otherwise, TimerEdited::Acted)
+                    }
+                })
+            })
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Edited, Firing, HostId, Name, NewTimer, Timer, edit, start};
-use tenure_store::{Brought, Fault, TimerSet, is_over};
+use tenure_store::{Brought, Fault, TimerSeen, TimerSet, is_over};
 
 use super::firing::brings_jobs;
 use super::row;
@@ -15,6 +15,8 @@ use crate::writing::Writing;
 /// What came of a try.
 enum Tried {
     Done(Vec<TimerSet>),
+    /// It is not as it was seen.
+    Otherwise,
     /// Jobs come of it: it has to be done under the lock of the gates.
     NeedsGate,
     /// It meets what cannot be read, of this timer.
@@ -49,10 +51,21 @@ pub(super) async fn set_timers(
     timers: &[NewTimer],
     starts: Option<HostId>,
 ) -> Result<Vec<TimerSet>, Fault> {
+    Ok(set_as_seen(link, timers, starts, &TimerSeen::Never).await?.unwrap_or_default())
+}
+
+/// The same if the first of them is as it was seen; `None` if it is not.
+pub(super) async fn set_as_seen(
+    link: &mut Link,
+    timers: &[NewTimer],
+    starts: Option<HostId>,
+    seen: &TimerSeen,
+) -> Result<Option<Vec<TimerSet>>, Fault> {
     let (mut tries, mut gate, mut odd) = (0, Gate::Open, BTreeSet::new());
     loop {
-        match try_set(link, gate, timers, starts, &odd).await {
-            Ok(Tried::Done(set)) => return Ok(set),
+        match try_set(link, gate, timers, (starts, seen), &odd).await {
+            Ok(Tried::Done(set)) => return Ok(Some(set)),
+            Ok(Tried::Otherwise) => return Ok(None),
             Ok(Tried::NeedsGate) => gate = Gate::Keys,
             Ok(Tried::Odd(_, fault)) if timers.len() == 1 => return Err(fault),
             Ok(Tried::Odd(name, fault)) => {
@@ -72,13 +85,21 @@ async fn try_set(
     link: &mut Link,
     gate: Gate,
     timers: &[NewTimer],
-    starts: Option<HostId>,
+    (starts, seen): (Option<HostId>, &TimerSeen),
     odd: &BTreeSet<Name>,
 ) -> Result<Tried, Fault> {
     let names = timers.iter().map(|new| new.name.as_str().to_owned()).collect();
     let (mut writing, read) = Writing::begin(link, gate, row::lock_and_find(names)).await?;
     let known = |found| (row::name(found), Known { timer: row::read(found), revision: row::revision(found) });
-    let known = read.last().into_iter().flatten().map(known).collect();
+    let known: BTreeMap<String, Known> = read.last().into_iter().flatten().map(known).collect();
+    if *seen != TimerSeen::Never {
+        let first = timers.first().and_then(|new| known.get(new.name.as_str()));
+        let first = first.map(|known| known.timer.clone()).transpose()?;
+        if !seen.is(first.as_ref()) {
+            writing.roll_back().await?;
+            return Ok(Tried::Otherwise);
+        }
+    }
     let mut there = There { known, wrote: false };
     let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Brought::default());
     for new in timers {

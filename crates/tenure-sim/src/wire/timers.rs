@@ -2,7 +2,8 @@
 
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
-    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk,
+    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk,
 };
 
 use super::Wire;
@@ -19,6 +20,11 @@ impl Timers for Wire {
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         self.send("change_timer", move |store| async move { store.change_timer(&name, act).await })
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        self.send("edit_timer", move |store| async move { store.edit_timer(&name, seen, edit).await })
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

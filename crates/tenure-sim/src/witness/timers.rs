@@ -7,8 +7,8 @@ use tenure_core::{
     End, HostId, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits,
 };
 use tenure_store::{
-    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, Pruned, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, Timers, TimersAsk,
+    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit,
+    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk,
 };
 
 use super::{Witness, row};
@@ -150,6 +150,27 @@ impl Timers for Witness {
             let outcome = self.store.change_timer(&name, act.clone()).await?;
             self.timed(TimerDoing::Changes { name, act, outcome: outcome.clone() }).await?;
             Ok(outcome)
+        })
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        Box::pin(async move {
+            let edited = self.store.edit_timer(&name, seen, edit.clone()).await?;
+            let doing = match (edit, &edited) {
+                (TimerEdit::Set(timer), TimerEdited::Set(set)) => {
+                    if *set == TimerSet::New {
+                        self.book.records().renew(&name);
+                    }
+                    TimerDoing::Sets { timers: vec![(Arc::new(*timer), *set)], starts: false }
+                }
+                (TimerEdit::Act(act), TimerEdited::Acted(outcome)) => {
+                    TimerDoing::Changes { name, act, outcome: outcome.clone() }
+                }
+                (TimerEdit::Set(_) | TimerEdit::Act(_), _) => return Ok(edited),
+            };
+            self.timed(doing).await?;
+            Ok(edited)
         })
     }
 

@@ -13,8 +13,8 @@ use tenure_store::{
     Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
     LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage,
     Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
-    Views, Writes, Written,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
+    TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -348,6 +348,10 @@ impl Timers for Broken {
 
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         self.inner.change_timer(name, act)
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        self.inner.edit_timer(name, seen, edit)
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

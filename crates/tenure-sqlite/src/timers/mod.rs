@@ -12,7 +12,9 @@ use tenure_core::{
     Edited, HostId, Name, NewTimer, Refused, SlotRecord, Timer, Timestamp, backfill, edit, fire, limits,
     past_slots, pause, remove, resume, start, trigger,
 };
-use tenure_store::{Brought, Fired, TimerAct, TimerOutcome, TimerSet, is_over};
+use tenure_store::{
+    Brought, Fired, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, is_over,
+};
 
 use crate::fault::{is_unreadable, unreadable};
 use crate::rows::seq_of;
@@ -119,6 +121,22 @@ impl Writing<'_> {
         }
         self.news.due |= set != TimerSet::Same;
         Ok((set, brought))
+    }
+
+    /// Changes a timer, if it is as it was seen.
+    pub(crate) fn edit_timer(
+        &mut self,
+        name: &Name,
+        seen: &TimerSeen,
+        edit: &TimerEdit,
+    ) -> Result<TimerEdited> {
+        if *seen != TimerSeen::Never && !seen.is(row::find(self.conn, name)?.as_ref()) {
+            return Ok(TimerEdited::Otherwise);
+        }
+        Ok(match edit {
+            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(new, None)?.0),
+            TimerEdit::Act(act) => TimerEdited::Acted(self.change_timer(name, act)?),
+        })
     }
 
     /// Decides the slots of timers that are ripe, the first ripe first.

@@ -22,6 +22,7 @@ fn writer() -> (tempfile::TempDir, Writer) {
         memory: Memory::new(&conn, epoch).unwrap(),
         conn,
         path,
+        way: crate::open::Way::Writes,
         clock: Arc::new(ManualClock::new()),
         bulletin: Arc::new(Bulletin::default()),
         commits: Arc::new(AtomicU64::new(0)),

@@ -19,8 +19,8 @@ use crate::{
     Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitPage, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
     QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers,
-    TimersAsk, Turn, Views, Writes, Written,
+    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -257,6 +257,11 @@ impl Timers for FaultyStore {
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         self.meet(move |store| Box::pin(async move { store.change_timer(&name, act).await }))
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        self.meet(move |store| Box::pin(async move { store.edit_timer(&name, seen, edit).await }))
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

@@ -15,7 +15,8 @@ use crate::{
     LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk, Pruned,
     QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew,
     Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Tended, TimerAct,
-    TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views,
+    Writes, Written,
 };
 
 impl Jobs for MeasuredStore {
@@ -96,6 +97,10 @@ impl Timers for MeasuredStore {
 
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         self.measure(Operation::ChangeTimer, self.inner.change_timer(name, act))
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        self.measure(Operation::EditTimer, self.inner.edit_timer(name, seen, edit))
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

@@ -18,6 +18,7 @@ pub(super) enum Operation {
     SetTimers,
     Fire,
     ChangeTimer,
+    EditTimer,
     Timer,
     Timers,
     Slots,
@@ -49,7 +50,7 @@ pub(super) enum Operation {
 
 impl Operation {
     /// All of them, with their names, in their order.
-    pub(super) const ALL: [(Self, &'static str); 42] = [
+    pub(super) const ALL: [(Self, &'static str); 43] = [
         (Self::Enqueue, "enqueue"),
         (Self::Reserve, "reserve"),
         (Self::Renew, "renew"),
@@ -65,6 +66,7 @@ impl Operation {
         (Self::SetTimers, "set_timers"),
         (Self::Fire, "fire"),
         (Self::ChangeTimer, "change_timer"),
+        (Self::EditTimer, "edit_timer"),
         (Self::Timer, "timer"),
         (Self::Timers, "timers"),
         (Self::Slots, "slots"),

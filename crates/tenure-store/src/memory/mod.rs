@@ -46,8 +46,8 @@ use crate::{
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
     RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerOutcome, TimerPage, TimerSet, Timers, TimersAsk, Turn,
-    Views, Writes, Written, check_timers, check_wishes, check_writes,
+    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
+    TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -188,6 +188,11 @@ impl Timers for MemoryStore {
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         self.answer(move |rows, now| rows.change_timer(&name, act, now))
+    }
+
+    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+        let name = name.clone();
+        self.answer(move |rows, now| rows.edit_timer(&name, &seen, edit, now))
     }
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {

@@ -12,8 +12,8 @@ use tenure_core::{
 
 use super::rows::Rows;
 use crate::{
-    Brought, Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerOutcome,
-    TimerPage, TimerSet, TimersAsk, is_over,
+    Brought, Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerEdit,
+    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, is_over,
 };
 
 /// All that is known of timers.
@@ -204,6 +204,23 @@ impl Rows {
         }
         self.news.due = true;
         (set, brought)
+    }
+
+    /// Changes a timer, if it is as it was seen.
+    pub fn edit_timer(
+        &mut self,
+        name: &Name,
+        seen: &TimerSeen,
+        edit: TimerEdit,
+        now: Timestamp,
+    ) -> TimerEdited {
+        if !seen.is(self.timers.get(name)) {
+            return TimerEdited::Otherwise;
+        }
+        match edit {
+            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(*new, None, now).0),
+            TimerEdit::Act(act) => TimerEdited::Acted(self.change_timer(name, act, now)),
+        }
     }
 
     /// Decides what is ripe.

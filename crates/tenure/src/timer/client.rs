@@ -3,7 +3,8 @@
 use tenure_core::schedule::Slot;
 use tenure_core::{Name, NewTimer, SlotRecord, Timer, Timestamp};
 use tenure_store::{
-    Fault, Order, SlotPage, SlotsAsk, TimerAct, TimerOutcome, TimerPage, TimerSet, TimersAsk,
+    Fault, Order, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
+    TimerSet, TimersAsk,
 };
 
 use super::backfill::Backfill;
@@ -38,6 +39,62 @@ impl<'a> Timers<'a> {
     /// fire; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         self.set_finished(timer.finish(self.tenure)?).await
+    }
+
+    /// The same if what is there is as somebody has seen it, compared and changed in one step; `None` if it is not.
+    ///
+    /// # Errors
+    /// As [`Timers::set`]. A fault after which nobody knows whether it is done is not repeated: look again.
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Report {}
+    /// # impl tenure::Job for Report { const KIND: &'static str = "report"; type Output = (); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+    /// # let tenure = tenure::Tenure::open("memory:").await?;
+    /// use tenure::{TimerDraft, TimerSeen, TimerSet};
+    ///
+    /// let nightly = || TimerDraft::new("nightly", "daily 02:00", &Report {});
+    /// let set = tenure.timers().set_as_seen(nightly(), TimerSeen::Absent).await?;
+    /// assert_eq!(set, Some(TimerSet::New));
+    /// let again = tenure.timers().set_as_seen(nightly(), TimerSeen::Absent).await?;
+    /// assert_eq!(again, None, "somebody has set it");
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_as_seen(&self, timer: TimerDraft, seen: TimerSeen) -> Result<Option<TimerSet>, Error> {
+        self.set_finished_as_seen(timer.finish(self.tenure)?, seen).await
+    }
+
+    pub(crate) async fn set_finished_as_seen(
+        &self,
+        timer: NewTimer,
+        seen: TimerSeen,
+    ) -> Result<Option<TimerSet>, Error> {
+        let (name, edit) = (timer.name.clone(), TimerEdit::Set(Box::new(timer.clone())));
+        match self.tenure.store().edit_timer(&name, seen, edit).await? {
+            TimerEdited::Set(TimerSet::Over { now }) => {
+                timer.check_left(now)?;
+                Ok(Some(TimerSet::Over { now }))
+            }
+            TimerEdited::Set(set) => Ok(Some(set)),
+            TimerEdited::Otherwise | TimerEdited::Acted(_) => Ok(None),
+        }
+    }
+
+    /// Does what somebody wants of a timer if it is as he has seen it; `None` if it is not.
+    ///
+    /// # Errors
+    /// A bad name, or a fault.
+    pub async fn act_as_seen(
+        &self,
+        name: &str,
+        act: TimerAct,
+        seen: TimerSeen,
+    ) -> Result<Option<TimerOutcome>, Error> {
+        match self.tenure.store().edit_timer(&name_of(name)?, seen, TimerEdit::Act(act)).await? {
+            TimerEdited::Acted(outcome) => Ok(Some(outcome)),
+            TimerEdited::Otherwise | TimerEdited::Set(_) => Ok(None),
+        }
     }
 
     /// Sets a timer that was checked.

@@ -14,6 +14,9 @@ use super::RuleSpec;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSpec {
+    /// What it is called. `POST` needs it; in the path of `PUT` it stands already, and here it is the same or nothing.
+    #[schemars(regex(pattern = shape::NAME))]
+    pub name: Option<String>,
     /// When its slots are.
     #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
