@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use tenure_http::Network;
 
 use crate::client::Connect;
 use crate::declared::{self, Declared};
 use crate::exit::Failure;
-use crate::output::{Output, Shape, Table};
+use crate::output::{Output, Shape, Table, safe};
 use crate::screen::{complain, print, tell};
-use crate::settings::{Env, Fault, File, HERE, KNOWN, Layer, Resolved, Settings, files, schema};
+use crate::settings::{
+    Env, Fault, File, HERE, KNOWN, Layer, Resolved, Settings, files, is_kept_apart, schema,
+};
 
 /// What can be said to `tenure config`.
 #[derive(Debug, Subcommand)]
@@ -88,8 +91,17 @@ fn shown(show: &Show) -> Result<(), Failure> {
         Some((setting.name.to_owned(), value, origin))
     }));
     rows.extend(resolved.declared.iter().map(|((section, name), declaration)| {
-        (format!("{section}.{name}"), declaration.body.to_string(), declaration.at.clone())
+        let mut body = declaration.body.clone();
+        for (key, value) in body.as_object_mut().into_iter().flatten() {
+            if is_kept_apart(section, key) {
+                *value = "(not shown)".into();
+            }
+        }
+        (format!("{section}.{name}"), body.to_string(), declaration.at.clone())
     }));
+    for (_, value, origin) in &mut rows {
+        (*value, *origin) = (safe::without_passwords(value), safe::without_passwords(origin));
+    }
     let mut out = show.output.open();
     if matches!(out.shape(), Shape::Json | Shape::Jsonl) {
         let fields = rows.into_iter().map(|(name, value, origin)| {
@@ -133,8 +145,10 @@ fn of_client(connect: &Connect, env: &Env) -> Result<Vec<Row>, Failure> {
 fn checked(check: &Check) -> Result<(), Failure> {
     let env = Env::real();
     let resolved = Resolved::of_server(&env, Layer::default(), check.config.as_deref());
+    let allowed = declared::may_call(&resolved);
     let mut faults = resolved.faults;
-    faults.extend(tried(&resolved.declared)?);
+    faults.extend(tried(&resolved.declared, &allowed)?);
+    in_order(&mut faults);
     if !faults.is_empty() {
         faults.iter().for_each(|fault| complain(&fault.to_string()));
         let number = faults.len();
@@ -150,17 +164,33 @@ fn checked(check: &Check) -> Result<(), Failure> {
     Ok(())
 }
 
+/// As they stand in their files, and each once.
+fn in_order(faults: &mut Vec<Fault>) {
+    let mut files: Vec<String> = Vec::new();
+    for fault in &*faults {
+        let file = fault.place().0.to_owned();
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    faults.sort_by_key(|fault| {
+        let (file, line) = fault.place();
+        (files.iter().position(|known| known == file), line)
+    });
+    faults.dedup();
+}
+
 fn are(number: usize) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
 /// What a server would refuse of what is declared.
-fn tried(declared: &Declared) -> Result<Vec<Fault>, Failure> {
+fn tried(declared: &Declared, may_call: &[Network]) -> Result<Vec<Fault>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(declared::tried(declared))
+    runtime.block_on(declared::tried(declared, may_call))
 }
 
 fn made(file: &Path) -> Result<(), Failure> {
@@ -222,7 +252,7 @@ fn example(setting: &crate::settings::Setting) -> String {
 }
 
 const DECLARED: &str = r#"
-# Queues and schedules are brought about when `tenure serve` starts, and when it is told to look again (SIGHUP).
+# Queues, schedules and webhooks are brought about when `tenure serve` starts, and when it is told to look again (SIGHUP).
 # [queues.mail]
 # max_running = 10
 # rate = { limit = 100, per_seconds = 60 }
@@ -231,6 +261,11 @@ const DECLARED: &str = r#"
 # spec = { cron = "0 2 * * *" }
 # time_zone = "Europe/Copenhagen"
 # job = { kind = "report", queue = "reports", args = { all = true } }
+
+# [webhooks.oncall]
+# url = "https://example.com/hook"
+# types = ["job.failed"]
+# secret_file = "/run/secrets/oncall"
 "#;
 
 #[cfg(test)]
@@ -258,7 +293,7 @@ mod tests {
         let all = read();
         assert_eq!(all.faults, vec![]);
         let shown = KNOWN.iter().filter(|setting| setting.parts().0 != "client").count();
-        assert_eq!((all.chosen.len(), all.declared.len()), (shown, 2));
-        assert_eq!(tried(&all.declared).unwrap(), vec![]);
+        assert_eq!((all.chosen.len(), all.declared.len()), (shown, 3));
+        assert_eq!(tried(&all.declared, &[]).unwrap(), vec![]);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::client::{Secret, base};
 use crate::exit::Failure;
-use crate::output::{Out, Output, Shape, Table};
+use crate::output::{Out, Output, Shape, Table, safe};
 use crate::settings::{Context, Env, File};
 
 /// What can be done with contexts.
@@ -77,7 +77,7 @@ pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
             let context = add.context()?;
             // The first one counts at once.
             file.current.get_or_insert_with(|| name.clone());
-            let said = format!("context {name} stands for {}", context.url);
+            let said = format!("context {name} stands for {}", safe::without_passwords(&context.url));
             file.contexts.insert(name, context);
             said
         }
@@ -127,7 +127,7 @@ impl Add {
 fn list(file: &File, out: &mut Out) -> Result<(), Failure> {
     let documents = file.contexts.iter().map(|(name, context)| {
         json!({
-            "name": name, "url": context.url, "current": file.current.as_ref() == Some(name),
+            "name": name, "url": safe::without_passwords(&context.url), "current": file.current.as_ref() == Some(name),
             "read_only": context.read_only, "has_token": context.token.is_some() || context.token_file.is_some(),
         })
     });

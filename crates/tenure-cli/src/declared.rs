@@ -1,4 +1,4 @@
-//! Queues and schedules that a file declares, brought about in a store by the routes that everybody else uses.
+//! Queues, schedules and webhooks that a file declares, brought about in a store by the routes that everybody else uses.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use axum::http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tenure::Tenure;
+use tenure_http::Network;
 use tower::ServiceExt;
 
 use crate::client::escaped;
 use crate::exit::Failure;
 use crate::output::safe;
-use crate::settings::{Declaration, Fault, declarable};
+use crate::settings::{Declaration, Fault, Resolved, declarable};
 
 /// All that is declared, by section and name.
 pub(crate) type Declared = BTreeMap<(&'static str, String), Declaration>;
@@ -39,11 +40,16 @@ impl From<Silent> for Failure {
 }
 
 /// What would be refused of it: it is brought about in memory.
-pub(crate) async fn tried(declared: &Declared) -> Result<Vec<Fault>, Failure> {
+pub(crate) async fn tried(declared: &Declared, may_call: &[Network]) -> Result<Vec<Fault>, Failure> {
     let tenure = Tenure::open("memory:").await?;
-    let applied = apply(&tenure_http::api(&tenure), declared).await?;
+    let applied = apply(&tenure_http::api_that_may_call(&tenure, may_call), declared).await?;
     tenure.close().await?;
     Ok(applied.faults)
+}
+
+/// The addresses that may be called although they are not public. What is none of them is told elsewhere.
+pub(crate) fn may_call(settings: &Resolved) -> Vec<Network> {
+    settings.list("server.allow_callback_to").iter().filter_map(|range| range.parse().ok()).collect()
 }
 
 /// Brings about what is declared. Doing it once more changes nothing, and what nobody declares stays as it is.
@@ -79,8 +85,7 @@ async fn bring_about(routes: &Router, section: &str, name: &str, body: &Value) -
     let path = format!("/v1/{section}/{}", escaped(name));
     let before = ask(routes, Method::GET, &path, None).await?;
     let is_there = before.0 == 200;
-    // What is not said of a queue is left as somebody has set it, such as a pause; a schedule is what its file says.
-    let is_patched = is_there && section == "queues";
+    let is_patched = is_there && keeps_what_is_not_said(section);
     if is_patched && says_nothing_new(body, &before.1) {
         return Ok(Brought::Same);
     }
@@ -96,6 +101,12 @@ async fn bring_about(routes: &Router, section: &str, name: &str, body: &Value) -
     let fields = declarable(section).iter().filter(is_otherwise).map(|field| (*field).to_owned());
     let fields: Vec<String> = fields.collect();
     Ok(if fields.is_empty() { Brought::Same } else { Brought::Otherwise(fields) })
+}
+
+/// What is not said of a queue is left as somebody has set it, such as a pause; what else there is is what its file
+/// says.
+pub(crate) fn keeps_what_is_not_said(section: &str) -> bool {
+    section == "queues"
 }
 
 fn says_nothing_new(said: &Value, there: &Value) -> bool {

@@ -54,6 +54,14 @@ pub(crate) enum Failure {
         /// What the system says.
         source: std::io::Error,
     },
+    /// What was to be read from a file that was named cannot be.
+    #[error("{path} cannot be read: {source}", path = path.display())]
+    Input {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The runtime or a process of our own did not start.
     #[error("{what}: {source}")]
     System {
@@ -137,7 +145,7 @@ impl Failure {
             Self::Invalid(_) => 7,
             Self::WaitOver(_) => 124,
             Self::NobodyReads => 0,
-            Self::Usage(_) | Self::Serve(tenure_http::ServeError::Open(_)) => 2,
+            Self::Usage(_) | Self::Input { .. } | Self::Serve(tenure_http::ServeError::Open(_)) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::Serve(_) | Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
             Self::Interrupted | Self::GoesOn(_) => 130,

@@ -39,6 +39,7 @@ mod with;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Failure;
@@ -133,6 +134,33 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether anything that the environment says counts for it. What a shell reads at its start complains of nothing.
+    fn heeds_settings(&self) -> bool {
+        !matches!(self, Self::Completions(_) | Self::Man(_) | Self::Openapi(_) | Self::Version { .. })
+    }
+}
+
+/// The same, with what may have been meant by a command that is not there.
+fn suggesting(mut error: clap::Error, args: &[String]) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let Some(ContextValue::String(said)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let mut level = Program::command();
+    for arg in args.iter().skip(1).take_while(|arg| *arg != said) {
+        if let Some(below) = level.find_subcommand(arg).cloned() {
+            level = below;
+        }
+    }
+    let names = level.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let near: Vec<String> = near::all_nearest(said, names).into_iter().map(str::to_owned).collect();
+    if !near.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+    }
+    error
+}
+
 fn main() -> ExitCode {
     // Before anything else: a program's supervisor is this program, started anew.
     if let Some(code) = tenure_program::entered() {
@@ -147,6 +175,7 @@ fn main() -> ExitCode {
         Ok(program) => program,
         Err(error) => {
             // Nobody may be reading any more, and then there is nobody to tell.
+            let error = suggesting(error, &args);
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -154,6 +183,9 @@ fn main() -> ExitCode {
     // One that stays listens as its settings say.
     if !matches!(program.command, Command::Serve(_)) {
         logs::listen();
+        if program.command.heeds_settings() {
+            settings::Env::real().unknown().iter().for_each(|odd| complain(odd));
+        }
     }
     match run(program.command) {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
@@ -218,6 +250,22 @@ fn run(command: Command) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_is_not_there_brings_the_nearest_ones_at_every_level() {
+        for (line, near) in [
+            ("tenure jb list", &["'db'", "'job'"][..]),
+            ("tenure job lst", &["'list'"]),
+            ("tenure db xyzzy", &[]),
+            ("tenure job gt 7", &["'get'"]),
+        ] {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = Program::try_parse_from(&args).err().unwrap();
+            let told = suggesting(error, &args).to_string();
+            assert!(near.iter().all(|near| told.contains(near)), "{line}: {told}");
+            assert_eq!(told.contains("similar"), !near.is_empty(), "{line}: {told}");
+        }
+    }
 
     #[test]
     fn every_command_makes_sense_and_stands_in_the_guide() {

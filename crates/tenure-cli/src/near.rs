@@ -7,6 +7,14 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
     names.map(|known| (far(known), known)).filter(|(far, _)| *far <= enough).min().map(|(_, known)| known)
 }
 
+/// All that are near enough to be meant and as near as the nearest.
+pub(crate) fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let names: Vec<&str> = names.collect();
+    let far = |known: &str| distance(&name.to_lowercase(), &known.to_lowercase());
+    let least = nearest(name, names.iter().copied()).map(far);
+    names.into_iter().filter(|known| Some(far(known)) == least).collect()
+}
+
 /// How many signs have to be put in, left out, changed, or swapped with the next one.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());

@@ -1,9 +1,10 @@
-//! SIGHUP: the level of the log, queues and schedules are read again, and what has changed is told.
+//! SIGHUP: the level of the log, queues, schedules and webhooks are read again, and what has changed is told.
 
 use std::sync::Arc;
 
 use axum::Router;
 use tenure::Tenure;
+use tenure_http::Network;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::declared;
@@ -33,9 +34,11 @@ impl Reload {
         tenure: Tenure,
         screen: Arc<Screen>,
     ) {
-        let routes: Router = tenure_http::api(&tenure);
+        // Which addresses may be called counts from the next start on, as `told` says.
+        let may_call = declared::may_call(&settings);
+        let routes: Router = tenure_http::api_that_may_call(&tenure, &may_call);
         while self.0.recv().await.is_some() {
-            match again(&serve, &settings, &logs, &routes).await {
+            match again(&serve, &settings, &logs, (&routes, &may_call)).await {
                 Ok((new, told)) => {
                     screen.line(&format!("settings were read again: {}", told.join("; ")));
                     settings = new;
@@ -50,11 +53,11 @@ async fn again(
     serve: &Serve,
     old: &Resolved,
     logs: &Logs,
-    routes: &Router,
+    (routes, may_call): (&Router, &[Network]),
 ) -> Result<(Resolved, Vec<String>), Failure> {
     let new = serve.settings()?;
     // All of it or nothing: what would be refused is found before anything is otherwise.
-    let faults = declared::tried(&new.declared).await?;
+    let faults = declared::tried(&new.declared, may_call).await?;
     Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
     let mut told = Vec::new();
     if new.text("log.level") != old.text("log.level") && logs.choose(&new)? {
@@ -75,9 +78,19 @@ async fn again(
 
 /// What is declared no more stays: a file that was emptied by mistake would end much.
 fn left(old: &Resolved, new: &Resolved) -> Vec<String> {
-    let gone = old.declared.keys().filter(|key| !new.declared.contains_key(*key));
-    gone.map(|(section, name)| safe::line(&format!("{section}.{name} is not declared any more, and stays")))
-        .collect()
+    let mut told = Vec::new();
+    for (key @ (section, name), before) in &old.declared {
+        let Some(after) = new.declared.get(key) else {
+            told.push(format!("{section}.{name}"));
+            continue;
+        };
+        if declared::keeps_what_is_not_said(section) {
+            let fields = before.body.as_object().into_iter().flat_map(serde_json::Map::keys);
+            let gone = fields.filter(|field| after.body.get(field).is_none());
+            told.extend(gone.map(|field| format!("{section}.{name}.{field}")));
+        }
+    }
+    told.into_iter().map(|what| safe::line(&format!("{what} is not declared any more, and stays"))).collect()
 }
 
 /// What counts only from the next start on.

@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::output::safe::without_passwords;
+
 /// Standard output, as a place for lines. It goes on without a reader.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -79,9 +81,9 @@ pub(crate) fn tell_over(text: &str) {
     let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
 }
 
-/// Says what went wrong.
+/// Says what went wrong. What was wrong may be a URL with a password, and what is said may be kept in a log.
 pub(crate) fn complain(text: &str) {
-    tell(&format!("tenure: {text}"));
+    tell(&format!("tenure: {}", without_passwords(text)));
 }
 
 /// Whether to colour: `CLICOLOR_FORCE`, then `NO_COLOR`, then whether a person is likely to see it.

@@ -125,6 +125,9 @@ fn drain_delay(said: impl Fn(&str) -> bool, is_terminal: bool) -> Duration {
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     let settings = serve.settings()?;
     let logs = Logs::of(&settings)?;
+    for odd in Env::real().unknown() {
+        tracing::warn!("{odd}");
+    }
     files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -184,9 +187,11 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
 /// Brings about what the files declare. What is wrong with it keeps a server from starting, as other settings do.
 async fn declare(tenure: &Tenure, settings: &Resolved, screen: &Screen) -> Result<(), Failure> {
     // All of it or nothing: what would be refused is found before anything is otherwise.
-    let faults = declared::tried(&settings.declared).await?;
+    let may_call = declared::may_call(settings);
+    let faults = declared::tried(&settings.declared, &may_call).await?;
     Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
-    let applied = declared::apply(&tenure_http::api(tenure), &settings.declared).await?;
+    let routes = tenure_http::api_that_may_call(tenure, &may_call);
+    let applied = declared::apply(&routes, &settings.declared).await?;
     applied.changed.iter().for_each(|change| screen.line(change));
     Resolved::of([Layer { faults: applied.faults, ..Layer::default() }]).sound().map(drop)
 }

@@ -63,6 +63,28 @@ fn a_context_names_a_server_and_a_read_only_one_lets_nothing_be_changed() {
 }
 
 #[test]
+fn a_context_is_written_into_the_file_as_its_owner_wrote_it_and_through_a_link() {
+    let folder = tempdir().unwrap();
+    let (kept, settings) = (folder.path().join("kept.toml"), folder.path().join("tenure"));
+    std::fs::create_dir(&settings).unwrap();
+    let mine = "# My settings.\n[log]\nlevel = \"warn\" # quiet\n";
+    std::fs::write(&kept, mine).unwrap();
+    std::os::unix::fs::symlink(&kept, settings.join("config.toml")).unwrap();
+    for args in [
+        &["add", "a", "--url", "http://a"][..],
+        &["add", "b", "--url", "http://b"],
+        &["use", "b"],
+        &["rm", "a"],
+    ] {
+        good(own(&[&["context"], args].concat(), folder.path()));
+    }
+    assert!(settings.join("config.toml").is_symlink());
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains(mine) && text.contains("current = \"b\"") && !text.contains("http://a"), "{text}");
+    assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
 fn the_file_of_the_settings_is_for_its_owner_and_a_token_in_it_is_never_shown() {
     let folder = tempdir().unwrap();
     let add = ["context", "add", "there", "--url", "http://there", "--token-stdin"];

@@ -60,9 +60,15 @@ fn a_job_that_has_failed_or_was_cancelled_ends_with_1() {
 #[test]
 fn what_is_not_understood_ends_with_2() {
     let folder = store();
-    for args in
-        [&["jobs"][..], &["job", "list", "--no-such"], &["job", "list", "--url", "nonsense"], &["serve"]]
-    {
+    for args in [
+        &["jobs"][..],
+        &["job", "list", "--no-such"],
+        &["job", "list", "--url", "nonsense"],
+        &["serve"],
+        &["job", "import", "nosuch.ndjson", "--db", "jobs.db", "--write"],
+        &["job", "list", "--token-file", "nosuch"],
+        &["schedule", "add", "nightly", "--file", "nosuch.json", "--db", "jobs.db", "--write"],
+    ] {
         assert_eq!(code(folder.path(), args), 2, "{args:?}");
     }
 }
@@ -129,6 +135,7 @@ fn a_value_that_is_not_allowed_ends_with_7() {
     let folder = store();
     assert_eq!(of(&folder, &["submit", "mail", "--priority", "4711"]).0, 7);
     assert_eq!(of(&folder, &["submit", "mail", "{\"to\":"]).0, 7);
+    assert_eq!(of(&folder, &["submit", "mail", "@nosuch.json"]).0, 7);
     assert_eq!(of(&folder, &["schedule", "add", "nightly", "0 27 * * *", "report"]).0, 7);
     std::fs::write(folder.path().join("tenure.toml"), "[server]\nbnid = 1\n").unwrap();
     assert_eq!(code(folder.path(), &["config", "check"]), 7);

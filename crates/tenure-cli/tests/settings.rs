@@ -100,6 +100,10 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     hang_up(&server);
     let told = server.complaint_with("settings stay as they were", SOON);
     assert!(told.contains("tenure.toml:6") && told.contains("did you mean max_running?"), "{told}");
+    write(folder, &format!("{SERVER}{}", other.replace("max_running = 7", "max_depth = 9")));
+    hang_up(&server);
+    let told = server.line_with("settings were read again", SOON);
+    assert!(told.contains("queues.mail.max_running is not declared any more, and stays"), "{told}");
     write(folder, SERVER);
     hang_up(&server);
     let told = server.line_with("settings were read again", SOON);
@@ -208,6 +212,78 @@ fn which_settings_count_is_shown_with_where_each_was_said() {
     let other = tempdir().unwrap();
     assert_eq!(own(&["config", "init"], other.path()).code, 0);
     assert_eq!(own(&["config", "check"], other.path()).code, 0);
+}
+
+#[test]
+fn no_password_of_a_url_is_shown_and_what_is_wrong_is_told_once_in_the_order_of_the_file() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "[telemetry]\notlp = \"http://me:hush@collector:4318\"\n");
+    for args in [&["config", "show"][..], &["config", "show", "-o", "json"]] {
+        let shown = own(args, folder);
+        assert!(
+            shown.out.contains("http://***@collector:4318") && !shown.out.contains("hush"),
+            "{}",
+            shown.out
+        );
+    }
+    write(
+        folder,
+        "[server]\npublic_url = \"http://me:hush@h/?q\"\n[queues.b]\npasued = true\nmax_running = -1\n\
+         [log]\nlevl = \"a\"\n[queues.a]\nmax_running = -1\n",
+    );
+    let wrong = own(&["config", "check"], folder);
+    let lines: Vec<&str> = wrong.err.lines().filter_map(|line| line.split("tenure.toml:").nth(1)).collect();
+    let numbers: Vec<&str> = lines.iter().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(numbers, ["2", "3", "4", "7", "8"], "{}", wrong.err);
+    assert_eq!(wrong.err.matches("pasued").count(), 1, "{}", wrong.err);
+    assert!(wrong.err.contains("http://***@h/?q") && !wrong.err.contains("hush"), "{}", wrong.err);
+}
+
+#[test]
+fn a_webhook_of_a_file_is_made_once_and_its_secret_is_not_shown() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("secret"), format!("whsec_{}\n", "QUFB".repeat(8))).unwrap();
+    let webhook = "[webhooks.oncall]\nurl = \"http://10.1.2.3/hook\"\ntypes = [\"job.failed\"]\nsecret_file = \"secret\"\n";
+    write(folder, &format!("{SERVER}{webhook}"));
+    let refused = own(&["config", "check"], folder);
+    assert!(refused.code == 7 && refused.err.contains("webhooks.oncall: "), "{}", refused.err);
+    let allowed = format!("{SERVER}allow_callback_to = [\"10.1.0.0/16\"]\n");
+    write(folder, &format!("{allowed}{webhook}"));
+    let shown = own(&["config", "show"], folder);
+    assert!(shown.out.contains("(not shown)") && !shown.out.contains("QUFB"), "{}", shown.out);
+    let (mut server, address) = started(folder);
+    server.line_with("webhook oncall is new", SOON);
+    let made = json_of(&ask(&address, "GET", "/v1/webhooks/oncall", "", ""));
+    assert_eq!(made["types"], serde_json::json!(["job.failed"]), "{made}");
+    write(folder, &format!("{allowed}{}", webhook.replace("job.failed", "job.*")));
+    hang_up(&server);
+    let told = server.line_with("settings were read again", SOON);
+    assert!(told.contains("webhook oncall has changed: types"), "{told}");
+    hang_up(&server);
+    server.line_with("nothing has changed", SOON);
+    ended(server);
+}
+
+#[test]
+fn a_variable_that_looks_like_a_setting_and_is_none_is_told_and_stops_nothing() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, SERVER);
+    let guessed = |args: &[&str]| {
+        let mut command = command(args, folder);
+        command.env("TENURE_SERVER_BIND", "127.0.0.1:1");
+        command
+    };
+    let checked = said(&guessed(&["config", "check"]).output().unwrap());
+    let meant = "did you mean TENURE_SERVER__BIND?";
+    assert!(checked.code == 0 && checked.err.contains(meant), "{}", checked.err);
+    let mut server = Program::start_command(&mut guessed(&["serve"]));
+    server.complaint_with(meant, SOON);
+    server.line_with("http://", SOON);
+    ended(server);
+    assert_eq!(said(&guessed(&["completions", "bash"]).output().unwrap()).err, "");
 }
 
 #[test]

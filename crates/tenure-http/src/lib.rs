@@ -74,6 +74,17 @@ pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::all(), Access::Open)
 }
 
+/// The same, where these addresses may be called although they are not public.
+pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(
+    tenure: &Tenure,
+    allowed: &[Network],
+) -> Router<S> {
+    let rules =
+        api::Rules { callbacks: callbacks::address::Allowed::new(allowed.to_vec()), ..api::Rules::default() };
+    let api = api::Api::new(tenure, rules);
+    routes::router(routes::all(), &api).with_state(api.served())
+}
+
 /// The same, where nothing may be changed, whoever asks.
 pub fn read_only_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     let rules = api::Rules { read_only: true, ..api::Rules::default() };

@@ -173,7 +173,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 /// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
 fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
     let (schema, are_many) = match name {
-        "token_id" | "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
+        "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
+        "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-z._-]{1,64}$" }), false),
         "id" => (json!({ "type": "string", "format": "uuid" }), false),
         // In quotation marks, which do not count, or without one at either end.
         "Idempotency-Key" => {

@@ -97,7 +97,7 @@ impl Connect {
 /// The secret that a file holds.
 pub(crate) fn secret_in(file: &Path) -> Result<Secret, Failure> {
     let text =
-        std::fs::read_to_string(file).map_err(|source| Failure::Folder { path: file.to_owned(), source })?;
+        std::fs::read_to_string(file).map_err(|source| Failure::Input { path: file.to_owned(), source })?;
     text.parse().map_err(|wrong| Failure::Invalid(format!("the token in {}: {wrong}", file.display())))
 }
 

@@ -39,13 +39,7 @@ impl Wait {
 /// Waits for the end of a job that was just accepted, showing how far it has come.
 pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     let id = &safe::line(id);
-    with.goes.on(match with.client.base() {
-        Some(_) => format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it"),
-        None => format!(
-            "job {id} stays in the store as it is, and goes on once somebody works there; `tenure job cancel {id} --write \
-             --db …` ends it"
-        ),
-    });
+    with.goes.on(goes_on(with, id));
     let mut progress = Progress::new(with.out.quiet);
     let patience = Patience::of_one_who_was_answered();
     let followed = follow(&with.client, id, wait.until(), patience, |text| {
@@ -54,6 +48,19 @@ pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure>
     });
     progress.end();
     end(with, id, followed?)
+}
+
+/// What becomes of a job that nobody here waits for any more.
+fn goes_on(with: &With, id: &str) -> String {
+    match with.client.base() {
+        Some(_) => {
+            format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it")
+        }
+        None => format!(
+            "job {id} stays in the store as it is, and goes on once somebody works there, such as a `tenure serve`; `tenure job \
+             cancel {id} --db … --write` with the same store ends it"
+        ),
+    }
 }
 
 /// Shows how following a job ended, and ends as the job did.
@@ -70,9 +77,9 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
             of(&document)
         }
         Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
-        Followed::Over => Err(Failure::WaitOver(format!(
-            "job {id} has not ended in time; it goes on, `tenure job watch {id}` shows it"
-        ))),
+        Followed::Over => {
+            Err(Failure::WaitOver(format!("job {id} has not ended in time; {}", goes_on(with, id))))
+        }
     }
 }
 

@@ -108,7 +108,7 @@ impl Import {
         if self.file.as_os_str() == "-" {
             return Ok((Box::new(BufReader::new(std::io::stdin())), None));
         }
-        let refuse = |source| Failure::Folder { path: self.file.clone(), source };
+        let refuse = |source| Failure::Input { path: self.file.clone(), source };
         let file = File::open(&self.file).map_err(refuse)?;
         let size = file.metadata().map_err(refuse)?.len();
         Ok((Box::new(BufReader::new(file)), Some(size)))

@@ -239,12 +239,13 @@ pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
             let mut text = String::new();
             std::io::stdin()
                 .read_to_string(&mut text)
-                .map_err(|source| Failure::Folder { path: PathBuf::from("standard input"), source })?;
+                .map_err(|source| Failure::Input { path: PathBuf::from("standard input"), source })?;
             (text, "standard input".to_owned())
         }
         (_, Some(file)) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|source| Failure::Folder { path: PathBuf::from(file), source })?;
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                Failure::Invalid(safe::line(&format!("args: the file {file} cannot be read: {error}")))
+            })?;
             (text, format!("file {file}"))
         }
         (said, None) => (said.to_owned(), "the command line".to_owned()),

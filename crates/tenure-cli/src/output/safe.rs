@@ -35,6 +35,33 @@ pub(crate) fn json(text: &str) -> String {
     safe
 }
 
+/// The same without what proves who somebody is in the URLs that stand in it.
+pub(crate) fn without_passwords(text: &str) -> String {
+    const SCHEME_ENDS: &str = "://";
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(SCHEME_ENDS) {
+        let (before, behind) = rest.split_at(at + SCHEME_ENDS.len());
+        let ends = |sign: char| sign.is_whitespace() || "\"'`<>|,;".contains(sign);
+        let (url, others) = behind.split_at(behind.find(ends).unwrap_or(behind.len()));
+        let host = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
+        // Whoever writes a / of his password as it is has none less: what looks like a port and is none is a password.
+        let has_no_port =
+            |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_err());
+        let shown = match (host.rfind('@'), url.rfind('@')) {
+            (Some(at), _) => &url[at..],
+            (None, Some(at)) if has_no_port(host) && !host.starts_with('[') => &url[at..],
+            (None, _) => url,
+        };
+        safe.push_str(before);
+        safe.push_str(if shown.len() < url.len() { "***" } else { "" });
+        safe.push_str(shown);
+        rest = others;
+    }
+    safe.push_str(rest);
+    safe
+}
+
 /// Control signs of both sets, and those that change the direction of what follows.
 fn steers(sign: char) -> bool {
     sign.is_control()
@@ -52,6 +79,24 @@ mod tests {
         assert!(!shown.chars().any(steers), "{shown:?}");
         assert_eq!(line("plain ü 漢 😀"), "plain ü 漢 😀");
         assert_eq!(lines("a\tb\nc\rd\x1b"), "a\tb\nc\\rd\\u{1b}");
+    }
+
+    #[test]
+    fn no_password_of_a_url_is_left() {
+        for (told, shown) in [
+            ("postgres://me:secret@h/jobs", "postgres://***@h/jobs"),
+            ("http://token@h:4318/v1 and http://b/c@d", "http://***@h:4318/v1 and http://b/c@d"),
+            (
+                "url: \"http://me:a@b:80\"; allowed: http://, a host",
+                "url: \"http://***@b:80\"; allowed: http://, a host",
+            ),
+            ("postgres://me:se/cr@et@h/jobs", "postgres://***@h/jobs"),
+            ("http://h:80/@me", "http://h:80/@me"),
+            ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+            ("a@b, c://", "a@b, c://"),
+        ] {
+            assert_eq!(without_passwords(told), shown);
+        }
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn free_name(entry: &Entry, taken: &BTreeMap<String, Said>) -> String {
 }
 
 fn text_of(file: &Path) -> Result<String, Failure> {
-    let fail = |source| Failure::Folder { path: file.to_owned(), source };
+    let fail = |source| Failure::Input { path: file.to_owned(), source };
     let mut bytes = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;

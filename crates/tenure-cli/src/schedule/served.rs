@@ -147,7 +147,7 @@ impl Add {
     fn body(&self) -> Result<String, Failure> {
         if let Some(file) = &self.file {
             return std::fs::read_to_string(file)
-                .map_err(|source| Failure::Folder { path: file.clone(), source });
+                .map_err(|source| Failure::Input { path: file.clone(), source });
         }
         // The args are put in as they are, sign by sign.
         let args = self.args.as_deref().map(args).transpose()?;

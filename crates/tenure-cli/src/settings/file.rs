@@ -2,38 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{Env, Said, said};
+use super::{Env, Said, said, written};
 use crate::client::{Secret, secret_in};
 use crate::exit::Failure;
 use crate::output::safe;
 
 /// All of the file.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct File {
     /// The context that counts if nobody says another.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, Context>,
-    /// What else stands in it: other settings, which stay as they are.
-    #[serde(flatten)]
-    pub(crate) rest: toml::Table,
 }
 
 /// A server under a name.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
     pub(crate) url: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) token_file: Option<PathBuf>,
     /// Whether commands that change something are refused.
     #[serde(default)]
@@ -83,11 +77,16 @@ impl File {
         }
     }
 
-    /// Puts it in the place of the old one, whole or not at all; nobody else may read it.
+    /// Writes what has changed into the file, whole or not at all; nobody else may read it. Whatever else stands in it stays as
+    /// its owner wrote it.
     pub(crate) fn save(&self, env: &Env) -> Result<PathBuf, Failure> {
         let path = Self::path(env)?;
-        let text = toml::to_string(self).map_err(|error| Failure::Invalid(error.to_string()))?;
-        replace(&path, &text).map_err(|source| Failure::Folder { path: path.clone(), source })?;
+        let refuse = |source| Failure::Folder { path: path.clone(), source };
+        let old = match std::fs::read_to_string(&path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => String::new(),
+            told => told.map_err(refuse)?,
+        };
+        written::replace(&path, &written::changed(&old, self)?).map_err(refuse)?;
         Ok(path)
     }
 
@@ -114,22 +113,4 @@ impl Context {
         }
         self.token_file.as_deref().map(|file| Ok(said(secret_in(file)?, origin))).transpose()
     }
-}
-
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let new = path.with_extension(format!("toml.{}", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-    let done = written.and_then(|()| std::fs::rename(&new, path));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    done
 }

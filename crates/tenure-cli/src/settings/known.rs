@@ -257,7 +257,11 @@ pub(crate) const NAMED: &[(&str, &[&str])] = &[
             "job",
         ],
     ),
+    ("webhooks", &["url", "types", "queues", "kinds", "secret"]),
 ];
+
+/// What of a declaration is a secret: it is never shown, and may be said by a file of its own, `…_file`.
+pub(crate) const KEPT_APART: &[(&str, &str)] = &[("webhooks", "secret")];
 
 /// What `tenure context` keeps in a person's own file.
 pub(crate) const CONTEXTS: [&str; 2] = ["current", "contexts"];

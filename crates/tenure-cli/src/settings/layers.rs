@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::known::{CONTEXTS, KNOWN, NAMED, Setting, known};
+use super::known::{CONTEXTS, KEPT_APART, KNOWN, NAMED, Setting, known};
 use crate::exit::Failure;
 use crate::near::nearest;
 use crate::output::safe;
@@ -46,6 +46,18 @@ pub(crate) struct Declaration {
 pub(crate) struct Fault {
     pub(crate) at: String,
     pub(crate) what: String,
+}
+
+impl Fault {
+    /// In which file it stands, and in which line of it.
+    pub(crate) fn place(&self) -> (&str, usize) {
+        let (file, line) = self.at.rsplit_once(':').unwrap_or((&self.at, ""));
+        line.parse().map_or((self.at.as_str(), 0), |line| (file, line))
+    }
+
+    fn line(&self) -> usize {
+        self.place().1
+    }
 }
 
 impl fmt::Display for Fault {
@@ -139,7 +151,10 @@ impl Layer {
         let mut layer = Self::default();
         let at = path.display().to_string();
         match read(path) {
-            Ok(text) => layer.read(&text, path, whose),
+            Ok(text) => {
+                layer.read(&text, path, whose);
+                layer.faults.sort_by_key(Fault::line);
+            }
             Err(error)
                 if whose != Whose::Named
                     && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -235,7 +250,9 @@ impl Layer {
                 self.fault(&at, format!("{section}.{name}: allowed: a table, such as [{section}.{name}]"));
                 continue;
             };
-            for key in fields.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())) {
+            let apart = |key: &str| key.strip_suffix("_file").is_some_and(|key| is_kept_apart(section, key));
+            let is_known = |key: &str| keys.contains(&key) || apart(key);
+            for key in fields.keys().filter(|key| !is_known(key.get_ref().as_ref())) {
                 let near = nearest(key.get_ref(), keys.iter().copied());
                 let near = near.map_or_else(
                     || format!("; there are {}", keys.join(", ")),
@@ -245,10 +262,42 @@ impl Layer {
                 self.fault(&at, format!("there is no setting {section}.{name}.{}{near}", key.get_ref()));
             }
             match document(value) {
-                Ok(body) => {
+                Ok(mut body) => {
+                    // What is not known was told here, and the rest is for the server to judge.
+                    if let Some(fields) = body.as_object_mut() {
+                        fields.retain(|key, _| is_known(key));
+                        self.read_apart((section, name), fields, place, &at);
+                    }
                     self.declared.insert((*section, name.to_owned()), Declaration { body, at });
                 }
                 Err(wrong) => self.fault(&at, format!("{section}.{name}: {wrong}")),
+            }
+        }
+    }
+
+    /// Puts what stands in files of its own in its place.
+    fn read_apart(
+        &mut self,
+        (section, name): (&str, &str),
+        fields: &mut Map<String, Value>,
+        place: &Place<'_>,
+        at: &str,
+    ) {
+        for (_, key) in KEPT_APART.iter().filter(|(of, _)| *of == section) {
+            let Some(file) = fields.remove(&format!("{key}_file")) else { continue };
+            let what = format!("{section}.{name}.{key}_file");
+            let Some(file) = file.as_str() else {
+                self.fault(at, format!("{what}: allowed: the path of a file, as a text"));
+                continue;
+            };
+            // As seen from the file that names it.
+            let file = place.path.parent().unwrap_or(Path::new("")).join(file);
+            match std::fs::read_to_string(&file) {
+                Ok(_) if fields.contains_key(*key) => {
+                    self.fault(at, format!("{section}.{name}.{key} is said twice here"));
+                }
+                Ok(text) => _ = fields.insert((*key).to_owned(), Value::from(text.trim())),
+                Err(error) => self.fault(at, format!("{what}: {}: {error}", file.display())),
             }
         }
     }
@@ -263,6 +312,11 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 fn sections() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|setting| setting.parts().0)
+}
+
+/// Whether this of a declaration is a secret.
+pub(crate) fn is_kept_apart(section: &str, key: &str) -> bool {
+    KEPT_APART.contains(&(section, key))
 }
 
 fn is_section(name: &str) -> bool {

@@ -5,6 +5,8 @@ mod flags;
 mod known;
 mod layers;
 mod schema;
+mod unknown;
+mod written;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use file::{Context, File};
 pub(crate) use flags::Flags;
 pub(crate) use known::{KNOWN, Kind, Setting, declarable};
-pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files};
+pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 
 use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, base, secret_in};
@@ -52,6 +54,11 @@ impl Env {
             here: PathBuf::new(),
             system: PathBuf::from(SYSTEM),
         }
+    }
+
+    /// What there is to say of variables that look like settings and are none.
+    pub(crate) fn unknown(&self) -> Vec<String> {
+        unknown::unknown(&self.variables)
     }
 
     /// What a variable says.

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::known::{KNOWN, Kind, NAMED, Setting};
+use super::known::{KEPT_APART, KNOWN, Kind, NAMED, Setting};
 
 /// What stands below the names of each section of declarations, in the description of the HTTP interface.
-const OF_INTERFACE: [(&str, &str); 2] = [("queues", "QueuePatch"), ("schedules", "ScheduleSpec")];
+const OF_INTERFACE: [(&str, &str); 3] =
+    [("queues", "QueuePatch"), ("schedules", "ScheduleSpec"), ("webhooks", "WebhookAsk")];
 const POINTS_TO: &str = "#/components/schemas/";
 
 /// The schema of a `tenure.toml`.
@@ -28,6 +29,11 @@ pub(crate) fn schema() -> Value {
     for (section, _) in NAMED {
         let Some((_, name)) = OF_INTERFACE.iter().find(|(known, _)| known == section) else { continue };
         gather(name, known, &mut shared);
+        for key in KEPT_APART.iter().filter(|(of, _)| of == section).map(|(_, key)| key) {
+            let about = "A file in which this is, as seen from this one";
+            shared[*name]["properties"][format!("{key}_file")] =
+                json!({ "type": "string", "description": about });
+        }
         sections.insert(
             (*section).to_owned(),
             json!({ "type": "object", "additionalProperties": { "$ref": format!("#/$defs/{name}") } }),

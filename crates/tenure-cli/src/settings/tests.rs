@@ -15,7 +15,7 @@ fn context(url: &str, read_only: bool) -> Context {
 
 fn contexts(env: &Env, current: Option<&str>, contexts: &[(&str, &str)]) {
     let contexts = contexts.iter().map(|(name, url)| ((*name).to_owned(), context(url, false)));
-    let file = File { current: current.map(str::to_owned), contexts: contexts.collect(), ..File::default() };
+    let file = File { current: current.map(str::to_owned), contexts: contexts.collect() };
     file.save(env).unwrap();
 }
 
@@ -175,6 +175,32 @@ fn a_variable_that_says_nothing_that_is_known_is_told() {
 }
 
 #[test]
+fn a_secret_of_a_declaration_can_stand_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret"), "whsec_x\n").unwrap();
+    let read = |fields: &str| {
+        let file = folder.path().join("t.toml");
+        std::fs::write(&file, format!("[webhooks.a]\n{fields}\n")).unwrap();
+        Layer::of_file(&file, Whose::Named)
+    };
+    let layer = read("secret_file = \"secret\"");
+    assert_eq!(layer.faults, vec![]);
+    assert_eq!(
+        layer.declared[&("webhooks", "a".to_owned())].body,
+        serde_json::json!({ "secret": "whsec_x" })
+    );
+    for (fields, what) in [
+        ("secret_file = \"nowhere\"", "webhooks.a.secret_file"),
+        ("secret_file = 7", "the path of a file"),
+        ("secret = \"a\"\nsecret_file = \"secret\"", "said twice"),
+        ("url_file = \"secret\"", "no setting webhooks.a.url_file"),
+    ] {
+        let told = read(fields).faults;
+        assert!(told.len() == 1 && told[0].what.contains(what), "{fields}: {told:?}");
+    }
+}
+
+#[test]
 fn what_can_be_declared_is_what_the_routes_take() {
     let schema = schema();
     for (section, keys) in known::NAMED {
@@ -182,6 +208,8 @@ fn what_can_be_declared_is_what_the_routes_take() {
         let fields = &schema["$defs"][name.trim_start_matches("#/$defs/")]["properties"];
         let mut taken: Vec<&str> = fields.as_object().unwrap().keys().map(String::as_str).collect();
         let mut known = keys.to_vec();
+        // The name of a schedule is that of its section.
+        taken.retain(|key| !key.ends_with("_file") && *key != "name");
         taken.sort_unstable();
         known.sort_unstable();
         assert_eq!(taken, known, "{section}");

@@ -15,7 +15,7 @@ use super::delivery;
 use super::event::{self, EventDocument};
 use super::signature::{self, Secret};
 use super::target::{Target, URL_BYTES};
-use super::webhook::{Disabled, Kept, KeptSecret, Webhook, Webhooks, no_secret, rotated};
+use super::webhook::{self, Disabled, Kept, KeptSecret, Webhook, Webhooks, no_secret, rotated};
 use crate::answer::{self, json};
 use crate::api::Api;
 use crate::body;
@@ -26,6 +26,8 @@ use crate::wire::{AttemptDocument, shape};
 
 /// The largest body.
 const BODY_BYTES: usize = 64 * 1024;
+/// Bytes of an id, which may be a name that somebody gives.
+const ID_BYTES: usize = 64;
 /// Names of one list.
 const NAMES: usize = 100;
 /// Deliveries of a page at most: each comes with its attempts.
@@ -176,21 +178,72 @@ impl WebhookDocument {
     }
 }
 
-/// `POST /v1/webhooks`
-pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let ask: WebhookAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    check_url(&api, &ask.url)?;
+/// What is asked for, if it may be, and the secret that was said.
+async fn asked(api: &Api, headers: &HeaderMap, body: Body) -> Result<(WebhookAsk, Option<Secret>), Problem> {
+    let ask: WebhookAsk = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
+    check_url(api, &ask.url)?;
     check_types(&ask.types)?;
     check_queues(&ask.queues)?;
     check_kinds(&ask.kinds)?;
     let secret = ask.secret.as_deref().map(Secret::read).transpose()?;
-    let secret = secret.map_or_else(|| Secret::draw().map_err(no_secret), Ok)?;
+    Ok((ask, secret))
+}
+
+fn new(api: &Api, ask: &WebhookAsk, secret: &Secret) -> Kept {
     let WebhookAsk { url, types, queues, kinds, .. } = ask;
-    let (secrets, created) = (vec![KeptSecret::of(&secret)], api.tenure().now());
-    let kept = Kept { url, types, queues, kinds, secrets, created, behind: 0, disabled: None };
-    let made = Webhooks::of(api.tenure()).create(kept).await?;
+    let (secrets, created) = (vec![KeptSecret::of(secret)], api.tenure().now());
+    let [types, queues, kinds] = [types, queues, kinds].map(Clone::clone);
+    Kept { url: url.clone(), types, queues, kinds, secrets, created, behind: 0, disabled: None }
+}
+
+/// `POST /v1/webhooks`
+pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let (ask, secret) = asked(&api, &headers, body).await?;
+    let secret = secret.map_or_else(|| Secret::draw().map_err(no_secret), Ok)?;
+    let made = Webhooks::of(api.tenure()).create(new(&api, &ask, &secret)).await?;
     api.teller().look();
     Ok(told_once(StatusCode::CREATED, &made, &secret))
+}
+
+/// `PUT /v1/webhooks/{webhook_id}`
+pub(crate) async fn put(
+    api: Api,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (ask, said) = asked(&api, &headers, body).await?;
+    check_id(&id)?;
+    let (webhooks, now) = (Webhooks::of(api.tenure()), api.tenure().now());
+    let is_so = |kept: &Kept| {
+        let signs = |secret: &Secret| webhook::secrets(&kept.secrets, now).first() == Some(secret);
+        (&kept.url, &kept.types, &kept.queues, &kept.kinds) == (&ask.url, &ask.types, &ask.queues, &ask.kinds)
+            && said.as_ref().is_none_or(signs)
+    };
+    let there = match webhooks.find(&id).await? {
+        Some(there) if is_so(&there.kept) => return Ok(json(StatusCode::OK, &WebhookDocument::of(&there))),
+        there => there,
+    };
+    if there.is_none() {
+        let secret = said.clone().map_or_else(|| Secret::draw().map_err(no_secret), Ok)?;
+        if let Some(made) = webhooks.create_as(&id, new(&api, &ask, &secret)).await? {
+            api.teller().look();
+            return Ok(told_once(StatusCode::CREATED, &made, &secret));
+        }
+    }
+    let change = |kept: &mut Kept| {
+        let [types, queues, kinds] = [&ask.types, &ask.queues, &ask.kinds].map(Clone::clone);
+        (kept.types, kept.queues, kept.kinds) = (types, queues, kinds);
+        kept.url.clone_from(&ask.url);
+        if let Some(secret) = &said
+            && webhook::secrets(&kept.secrets, now).first() != Some(secret)
+        {
+            rotated(&mut kept.secrets, secret, now);
+        }
+    };
+    let changed = webhooks.change(&id, change, Vec::new()).await?;
+    api.teller().look();
+    Ok(json(StatusCode::OK, &WebhookDocument::of(&changed.ok_or_else(|| none(&id))?)))
 }
 
 /// `GET /v1/webhooks`
@@ -379,10 +432,11 @@ fn none(id: &str) -> Problem {
 }
 
 fn check_id(id: &str) -> Result<(), Invalid> {
-    if id.len() == 12 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+    let is_fit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'.' | b'_' | b'-');
+    if (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(is_fit) {
         return Ok(());
     }
-    Err(Invalid::new("webhook id", "another text", "12 of the characters 0-9 a-f"))
+    Err(Invalid::new("webhook id", "another text", "1 to 64 of the characters 0-9 a-z . _ -"))
 }
 
 pub(crate) fn check_url(api: &Api, url: &str) -> Result<(), Invalid> {

@@ -121,21 +121,27 @@ impl<'a> Webhooks<'a> {
     }
 
     /// Makes one. It is told of what happens from now on.
-    pub(crate) async fn create(&self, mut kept: Kept) -> Result<Webhook, Error> {
+    pub(crate) async fn create(&self, kept: Kept) -> Result<Webhook, Error> {
+        let id = hex(&drawn::<ID>().map_err(no_secret)?);
+        let made = self.create_as(&id, kept).await?;
+        made.ok_or_else(|| tenure::Fault::Broken("an id was drawn twice".to_owned()).into())
+    }
+
+    /// The same under an id that somebody gives; `None` if there is one of that id.
+    pub(crate) async fn create_as(&self, id: &str, mut kept: Kept) -> Result<Option<Webhook>, Error> {
         if self.all().await?.len() >= MOST {
             let allowed = format!("at most {MOST}; remove one that nobody needs");
             return Err(Invalid::new("webhooks", "one more", allowed).into());
         }
         kept.behind = last_number(self.tenure).await?;
-        let id = hex(&drawn::<ID>().map_err(no_secret)?);
         let put =
-            Put { shelf: shelf()?, key: RecordKey::new(&id)?, only: Only::Absent, to: Some(value(&kept)?) };
+            Put { shelf: shelf()?, key: RecordKey::new(id)?, only: Only::Absent, to: Some(value(&kept)?) };
         match self.write(vec![put], Vec::new()).await? {
             Written::Done { versions, .. } => {
                 let version = versions.into_iter().flatten().next().unwrap_or_default();
-                Ok(Webhook { id, kept, version })
+                Ok(Some(Webhook { id: id.to_owned(), kept, version }))
             }
-            Written::Refused(_) => Err(tenure::Fault::Broken("an id was drawn twice".to_owned()).into()),
+            Written::Refused(_) => Ok(None),
         }
     }
 

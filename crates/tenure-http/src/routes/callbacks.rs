@@ -91,6 +91,27 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             serve: || routing::get(routes::get),
         },
         Endpoint {
+            method: Method::PUT,
+            path: "/v1/webhooks/{webhook_id}",
+            name: "put_webhook",
+            summary: "Makes a webhook under a name of one's own, or has it be so. Another secret than before replaces the old one, \
+                      which signs as well for a day; one that is not said stays",
+            needs: MANAGE,
+            within: Within::Whole,
+            takes: Takes { body: Some(Schemas::of::<WebhookAsk>), ..NOTHING },
+            answers: vec![
+                webhook(200, "It is so"),
+                Answer {
+                    status: 201,
+                    summary: "It is new; with its secret, which nobody is told again",
+                    kind: JSON,
+                    body: Some(Schemas::of::<NewWebhookDocument>),
+                },
+            ],
+            refuses: &[],
+            serve: || routing::put(routes::put),
+        },
+        Endpoint {
             method: Method::PATCH,
             path: "/v1/webhooks/{webhook_id}",
             name: "patch_webhook",

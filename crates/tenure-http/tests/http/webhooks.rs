@@ -286,7 +286,38 @@ async fn a_webhook_that_makes_no_sense_is_refused_by_field() {
         assert_eq!((status, told["field"].as_str()), (422, Some(field)), "{told}");
     }
     assert_eq!(serving.ask("GET", "/v1/webhooks/00000000000a", "").await.0, 404);
-    assert_eq!(serving.ask("GET", "/v1/webhooks/x", "").await.0, 422);
+    assert_eq!(serving.ask("GET", "/v1/webhooks/x", "").await.0, 404);
+    assert_eq!(serving.ask("GET", "/v1/webhooks/X", "").await.0, 422);
+}
+
+#[tokio::test]
+async fn a_webhook_under_a_name_is_made_once_and_is_then_as_was_said_last() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = place.serve().await;
+    let put = |body: Value| {
+        let serving = &serving;
+        async move { serving.ask("PUT", "/v1/webhooks/oncall", &body.to_string()).await }
+    };
+    let failed = json!({ "url": receiver.url, "types": ["job.failed"] });
+    let (status, made) = put(failed.clone()).await;
+    let drawn = made["secret"].as_str().unwrap().to_owned();
+    assert_eq!((status, made["id"].as_str()), (201, Some("oncall")), "{made}");
+    let (status, again) = put(failed).await;
+    assert_eq!((status, &again["created_at"], &again["secret"]), (200, &made["created_at"], &Value::Null));
+    let secret = format!("whsec_{}", "QUFB".repeat(8));
+    let all = json!({ "url": receiver.url, "types": ["job.*"], "secret": secret });
+    let (status, changed) = put(all).await;
+    assert_eq!((status, &changed["types"], &changed["secret"]), (200, &json!(["job.*"]), &Value::Null));
+    settled().await;
+    place.ended("bill").await;
+    let got = receiver.has(1).await.remove(0);
+    assert_eq!(
+        (got.signed_by(&secret), got.signed_by(&drawn)),
+        (Some(0), Some(1)),
+        "the old one signs as well"
+    );
+    let (status, told) = put(json!({ "url": "http://10.0.0.1/", "types": ["*"] })).await;
+    assert_eq!((status, told["field"].as_str()), (422, Some("url")), "{told}");
 }
 
 #[tokio::test]
