@@ -37,7 +37,7 @@ use tenure_store::{
     SystemClock, Want,
 };
 
-use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt};
+use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt, kinds_but};
 use crate::{Error, Job, Run, Tenure, Worker};
 
 /// How often a handler is polled before it is given real time, and how much of that.
@@ -236,6 +236,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
     async fn reserve(&self) -> Result<Vec<Reserved>, Error> {
         let settings = &self.parts.settings;
         let kinds = settings.kinds(&self.parts.handlers.kinds());
+        let Some(kinds) = kinds_but(&kinds, &self.parts.left.borrow()) else { return Ok(Vec::new()) };
         let want = |served: &crate::worker::Served| Want {
             queue: served.name.clone(),
             kinds: kinds.clone(),

@@ -13,12 +13,12 @@
 //! free; the next one takes all that ended meanwhile. That is the whole batching: a lone job goes at once, a flood goes
 //! in batches, and the store and the attempts need not wait for each other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tenure_core::{HostId, Reserved, Settlement, Verdict, limits};
+use tenure_core::{HostId, Kind, Reserved, Settlement, Verdict, limits};
 use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -32,7 +32,7 @@ use super::handlers::Handlers;
 use super::holding::Holding;
 use super::lease::Lease;
 use super::look::Look;
-use super::plan::{Room, wants};
+use super::plan::{Room, kinds_but, wants};
 use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
@@ -45,6 +45,8 @@ pub(crate) struct Engine<App> {
     pub(crate) handlers: Arc<Handlers<App>>,
     pub(crate) settings: Settings,
     pub(crate) kinds: Kinds,
+    /// Those of them that are left to others at present.
+    pub(crate) left: watch::Receiver<BTreeSet<Kind>>,
     pub(crate) lease: Lease,
     pub(crate) host: HostId,
     pub(crate) holding: Arc<Holding>,
@@ -233,7 +235,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
     /// What to ask for; `None` if there is no room.
     fn ask(&self, look: &Look) -> Option<Reserve> {
         let room = look.worth_filling(self.room());
-        let wants = wants(&self.settings, &self.kinds, &room, self.tenure.chance());
+        let kinds = kinds_but(&self.kinds, &self.left.borrow())?;
+        let wants = wants(&self.settings, &kinds, &room, self.tenure.chance());
         let at_most =
             wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
         (!wants.is_empty()).then(|| Reserve { holder: self.host, ttl: self.lease.ttl(), wants, at_most })

@@ -19,13 +19,14 @@ mod stop;
 mod stopping;
 mod under_way;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use tenure_core::{HostId, Invalid, NewTimer};
+use tenure_core::{HostId, Invalid, Kind, NewTimer};
 use tenure_store::{Chance, Fault};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use attempt::{Finish, attempt, verdict_before_start};
@@ -39,6 +40,7 @@ pub(crate) use holding::Holding;
 use keeper::Keeper;
 pub(crate) use lease::Lease;
 pub(crate) use panic::{Body, Panic, catching, let_go, words_of};
+pub(crate) use plan::kinds_but;
 pub(crate) use reports::Reports;
 pub use settings::{QueueOrder, UnknownKinds};
 pub(crate) use settings::{Served, Settings};
@@ -57,6 +59,7 @@ pub struct Worker<App> {
     app: Arc<App>,
     handlers: Handlers<App>,
     settings: Settings,
+    left: watch::Receiver<BTreeSet<Kind>>,
     keeper_on_runtime: bool,
     beside: Vec<(String, Box<dyn Beside<App>>)>,
     pub(crate) timers: Vec<TimerDraft>,
@@ -77,6 +80,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             app,
             handlers: Handlers::new(),
             settings: Settings::default(),
+            left: watch::channel(BTreeSet::new()).1,
             keeper_on_runtime: false,
             beside: Vec::new(),
             timers: Vec::new(),
@@ -168,6 +172,14 @@ impl<App: Send + Sync + 'static> Worker<App> {
     /// What happens to jobs for whose kind there is no handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
+        self
+    }
+
+    /// Leaves jobs of these kinds where they are, though it has handlers for them. Whoever has the other end of the channel says
+    /// which, and may say something else while it works. What runs already goes on. A worker that
+    /// [fails](UnknownKinds::Fail) what it does not know takes everything, these too.
+    pub fn leaving(mut self, kinds: watch::Receiver<BTreeSet<Kind>>) -> Self {
+        self.left = kinds;
         self
     }
 
@@ -301,6 +313,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let mut beside = Besides::start(beside);
         let mut engine = Engine {
             kinds: self.settings.kinds(&known),
+            left: self.left,
             tenure: self.tenure.clone(),
             app: self.app,
             handlers: Arc::new(self.handlers),
@@ -374,7 +387,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let timers = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
         self.handlers.prepare(&ground)?;
-        Ok(Parts { app: self.app, handlers: Arc::new(self.handlers), settings: self.settings, host, timers })
+        let (app, handlers, left) = (self.app, Arc::new(self.handlers), self.left);
+        Ok(Parts { app, handlers, settings: self.settings, left, host, timers })
     }
 
     fn note(mut self, added: Result<(), Invalid>) -> Self {
@@ -388,6 +402,7 @@ pub(crate) struct Parts<App> {
     pub(crate) app: Arc<App>,
     pub(crate) handlers: Arc<Handlers<App>>,
     pub(crate) settings: Settings,
+    pub(crate) left: watch::Receiver<BTreeSet<Kind>>,
     pub(crate) host: HostId,
     pub(crate) timers: Vec<NewTimer>,
 }

@@ -1,5 +1,8 @@
 //! Which jobs to ask for next: a pure function of what is free.
 
+use std::collections::BTreeSet;
+
+use tenure_core::Kind;
 use tenure_store::{Chance, Kinds, Want};
 
 use super::settings::{QueueOrder, Settings};
@@ -29,6 +32,17 @@ pub(crate) fn wants(settings: &Settings, kinds: &Kinds, room: &Room, chance: &Ch
         at_most: room.of_queue[index].min(room.in_all),
     };
     order.into_iter().map(want).collect()
+}
+
+/// Which of these kinds are asked for while some are left to others; `None` if all are.
+pub(crate) fn kinds_but(kinds: &Kinds, left: &BTreeSet<Kind>) -> Option<Kinds> {
+    match kinds {
+        Kinds::Only(known) if !left.is_empty() => {
+            let asked: Vec<Kind> = known.iter().filter(|kind| !left.contains(kind)).cloned().collect();
+            (!asked.is_empty()).then(|| Kinds::Only(asked.into()))
+        }
+        Kinds::Only(_) | Kinds::All => Some(kinds.clone()),
+    }
 }
 
 /// Draws the queues one after the other, each with a chance in proportion to its weight.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Plain, settle_down};
 use tenure::Clock;
 use tenure::{
-    AttemptEnd, Cause, ChangeOutcome, Failed, QueueOrder, Run, StateName, Stopping, Tenure, Worker,
+    AttemptEnd, Cause, ChangeOutcome, Failed, Job, Kind, QueueOrder, Run, StateName, Stopping, Tenure, Worker,
 };
 
 /// A worker in real tasks on a clock that is moved.
@@ -87,6 +87,28 @@ async fn polite(run: Run<Gate>, job: Plain) -> Result<u64, Failed> {
 async fn deaf(run: Run<Gate>, _job: Plain) -> Result<u64, Failed> {
     run.app().running.fetch_add(1, Ordering::SeqCst);
     std::future::pending().await
+}
+
+#[tokio::test]
+async fn kinds_that_are_left_to_others_wait_until_they_are_not_and_spend_nothing() {
+    let (gate, plain) = (Gate::default(), Kind::new(Plain::KIND).unwrap());
+    let (say, left) = tokio::sync::watch::channel([plain].into());
+    let build = |worker: Worker<Gate>| {
+        worker.queue("default", 2).job(polite).leaving(left).raw_job("other", async |_| Ok(true.into()))
+    };
+    let shop = open_shop(build, Arc::clone(&gate));
+    let waiting = shop.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    let other = shop.tenure.enqueue_draft(tenure::Draft::raw("other", &true.into())).await.unwrap().id();
+    shop.until("the other one is done", async |_| shop.state(other).await == StateName::Succeeded).await;
+    let began = shop.clock.now();
+    shop.until("a while has passed", async |_| shop.clock.now().since(began).as_secs() > 30).await;
+    let job = shop.tenure.jobs().get(waiting).await.unwrap();
+    assert_eq!((shop.state(waiting).await, job.delivery), (StateName::Queued, 0));
+    say.send(std::collections::BTreeSet::new()).unwrap();
+    shop.until("it runs", async |_| gate.running.load(Ordering::SeqCst) == 1).await;
+    gate.open.notify_one();
+    shop.until("it is done", async |_| shop.state(waiting).await == StateName::Succeeded).await;
+    shop.closed().await;
 }
 
 /// T147: queued is at once, running is told and bounded, done is a conflict.
