@@ -96,8 +96,10 @@ impl Key {
         Ok(Self(text.into()))
     }
 
-    /// What the jobs of a timer share.
-    pub(crate) fn of_timer(name: &Name) -> Self {
+    /// What the jobs of a timer share. Whoever brings jobs beside a timer that are to run one at a time with those of it gives
+    /// them this one, as their ordering key and as their limit key.
+    #[must_use]
+    pub fn of_timer(name: &Name) -> Self {
         Self(format!("timer/{name}").into())
     }
 

@@ -1,15 +1,20 @@
-//! Runs of triggered apps: asking for one, and keeping no more than the last ones.
+//! Runs of triggered apps: asking for one, counting what it has lost, and keeping no more than the last ones.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{JobId, Keep, Kind, Retention, StateName};
-use tenure_store::{Accepted, Filter, PageAsk, TimerOutcome};
+use tenure_core::{Attempt, AttemptEnd, JobId, Keep, Key, Kind, Name, Retention, StateName};
+use tenure_store::{Accepted, Filter, Order, PageAsk, TimerOutcome};
 
-use super::asking::{Apps, NEWEST};
-use super::offer::{Sort, kind_of};
+use super::asking::{Apps, Info, NEWEST};
+use super::offer::{Offer, Sort, Standing, kind_of};
 use crate::{Draft, Error, Only};
 
-/// Hosts that a run may lose before it has failed: what kills its host would kill all of them.
-const LOST_HOSTS: u32 = 2;
+/// Hosts that a run may lose; with the next one it has failed, for what kills its host would kill all of them. No failure
+/// of its program is counted here, and none of these as one of its program.
+pub const LOST_HOSTS: u32 = 3;
+/// A run that has ended is kept for so long, whatever is said of their number: who waits for its end has to find it.
+const READABLE: Duration = Duration::from_secs(60);
 /// Ended runs that are looked at in one go.
 const LOOKED_AT: usize = 200;
 
@@ -50,7 +55,7 @@ impl Wanted {
 }
 
 impl Apps<'_> {
-    /// A job for a run of this app, tried as often as its offer says, hosts that were lost not counted.
+    /// A job for a run of this app, tried as often as its offer says, [hosts that were lost](Self::lost_hosts) not counted.
     ///
     /// # Errors
     /// A name that is none.
@@ -68,7 +73,7 @@ impl Apps<'_> {
     pub async fn run(&self, name: &str, wanted: &Wanted) -> Result<Began, Error> {
         let kind = self.kind(name)?;
         let Some(info) = self.get(Sort::Triggered, name).await? else { return Ok(Began::NotOffered) };
-        if info.stopped.is_some() {
+        if info.is_stopped() {
             return Ok(Began::Stopped);
         }
         let mut trigger = self.tenure.timers().trigger(&kind).raw_args(&wanted.args());
@@ -80,13 +85,11 @@ impl Apps<'_> {
             TimerOutcome::Busy(id) => return Ok(Began::Busy(id)),
             TimerOutcome::NotFound | TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {}
         }
-        let Some(offer) = info.hosts.first().map(|on_host| &on_host.offer) else {
-            return Ok(Began::NotOffered);
-        };
-        let mut draft = self.draft(name, offer.attempts, &wanted.args())?;
-        if offer.at_once == 1 {
-            draft = draft.unique(Only::of_kind());
+        let Some(offer) = info.offer() else { return Ok(Began::NotOffered) };
+        if let Some(began) = self.no_room(&kind, offer, wanted.id).await? {
+            return Ok(began);
         }
+        let mut draft = beside_timer(self.draft(name, offer.attempts, &wanted.args())?, &kind, offer)?;
         if let Some(id) = wanted.id {
             draft = draft.id(id);
         }
@@ -96,8 +99,42 @@ impl Apps<'_> {
         }
     }
 
-    /// Forgets ended runs of a triggered app but the last ones, the oldest first; what has not ended is never forgotten.
-    /// Answers how many were.
+    /// What is answered if as many runs as may be there have not ended, whoever has asked for them.
+    async fn no_room(
+        &self,
+        kind: &str,
+        offer: &Offer,
+        wanted: Option<JobId>,
+    ) -> Result<Option<Began>, Error> {
+        let most = usize::try_from(offer.at_once).unwrap_or(usize::MAX).min(tenure_core::limits::OPEN_JOBS);
+        let filter = Filter {
+            kinds: vec![Kind::new(kind)?],
+            states: vec![StateName::Scheduled, StateName::Queued, StateName::Blocked, StateName::Running],
+            ..Filter::default()
+        };
+        let ask = PageAsk { filter, order: Order::OldestFirst, at_most: most, ..PageAsk::default() };
+        let there = self.tenure.jobs().page(ask).await?.jobs;
+        let Some(first) = there.first().filter(|_| there.len() >= most) else { return Ok(None) };
+        // Asked for again under its id, it is there already, even if it has ended.
+        let Some(id) = wanted else { return Ok(Some(Began::Busy(first.id))) };
+        match self.tenure.jobs().get(id).await {
+            Ok(job) if job.kind.as_str() == kind => Ok(Some(Began::New(id))),
+            Ok(_) | Err(Error::NotFound(_)) => Ok(Some(Began::Busy(first.id))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many hosts a run has lost since it was last wished for: they were silent past their lease while they ran it. Each
+    /// has counted as an attempt of its job, and none of them is a failure of its program.
+    ///
+    /// # Errors
+    /// A fault.
+    pub async fn lost_hosts(&self, run: JobId) -> Result<u32, Error> {
+        Ok(lost(&self.tenure.jobs().attempts(run).await?))
+    }
+
+    /// Forgets ended runs of a triggered app but the last ones, the oldest first; what has not ended is never forgotten, and
+    /// what has not for a minute. Answers how many were.
     ///
     /// # Errors
     /// A fault.
@@ -108,6 +145,7 @@ impl Apps<'_> {
             ..Filter::default()
         };
         let (mut left, mut after, mut forgotten) = (last, None, 0);
+        let over = self.tenure.now().before(READABLE);
         loop {
             let ask = PageAsk {
                 filter: filter.clone(),
@@ -117,7 +155,8 @@ impl Apps<'_> {
                 ..PageAsk::default()
             };
             let page = self.tenure.jobs().page(ask).await?;
-            let old: Vec<JobId> = page.jobs.iter().skip(left).map(|job| job.id).collect();
+            let is_over = |job: &&tenure_core::Job| job.state.ended().is_some_and(|at| at < over);
+            let old: Vec<JobId> = page.jobs.iter().skip(left).filter(is_over).map(|job| job.id).collect();
             left = left.saturating_sub(page.jobs.len());
             if !old.is_empty() {
                 forgotten += old.len();
@@ -128,4 +167,50 @@ impl Apps<'_> {
             after = Some(next);
         }
     }
+}
+
+impl Info {
+    /// Whether it runs nowhere: somebody has stopped it, or each of its hosts is stopped by its own environment.
+    fn is_stopped(&self) -> bool {
+        let is_off = |state: Standing| state == Standing::Stopped;
+        let everywhere = !self.hosts.is_empty() && self.hosts.iter().all(|host| is_off(host.offer.state));
+        self.stopped.is_some() || (self.sort == Sort::Triggered && everywhere)
+    }
+
+    /// What is offered of it, by a host that can run it if there is one.
+    fn offer(&self) -> Option<&Offer> {
+        let mut offers = self.hosts.iter().map(|host| &host.offer);
+        let first = offers.clone().next();
+        offers.find(|offer| offer.state != Standing::Wrong).or(first)
+    }
+}
+
+/// A job that is wished for without a timer shares the keys of those that a timer brings: it may get one, have had one until
+/// now, or get other policies, and no two of its runs overlap that may not.
+fn beside_timer(draft: Draft, kind: &str, offer: &Offer) -> Result<Draft, Error> {
+    let key = Key::of_timer(&Name::new("timer", kind)?);
+    let draft = draft.limited(key.as_str(), offer.at_once.max(1));
+    Ok(if offer.at_once > 1 { draft } else { draft.ordered(key.as_str()).unique(Only::of_kind()) })
+}
+
+/// The lost ones among the attempts of a job, the oldest first, since it was last done anew. Of very many the last are known.
+fn lost(attempts: &[Attempt]) -> u32 {
+    let (mut lost, mut later) = (0, u32::MAX);
+    for attempt in attempts.iter().rev() {
+        let Some((_, end)) = attempt.ended else {
+            later = attempt.attempt;
+            continue;
+        };
+        let has_ended_the_job = match end {
+            AttemptEnd::Succeeded | AttemptEnd::Failed | AttemptEnd::Cancelled => true,
+            AttemptEnd::Retried | AttemptEnd::Snoozed | AttemptEnd::Released | AttemptEnd::Lost => false,
+        };
+        // A job that is done anew counts from one again.
+        if has_ended_the_job || attempt.attempt > later {
+            break;
+        }
+        later = attempt.attempt;
+        lost += u32::from(end == AttemptEnd::Lost);
+    }
+    lost
 }

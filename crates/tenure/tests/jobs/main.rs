@@ -6,6 +6,7 @@
 mod common;
 
 mod ahead;
+mod apps;
 mod bulk;
 mod check_in;
 mod enqueue;
