@@ -12,8 +12,8 @@ const KUDU_LINES: u64 = 200;
 const KUDU_WORDS: &str = "Reached maximum allowed output lines for this run, to see all of the job's logs you can enable \
                           App Service Logs option in the Portal.";
 
-/// Keeps lines of one run within a rate; as Kudu does, only its first lines, if somebody wants that. Times are spans since
-/// the run began.
+/// Keeps lines of an app within a rate, over all its runs; as Kudu does, only the first lines of each run, if somebody wants
+/// that. Times are spans since its first run began.
 #[derive(Debug, Clone)]
 pub struct LineLimit {
     as_kudu: bool,
@@ -24,10 +24,16 @@ pub struct LineLimit {
 }
 
 impl LineLimit {
-    /// Of a run that begins.
+    /// Of an app whose first run begins.
     #[must_use]
     pub fn new(as_kudu: bool) -> Self {
         Self { as_kudu, lines: 0, since: Duration::ZERO, bytes: 0, left_out: 0 }
+    }
+
+    /// Another run begins. What earlier ones have said within the window counts as it did: who crashes again and again
+    /// says no more than who does not.
+    pub fn begin_run(&mut self) {
+        self.lines = 0;
     }
 
     /// What is kept because of this line: it, nothing, or a word about what was left out before it.
@@ -75,6 +81,18 @@ mod tests {
         assert_eq!(limit.word(), None);
     }
 
+    #[test]
+    fn runs_that_follow_one_another_quickly_share_what_one_may_say() {
+        let mut limit = LineLimit::new(false);
+        let kept: usize = (0..100)
+            .map(|_| {
+                limit.begin_run();
+                (0..1_000).map(|_| limit.take(Duration::from_secs(1), "x".repeat(100)).len()).sum::<usize>()
+            })
+            .sum();
+        assert_eq!(kept, WINDOW_BYTES / 100);
+    }
+
     /// T083: 200 lines of each run, and then Kudu's own words, once.
     #[test]
     fn t083_as_kudu_two_hundred_lines_are_kept() {
@@ -83,5 +101,7 @@ mod tests {
             (0..1_000).flat_map(|line: u32| limit.take(Duration::ZERO, line.to_string())).collect();
         assert_eq!(kept.len(), 201);
         assert!(kept[199] == "199" && kept[200].starts_with("Reached maximum allowed output lines"));
+        limit.begin_run();
+        assert_eq!(limit.take(Duration::ZERO, "of the next run".to_owned()), ["of the next run"]);
     }
 }
