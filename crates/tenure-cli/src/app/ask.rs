@@ -11,6 +11,7 @@ use super::shown;
 use crate::client::{Answer, Ask, Connect, Followed, Purpose, Trouble, escaped};
 use crate::exit::Failure;
 use crate::job::log_lines;
+use crate::near::nearest;
 use crate::output::{Output, safe};
 use crate::with::{With, done_for, text};
 
@@ -53,7 +54,8 @@ enum What {
     },
     /// Lets a program run again that was stopped
     Start(Named),
-    /// Stops a program on all hosts until it is started: a triggered one runs no more, a continuous one is told to stop
+    /// Stops a program on all hosts until it is started: a continuous one is told to stop; of a triggered one no run begins, what
+    /// runs goes on, and what waits is kept
     Stop {
         #[command(flatten)]
         named: Named,
@@ -131,6 +133,15 @@ impl Set {
         }
         Ok(found)
     }
+
+    /// Why somebody has stopped a triggered one, if somebody has.
+    fn stopped(&self, with: &With, name: &str) -> Result<Option<String>, Failure> {
+        match with.client.ask(&Ask::get(self.at(&format!("/triggered/{}", escaped(name))))) {
+            Ok(answer) => Ok(answer.json()?["stopped"].as_str().map(str::to_owned)),
+            Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok(None),
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
 }
 
 fn items(page: &Value) -> Vec<Value> {
@@ -164,8 +175,13 @@ fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
             Ok(())
         }
         What::Runs { name, number } => {
-            let runs = set.runs(with, triggered(&name), number.into())?;
-            shown::runs(&runs, &mut with.out)
+            let name = triggered(&name);
+            let runs = set.runs(with, name, number.into())?;
+            if runs.is_empty() {
+                known(set, Some(SORTS[0]), name, with)?;
+            }
+            let stopped = set.stopped(with, name)?;
+            shown::runs(&runs, stopped.as_deref(), &mut with.out)
         }
         What::Logs { named, run, follow } => match named.sort(set, with)? {
             ("triggered", name) => {
@@ -199,26 +215,40 @@ fn last_run(set: &Set, name: &str, with: &With) -> Result<String, Failure> {
 impl Named {
     /// Which app is meant.
     fn sort(&self, set: &Set, with: &With) -> Result<(&'static str, String), Failure> {
-        for sort in SORTS {
-            if let Some(name) = self.name.strip_prefix(sort).and_then(|rest| rest.strip_prefix('/')) {
-                return Ok((sort, name.to_owned()));
-            }
-        }
-        let all = items(&with.client.ask(&Ask::get(set.at("")))?.json()?);
-        let has = |sort: &str| all.iter().any(|app| app["type"] == sort && app["name"] == self.name.as_str());
-        let mut found: Vec<&'static str> = SORTS.into_iter().filter(|sort| has(sort)).collect();
-        if found.is_empty() {
-            // Nobody offers it any more, but what it has done is there.
-            let has_run = !set.runs(with, &self.name, 1)?.is_empty();
-            found.extend(has_run.then_some(SORTS[0]));
-            found.extend(has_said(set, &self.name, with)?.then_some(SORTS[1]));
-        }
-        match found.as_slice() {
-            [sort] => Ok((sort, self.name.clone())),
-            [] => Err(missing(set, "", &self.name)),
-            _ => Err(Failure::Usage(format!("say triggered/{0} or continuous/{0}", safe::line(&self.name)))),
+        let said =
+            SORTS.into_iter().find_map(|sort| Some((sort, self.name.strip_prefix(sort)?.strip_prefix('/')?)));
+        let (sort, name) = said.map_or((None, self.name.as_str()), |(sort, name)| (Some(sort), name));
+        match known(set, sort, name, with)?.as_slice() {
+            [sort] => Ok((sort, name.to_owned())),
+            _ => Err(Failure::Usage(format!("say triggered/{0} or continuous/{0}", safe::line(name)))),
         }
     }
+}
+
+/// The sorts in which there is such an app, of the one that was said or of both: hosts offer it, somebody has stopped it, or
+/// what it has done is there. There is at least one.
+fn known(
+    set: &Set,
+    sort: Option<&'static str>,
+    name: &str,
+    with: &With,
+) -> Result<Vec<&'static str>, Failure> {
+    let all = items(&with.client.ask(&Ask::get(set.at("")))?.json()?);
+    let meant: Vec<&'static str> =
+        SORTS.into_iter().filter(|of| sort.is_none_or(|sort| sort == *of)).collect();
+    let has = |sort: &str| all.iter().any(|app| app["type"] == sort && app["name"] == name);
+    let mut found: Vec<&'static str> = meant.iter().copied().filter(|sort| has(sort)).collect();
+    if found.is_empty() {
+        // Nobody offers it any more, but what it has done is there.
+        let has_run = meant.contains(&SORTS[0]) && !set.runs(with, name, 1)?.is_empty();
+        found.extend(has_run.then_some(SORTS[0]));
+        let has_said = meant.contains(&SORTS[1]) && has_said(set, name, with)?;
+        found.extend(has_said.then_some(SORTS[1]));
+    }
+    if found.is_empty() {
+        return Err(missing(set, sort, name, &all));
+    }
+    Ok(found)
 }
 
 /// Whether a continuous one of this name has said anything.
@@ -230,8 +260,17 @@ fn has_said(set: &Set, name: &str, with: &With) -> Result<bool, Failure> {
     }
 }
 
-fn missing(set: &Set, sort: &str, name: &str) -> Failure {
-    Failure::NotThere(format!("no host offers {sort}{} in the set {}", safe::line(name), safe::line(&set.0)))
+/// Says that there is none, and which one may have been meant.
+fn missing(set: &Set, sort: Option<&str>, name: &str, all: &[Value]) -> Failure {
+    let of = sort.map_or_else(String::new, |sort| format!("a {sort} "));
+    // Who says the wrong sort means the right name.
+    let other =
+        all.iter().find(|app| app["name"] == name).map(|app| format!("{}/{name}", text(app, "/type")));
+    let names = all.iter().filter(|app| sort.is_none_or(|sort| app["type"] == sort));
+    let near = other.or_else(|| nearest(name, names.map(|app| text(app, "/name"))).map(str::to_owned));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean {}?", safe::line(&near)));
+    let (name, set) = (safe::line(name), safe::line(&set.0));
+    Failure::NotThere(format!("no host offers {of}{name} in the set {set}{near}"))
 }
 
 /// The id of the job of a run that was just asked for.
@@ -247,7 +286,10 @@ fn begin(set: &Set, name: &str, arguments: &[String], with: &With) -> Result<Str
                 let said = Trouble::Refused(refused).sentence();
                 Err(Failure::Conflict(format!("{}. It is run {job}", said.trim_end_matches('.'))))
             }
-            None if refused.is("not-found") => Err(missing(set, "a triggered ", name)),
+            None if refused.is("not-found") => {
+                let all = items(&with.client.ask(&Ask::get(set.at("")))?.json()?);
+                Err(missing(set, Some(SORTS[0]), name, &all))
+            }
             None => Err(Trouble::Refused(refused).into()),
         },
         Err(trouble) => Err(trouble.into()),

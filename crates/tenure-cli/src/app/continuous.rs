@@ -1,10 +1,8 @@
 //! A continuous app on a host: begun, and begun again whenever it ends.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use std::collections::VecDeque;
 
 use tenure::apps::Standing;
 use tenure::{Duty, Failed, Stopping};
@@ -12,7 +10,7 @@ use tenure_apps::{App, Environment, LineLimit, rest};
 use tenure_program::{Input, Program};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, KillOnDrop, Lines, Terms, Went, Why};
+use super::desk::{Desk, KillOnDrop, Lines, Saying, Terms, Went, Why};
 use super::host::Host;
 use crate::screen::complain;
 
@@ -27,6 +25,10 @@ const BYTES: usize = 512 * 1024;
 /// It is said that it still runs after so long, and then again and again.
 const FIRST_SIGN: Duration = Duration::from_secs(3_600);
 const LATER_SIGNS: Duration = Duration::from_secs(12 * 3_600);
+
+/// What is waited for of an app that somebody may switch.
+const STOPPED: bool = true;
+const STARTED: bool = false;
 
 /// By which right it runs: as one of many, or as the only one.
 pub(super) enum Office {
@@ -67,18 +69,20 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
     let ordinary = app.settings.restart.unwrap_or(host.overall.restart);
     let clock = host.tenure.store().clock();
     let mut crashes = 0;
+    // Of all its runs together: one that crashes again and again says no more than one that does not.
+    let (limit, began) = (Arc::new(Mutex::new(LineLimit::new(host.as_kudu))), clock.moment());
     loop {
-        // Before the look: what is switched after it is heard.
-        let switched = host.switched.notified();
         if let Some(reason) = host.is_stopped(&app) {
             host.stands(&app, Standing::Stopped, &reason);
             tokio::select! {
                 biased;
                 _ = office.ends() => break,
-                () = switched => continue,
+                () = host.until_it_is(&app, STARTED) => {}
             }
+            crashes = 0;
         }
-        let went = once(&host, &app, &office).await;
+        let saying = Saying::new(Arc::clone(&limit), clock.moment().since(began));
+        let went = once(&host, &app, &office, saying).await;
         match &went.why {
             Some(Why::HostStops | Why::Lost) => break,
             Some(Why::Stopped(_)) => {
@@ -92,11 +96,10 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
         let words = format!("Process went down, waiting for {} seconds", pause.as_secs());
         host.stands(&app, Standing::Resting, &format!("it {}; {words}", went.words));
         say(&host, &app, &[format!("run: {words}")]).await;
-        let switched = host.switched.notified();
         tokio::select! {
             biased;
             _ = office.ends() => break,
-            () = switched => {}
+            () = host.until_it_is(&app, STOPPED) => {}
             () = clock.sleep(pause) => {}
         }
     }
@@ -105,7 +108,7 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
 }
 
 /// Runs it once, until it has ended.
-async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office) -> Went {
+async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying) -> Went {
     host.stands(app, Standing::Starting, "");
     let did_not =
         |words: String| Went { end: None, why: None, result: Ok(None), words, took: Duration::ZERO };
@@ -144,8 +147,7 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office) -> Went {
         timeout: None,
         idle: None,
     };
-    let lines = Lines::ForEver(LineLimit::new(host.as_kudu), VecDeque::new(), 0);
-    match Desk::begin(lines, program, terms) {
+    match Desk::begin(Lines::ForEver(saying), program, terms) {
         Ok((desk, went, guard)) => {
             host.stands(app, Standing::Running, "");
             let went = attended(host, app, office, (&desk, went, guard)).await;

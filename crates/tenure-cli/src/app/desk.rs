@@ -37,8 +37,19 @@ pub(super) enum Why {
 pub(super) enum Lines {
     /// How it began and how it ended, for a run.
     OfARun(Kept),
-    /// As much as a rate allows, for what never ends, and how many were dropped because nobody took them.
-    ForEver(LineLimit, VecDeque<String>, u64),
+    /// As much as a rate allows, for what never ends.
+    ForEver(Saying),
+}
+
+/// What one run of a continuous app says.
+pub(super) struct Saying {
+    /// What all its runs may say together.
+    limit: Arc<Mutex<LineLimit>>,
+    /// How old the limit was when this run began.
+    since: Duration,
+    waiting: VecDeque<String>,
+    /// How many were dropped because nobody took them.
+    dropped: u64,
 }
 
 /// How it is stopped, and when without being asked.
@@ -106,6 +117,16 @@ impl Desk {
         Ok((desk, went, guard))
     }
 
+    /// A program that has said this, and has ended.
+    #[cfg(test)]
+    pub(super) fn that_has_heard<const N: usize>(lines: [&str; N]) -> Self {
+        let mut kept = Kept::default();
+        lines.into_iter().for_each(|line| kept.push(line.to_owned()));
+        kept.end();
+        let lines = Lines::OfARun(kept);
+        Self { state: Mutex::new(State { lines, progress: None, why: None, is_to_be_killed: false }) }
+    }
+
     /// Tells it to stop. The first reason stands, but that it is lost comes before all others.
     pub(super) fn stop(&self, why: Why) {
         let mut state = self.lock();
@@ -132,7 +153,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn attend(&self, program: Program, terms: &Terms) -> Went {
@@ -283,34 +304,54 @@ impl Lines {
     fn push(&mut self, now: Duration, line: String) {
         match self {
             Self::OfARun(kept) => kept.push(line),
-            Self::ForEver(limit, waiting, dropped) => {
-                waiting.extend(limit.take(now, line));
-                while waiting.len() > WAITING {
-                    waiting.pop_front();
-                    *dropped += 1;
-                }
-            }
+            Self::ForEver(saying) => saying.push(now, line),
         }
     }
 
     fn end(&mut self) {
         match self {
             Self::OfARun(kept) => kept.end(),
-            Self::ForEver(limit, waiting, _) => waiting.extend(limit.word()),
+            Self::ForEver(saying) => {
+                let word = lock(&saying.limit).word();
+                saying.waiting.extend(word);
+            }
         }
     }
 
     fn next(&mut self, lines: usize, bytes: usize) -> Vec<String> {
         match self {
             Self::OfARun(kept) => kept.next(lines, bytes),
-            Self::ForEver(_, waiting, dropped) => {
-                let word = (*dropped > 0).then(|| format!("run: {dropped} lines are left out here"));
-                *dropped = 0;
-                let most = waiting.len().min(lines);
-                word.into_iter().chain(waiting.drain(..most)).collect()
-            }
+            Self::ForEver(saying) => saying.next(lines),
         }
     }
+}
+
+impl Saying {
+    /// A run begins when what limits all of them is so old.
+    pub(super) fn new(limit: Arc<Mutex<LineLimit>>, since: Duration) -> Self {
+        lock(&limit).begin_run();
+        Self { limit, since, waiting: VecDeque::new(), dropped: 0 }
+    }
+
+    fn push(&mut self, now: Duration, line: String) {
+        let kept = lock(&self.limit).take(self.since + now, line);
+        self.waiting.extend(kept);
+        while self.waiting.len() > WAITING {
+            self.waiting.pop_front();
+            self.dropped += 1;
+        }
+    }
+
+    fn next(&mut self, lines: usize) -> Vec<String> {
+        let dropped = std::mem::take(&mut self.dropped);
+        let word = (dropped > 0).then(|| format!("run: {dropped} lines are left out here"));
+        let most = self.waiting.len().min(lines);
+        word.into_iter().chain(self.waiting.drain(..most)).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Why {

@@ -1,13 +1,13 @@
 //! What all that runs on one host shares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure::apps::{Apps, HostOffers, Offer, Sort, Standing};
-use tenure::{Error, Tenure};
+use tenure::{Error, Kind, Tenure};
 use tenure_apps::{App, Overall};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bounds::Bounds;
@@ -33,12 +33,13 @@ pub(super) struct Host {
     /// What programs find of it, and what they may use.
     pub(super) bounds: Bounds,
     /// For how long it holds what it runs.
-    lease: Duration,
+    pub(super) lease: Duration,
     offers: Mutex<BTreeMap<(Sort, String), Offer>>,
-    stopped: Mutex<BTreeMap<(Sort, String), String>>,
+    /// What somebody has stopped on all hosts, and why.
+    stopped: watch::Sender<BTreeMap<(Sort, String), String>>,
+    /// The kinds of triggered apps among that.
+    pub(super) left: watch::Sender<BTreeSet<Kind>>,
     changed: Notify,
-    /// Called when somebody has stopped something, or let it run again.
-    pub(super) switched: Notify,
 }
 
 /// The sort in the words of the store.
@@ -69,9 +70,9 @@ impl Host {
             bounds,
             lease,
             offers: Mutex::default(),
-            stopped: Mutex::default(),
+            stopped: watch::Sender::default(),
+            left: watch::Sender::default(),
             changed: Notify::new(),
-            switched: Notify::new(),
         }
     }
 
@@ -93,8 +94,9 @@ impl Host {
         (offer.at_once, offer.attempts) = (app.settings.at_once(), app.settings.attempts);
         (offer.settings, offer.notes) =
             (super::told::settings(app, &self.overall, &self.bounds), app.notes.clone());
-        if !app.runs() {
-            (offer.state, offer.detail) = (Standing::Wrong, app.wrong.join("; "));
+        (offer.state, offer.detail) = stands_first(app, &self.overall);
+        if self.overall.is_stopped || self.overall.is_schedule_off {
+            offer.schedule = None;
         }
         lock(&self.offers).insert((offer.sort, offer.name.clone()), offer);
         self.changed.notify_one();
@@ -114,23 +116,26 @@ impl Host {
         }
     }
 
-    /// Why somebody has stopped it, if somebody has.
+    /// Why somebody has stopped it on all hosts, if somebody has. What this host's environment says stops it on no other.
     pub(super) fn is_stopped(&self, app: &App) -> Option<String> {
-        if self.overall.is_stopped {
-            return Some("WEBJOBS_STOPPED".to_owned());
-        }
-        lock(&self.stopped).get(&(sort_of(app), app.name.clone())).cloned()
+        self.stopped.borrow().get(&(sort_of(app), app.name.clone())).cloned()
+    }
+
+    /// Resolves when somebody has stopped it, if that is waited for, or else when somebody has let it run again.
+    pub(super) async fn until_it_is(&self, app: &App, is_stopped: bool) {
+        let key = (sort_of(app), app.name.clone());
+        // The other end lives as long as the host.
+        let _ = self.stopped.subscribe().wait_for(|stopped| stopped.contains_key(&key) == is_stopped).await;
     }
 
     /// Looks what somebody has stopped.
     pub(super) async fn look_what_is_stopped(&self) -> Result<(), Error> {
-        let stopped = self.apps()?.stopped().await?;
-        let mut known = lock(&self.stopped);
-        if *known != stopped {
-            *known = stopped;
-            drop(known);
-            self.switched.notify_waiters();
-        }
+        let apps = self.apps()?;
+        let stopped = apps.stopped().await?;
+        let triggered = stopped.keys().filter(|(sort, _)| *sort == Sort::Triggered);
+        let left = triggered.filter_map(|(_, name)| Kind::new(&apps.kind(name).ok()?).ok()).collect();
+        set(&self.left, left);
+        set(&self.stopped, stopped);
         Ok(())
     }
 
@@ -190,6 +195,32 @@ impl Host {
         let apps = lock(&self.offers).values().cloned().collect();
         HostOffers { host: self.id.clone(), node: self.node.clone(), apps }
     }
+}
+
+/// How an app stands on a host that begins, and more about that in words.
+fn stands_first(app: &App, overall: &Overall) -> (Standing, String) {
+    if !app.runs() {
+        return (Standing::Wrong, app.wrong.join("; "));
+    }
+    if overall.is_stopped {
+        return (Standing::Stopped, "on this host, by its WEBJOBS_STOPPED".to_owned());
+    }
+    if app.is_disabled {
+        return (Standing::Stopped, "on this host, by its disable.job".to_owned());
+    }
+    if overall.is_schedule_off && app.settings.schedule.is_some() {
+        return (Standing::Ready, "its schedule is off on this host, by WEBJOBS_DISABLE_SCHEDULE".to_owned());
+    }
+    (Standing::Ready, String::new())
+}
+
+/// Tells of it only if it is another one.
+fn set<T: PartialEq>(sender: &watch::Sender<T>, to: T) {
+    sender.send_if_modified(|value| {
+        let is_new = *value != to;
+        *value = to;
+        is_new
+    });
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,6 +5,7 @@ mod bounds;
 mod continuous;
 mod desk;
 mod host;
+mod passing;
 mod place;
 mod report;
 mod run;

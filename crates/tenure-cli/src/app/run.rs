@@ -79,6 +79,11 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let overall = Overall::of(|name| std::env::var(name).ok());
     overall.wrong.iter().for_each(|wrong| complain(wrong));
     let root = overall.root.as_deref().map(Path::new);
+    if overall.is_stopped {
+        complain("WEBJOBS_STOPPED is set: this host runs no program; other hosts go on");
+    } else if overall.is_schedule_off {
+        complain("WEBJOBS_DISABLE_SCHEDULE is set: this host brings no run by a schedule; other hosts go on");
+    }
     let folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
     report::tell(&folder, &screen);
@@ -138,8 +143,8 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     let fresh = tokio::spawn(Arc::clone(&host).keep_fresh(stop.clone()));
     let timed = tokio::spawn(keep_timers(Arc::clone(&host), apps.clone(), stop.clone()));
     let mut everywhere = JoinSet::new();
-    for app in apps.iter().filter(|app| app.sort == Sort::Continuous && app.runs()) {
-        if !app.settings.is_singleton && !app.is_disabled {
+    for app in apps.iter().filter(|app| app.sort == Sort::Continuous && begins(&host, app)) {
+        if !app.settings.is_singleton {
             let office = Office::Everywhere(stop.clone());
             everywhere.spawn(keep(Arc::clone(&host), Arc::clone(app), office));
         }
@@ -147,13 +152,22 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     screen.line(&format!("store {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
     manager.is_ready();
-    let working = worker(&host, &apps, &run).run(async {
+    let told = async {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;
         stop.cancel();
         manager.is_stopping();
         screen.line("stopping: programs are told to stop");
-    });
+    };
+    let working = async {
+        match worker(&host, &apps, &run) {
+            Some(worker) => worker.run(told).await,
+            None => {
+                told.await;
+                Ok(tenure::Stopped::default())
+            }
+        }
+    };
     let worked = tokio::select! {
         biased;
         worked = working => worked,
@@ -170,17 +184,24 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
     Ok(())
 }
 
-/// A worker for all that runs by jobs and under leases.
-fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Worker<Arc<Host>> {
+/// Whether this host begins it at all, as far as its files and its own environment go.
+fn begins(host: &Host, app: &App) -> bool {
+    app.runs() && !app.is_disabled && !host.overall.is_stopped
+}
+
+/// A worker for all that runs by jobs and under leases; none if nothing of that does here.
+fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Option<Worker<Arc<Host>>> {
+    let is_silent = host.overall.is_stopped || host.overall.is_schedule_off;
     let longest = apps.iter().map(|app| app.settings.stopping_wait).max().unwrap_or_default();
     let mut worker = Worker::new(&host.tenure, Arc::clone(host))
         .name(&format!("tenure run on {} (pid {})", host.node, std::process::id()))
         .lease(run.lease)
+        .leaving(host.left.subscribe())
         // Programs have the time to stop that their settings say, from the beginning of the stop on.
         .finish_within(Duration::ZERO)
         .stop_grace(longest + KILLED);
     let (mut has_queue, mut has_singletons) = (false, false);
-    for app in apps.iter().filter(|app| app.runs()) {
+    for app in apps.iter().filter(|app| begins(host, app)) {
         let theirs = Arc::clone(app);
         match app.sort {
             Sort::Triggered => {
@@ -188,7 +209,7 @@ fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Worker<Arc<Host>> {
                 worker =
                     worker.raw_job(&kind(host, app), move |run| triggered::run(run, Arc::clone(&theirs)));
             }
-            Sort::Continuous if app.settings.is_singleton && !app.is_disabled => {
+            Sort::Continuous if app.settings.is_singleton => {
                 has_singletons = true;
                 host.stands(app, Standing::StandingBy, "");
                 let singleton = Singleton::function().lease(run.lease);
@@ -200,10 +221,14 @@ fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Worker<Arc<Host>> {
             Sort::Continuous => {}
         }
     }
+    if is_silent {
+        // A slot that nobody decides is caught up with later; one that is brought where its program does not run would wait.
+        worker = worker.no_timers();
+    }
     match (has_queue, has_singletons) {
-        (true, _) => worker.queue(&host.set, run.slots.into()),
-        (false, true) => worker,
-        (false, false) => worker.only_timers(),
+        (true, _) => Some(worker.queue(&host.set, run.slots.into())),
+        (false, true) => Some(worker),
+        (false, false) => (!is_silent).then(|| worker.only_timers()),
     }
 }
 

@@ -56,10 +56,10 @@ fn rows(app: &Value, table: &mut Table) {
     }
 }
 
-/// Runs, the latest first.
-pub(super) fn runs(runs: &[Value], out: &mut Out) -> Result<(), Failure> {
+/// Runs, the latest first, of an app that somebody may have stopped.
+pub(super) fn runs(runs: &[Value], stopped: Option<&str>, out: &mut Out) -> Result<(), Failure> {
     let mut table = Table::new(&["id", "state", "began", "ended", "attempt", "detail"]);
-    let documents: Vec<Value> = runs.iter().map(document).collect();
+    let documents: Vec<Value> = runs.iter().map(|run| document(run, stopped)).collect();
     for run in &documents {
         match out.shape() {
             Shape::Jsonl => out.document(&run.to_string())?,
@@ -84,8 +84,14 @@ pub(super) fn runs(runs: &[Value], out: &mut Out) -> Result<(), Failure> {
     }
 }
 
-/// A run in the words of programs.
-fn document(job: &Value) -> Value {
+/// A run in the words of programs. One that waits of an app that somebody has stopped says so.
+fn document(job: &Value, stopped: Option<&str>) -> Value {
+    let waits = ["scheduled", "queued", "blocked"].contains(&text(job, "/state"));
+    let detail = match stopped.filter(|_| waits) {
+        Some("") => json!("stopped"),
+        Some(reason) => json!(format!("stopped: {reason}")),
+        None => job["error"]["detail"].clone(),
+    };
     json!({
         "id": job["id"],
         "state": job["state"],
@@ -93,7 +99,7 @@ fn document(job: &Value) -> Value {
         "ended_at": job["finished_at"],
         "attempt": job["attempt"],
         "by_schedule": job["schedule"].is_string() && job["args"]["by"].is_null(),
-        "detail": job["error"]["detail"],
+        "detail": detail,
     })
 }
 

@@ -17,7 +17,8 @@ use crate::screen::complain;
 /// It is looked so often whether they are still there.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// Sets the timers of apps that have a schedule, and ends those of apps that nobody has any more; answers their names.
+/// Sets the timers of apps that have a schedule, and ends those of apps that nobody has any more; answers their names. The
+/// timers are all hosts': one whose own environment stops it, or switches schedules off, leaves them as they are.
 pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<String>, Failure> {
     let store = host.apps()?;
     let mut offered = Vec::new();
@@ -28,13 +29,11 @@ pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<Str
             // Perhaps another host can.
             continue;
         }
-        match schedule_of(host, app) {
-            Some(schedule) => {
-                host.tenure.timers().set(timer(&store, app, schedule)?).await?;
-                if let Some(reason) = host.is_stopped(app) {
-                    host.tenure.timers().pause(&kind, &reason).await?;
-                }
-            }
+        if is_silent(host) {
+            continue;
+        }
+        match &app.settings.schedule {
+            Some(schedule) => set(host, app, schedule).await?,
             None => {
                 host.tenure.timers().remove(&kind).await?;
             }
@@ -43,15 +42,25 @@ pub(super) async fn set_timers(host: &Host, apps: &[Arc<App>]) -> Result<Vec<Str
     Ok(store.end_timers_but(&offered).await?)
 }
 
-/// By which schedule it runs here.
-fn schedule_of(host: &Host, app: &App) -> Option<Schedule> {
-    app.settings.schedule.clone().filter(|_| app.runs() && !host.overall.is_schedule_off)
+/// Whether schedules mean nothing to this host.
+fn is_silent(host: &Host) -> bool {
+    host.overall.is_stopped || host.overall.is_schedule_off
+}
+
+/// Sets a timer, paused if somebody has stopped its app.
+async fn set(host: &Host, app: &App, schedule: &Schedule) -> Result<(), Failure> {
+    host.tenure.timers().set(timer(&host.apps()?, app, schedule.clone())?).await?;
+    if let Some(reason) = host.is_stopped(app) {
+        host.tenure.timers().pause(&kind(host, app), &reason).await?;
+    }
+    Ok(())
 }
 
 /// Sets timers again that somebody has ended who did not know that this host has their programs: it was away for a while.
 pub(super) async fn keep_timers(host: Arc<Host>, apps: Vec<Arc<App>>, stop: CancellationToken) {
     let clock = host.tenure.store().clock();
-    let timed: Vec<_> = apps.iter().filter(|app| app.sort == Sort::Triggered).collect();
+    let is_timed = |app: &&Arc<App>| app.sort == Sort::Triggered && app.runs() && !is_silent(&host);
+    let timed: Vec<_> = apps.iter().filter(is_timed).collect();
     loop {
         tokio::select! {
             biased;
@@ -59,7 +68,7 @@ pub(super) async fn keep_timers(host: Arc<Host>, apps: Vec<Arc<App>>, stop: Canc
             () = clock.sleep(AGAIN) => {}
         }
         for app in &timed {
-            let Some(schedule) = schedule_of(&host, app) else { continue };
+            let Some(schedule) = &app.settings.schedule else { continue };
             if let Err(error) = set_again(&host, app, schedule).await {
                 tracing::warn!(%error, app = app.name, "whether its schedule is there cannot be seen");
             }
@@ -67,15 +76,14 @@ pub(super) async fn keep_timers(host: Arc<Host>, apps: Vec<Arc<App>>, stop: Canc
     }
 }
 
-async fn set_again(host: &Host, app: &App, schedule: Schedule) -> Result<(), Failure> {
+async fn set_again(host: &Host, app: &App, schedule: &Schedule) -> Result<(), Failure> {
     let kind = kind(host, app);
     let found = host.tenure.timers().get(&kind).await;
     if matches!(found, Err(tenure::Error::NoTimer(_))) {
         complain(&format!(
             "schedule {kind} was ended by a host that did not know of this one; it is set again"
         ));
-        host.tenure.timers().set(timer(&host.apps()?, app, schedule)?).await?;
-        return Ok(());
+        return set(host, app, schedule).await;
     }
     found?;
     Ok(())

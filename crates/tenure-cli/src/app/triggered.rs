@@ -4,28 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure::apps::Standing;
+use tenure::apps::{LOST_HOSTS, Standing};
 use tenure::{Failed, Run, Stopping};
 use tenure_apps::{App, Environment, Manners, RunWords, Said};
 use tenure_program::{Input, Kept, Program};
 
 use super::desk::{Desk, Lines, Terms, Went, Why};
 use super::host::Host;
+use super::passing::{PASS_ON, has_passed_on_the_last, pass_on};
 use crate::program::kept;
+use crate::screen::complain;
 
-/// How often what a program says is passed on.
-const PASS_ON: Duration = Duration::from_millis(200);
-/// Lines that are passed on in one go: fewer than a run may have waiting.
-const LINES: usize = 500;
-const BYTES: usize = 256 * 1024;
-/// Tries to pass on the last lines while the store does not answer.
-const TRIES: u32 = 20;
 /// The largest number of arguments of a run.
 const MOST_ARGUMENTS: usize = 1_000;
 
 /// Runs the program for this job. Whatever becomes of it is an outcome.
 pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Failed> {
     let host = Arc::clone(run.app());
+    let lost = may_begin(&run, &host, &app).await?;
     forget_old_runs(&host, &app).await;
     let arguments = arguments_of(run.job().args.as_bytes()).map_err(Failed::for_good)?;
     let (places, theirs, id) = (Arc::clone(&host), Arc::clone(&app), run.id().to_string());
@@ -74,43 +70,39 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         }
     };
     drop(guard);
-    let mut tries = 0;
-    while tries < TRIES && run.is_held() {
-        match pass_on(&run, &desk).await {
-            Passed::Nothing => break,
-            Passed::Some => {}
-            Passed::NotYet => {
-                tries += 1;
-                clock.sleep(PASS_ON).await;
-            }
-        }
+    if !has_passed_on_the_last(&run, host.lease, &desk).await {
+        complain(&format!(
+            "what {} said last in run {} may not be written down: the store was away for too long",
+            app.name,
+            run.id()
+        ));
     }
     host.stands(&app, Standing::Ready, &went.words);
-    verdict(&went, &app, run.attempt())
+    verdict(&went, &app, run.attempt().saturating_sub(lost))
 }
 
-/// What came of passing on what a program has said.
-enum Passed {
-    Nothing,
-    Some,
-    NotYet,
-}
-
-async fn pass_on(run: &Run<Arc<Host>>, desk: &Desk) -> Passed {
-    // What the store does not have yet is waited for, so that nothing is dropped for lack of room.
-    if !run.logged().await {
-        return Passed::NotYet;
+/// Looks whether it may begin now, and answers how many hosts this run has lost. What cannot be seen now is looked for
+/// later, and no attempt is spent.
+async fn may_begin(run: &Run<Arc<Host>>, host: &Host, app: &App) -> Result<u32, Failed> {
+    let look = async {
+        // What somebody has stopped since this host last looked does not begin either.
+        host.look_what_is_stopped().await?;
+        match run.attempt() {
+            0 | 1 => Ok(0),
+            _ => host.apps()?.lost_hosts(run.id()).await,
+        }
+    };
+    let lost = look.await.map_err(|error: tenure::Error| {
+        tracing::warn!(%error, app = app.name, "whether it may begin cannot be seen; it is given back");
+        Failed::release()
+    })?;
+    if host.is_stopped(app).is_some() {
+        return Err(Failed::release());
     }
-    let (lines, progress) = desk.heard(LINES, BYTES);
-    if let Some(progress) = progress {
-        // It was checked when it was read.
-        let _ = run.progress(progress.fraction, &progress.message);
+    if lost > LOST_HOSTS {
+        return Err(Failed::for_good(format_args!("{lost} hosts have died while they ran it")));
     }
-    if lines.is_empty() {
-        return Passed::Nothing;
-    }
-    lines.iter().for_each(|line| run.log(line));
-    Passed::Some
+    Ok(lost)
 }
 
 /// The store keeps the last runs only. A run does not fail because old ones are there.
@@ -196,7 +188,7 @@ fn why_of(why: Stopping) -> Why {
     }
 }
 
-/// What is said of the job.
+/// What is said of the job, after so many attempts of its program: those in which its host was lost are not among them.
 fn verdict(went: &Went, app: &App, attempt: u32) -> Result<Value, Failed> {
     let Some(end) = &went.end else { return failed(&went.words, attempt >= app.settings.attempts) };
     match (Manners::of(&app.settings).said(end.code, attempt), &went.why) {

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
+mod away;
 mod bounded;
 mod crontab;
 mod fleet;
@@ -15,3 +16,4 @@ mod running;
 mod served;
 mod stand;
 mod stopping;
+mod switched;

@@ -42,41 +42,65 @@ fn t076_kd8_a_run_that_cannot_begin_has_failed_and_holds_up_nobody() {
     assert_eq!(stand.app(&["run", "--wait", "gone"]).code, 0);
 }
 
-/// T081: the last ones are kept, and what runs always.
+/// T081: whoever waits for the end of a run finds it, however few are kept and however soon the next begins. Which ones are
+/// kept in the end is told where the clock can be moved: `crates/tenure/tests/jobs/apps.rs`.
 #[test]
-fn t081_the_last_runs_are_kept_and_never_one_that_runs_is_forgotten() {
+fn t081_who_waits_for_a_run_hears_its_end_though_the_next_ones_begin_at_once() {
     let stand = Stand::of(&[
-        ("triggered/often/run.sh", "[ ! -e $OUT/wait ] || { echo $JOB_ID > $OUT/runs; sleep 300; }"),
-        ("triggered/often/settings.job", r#"{"history":3,"overlap":{"allow":{"most":2}}}"#),
+        (
+            "triggered/often/run.sh",
+            "[ -z \"$1\" ] || { echo x >> $OUT/begun; while [ ! -e $OUT/go$1 ]; do sleep 0.02; done; }",
+        ),
+        ("triggered/often/settings.job", r#"{"history":1}"#),
     ]);
     let _host = stand.host(&[]);
-    std::fs::write(stand.out.join("wait"), "").unwrap();
-    let first = stand.app(&["run", "often"]);
-    assert_eq!(first.code, 0, "{}", first.err);
-    stand.wait_for_lines("runs", 1, SOON);
-    std::fs::remove_file(stand.out.join("wait")).unwrap();
-    let mut ids = Vec::new();
-    for _ in 0..6 {
-        ids.push(stand.app(&["run", "--wait", "often"]));
+    for round in 1..=3 {
+        let number = round.to_string();
+        let all_have_ended = || {
+            let runs = stand.json(&["runs", "often"]);
+            runs["items"].as_array().unwrap().iter().all(|run| run["ended_at"].is_string())
+        };
+        until("nothing of it runs", SOON, all_have_ended);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| stand.app(&["run", "--wait", "often", &number]));
+            stand.wait_for_lines("begun", round, SOON);
+            std::fs::write(stand.out.join(format!("go{round}")), "").unwrap();
+            until("two others have run", SOON, || {
+                // Each of them forgets what is older than the last.
+                stand.app(&["run", "often"]).code == 0 && stand.app(&["run", "often"]).code == 0
+            });
+            let waited = waits.join().unwrap();
+            assert_eq!(waited.code, 0, "{}{}", waited.out, waited.err);
+            assert!(waited.out.contains("run: ended with 0"), "{}", waited.out);
+        });
     }
-    let kept = stand.app(&["-o", "id", "runs", "often", "-n", "100"]).out;
-    assert_eq!(kept.lines().count(), 4, "three that have ended, and the one that runs: {kept}");
-    assert!(kept.contains(first.out.trim()), "{kept}");
 }
 
 /// KD-12: with Kudu one run at a time is by design.
 #[test]
-fn kd12_more_than_one_run_at_a_time_is_for_the_app_to_say() {
+fn kd12_more_than_one_run_at_a_time_is_for_the_app_to_say_and_no_more_than_it_says() {
+    let script = "echo + >> $OUT/NAME; while [ ! -e $OUT/go ]; do sleep 0.05; done";
     let stand = Stand::of(&[
-        ("triggered/many/run.sh", "echo x >> $OUT/many; while [ ! -e $OUT/go ]; do sleep 0.05; done"),
+        ("triggered/many/run.sh", &script.replace("NAME", "many")),
         ("triggered/many/settings.job", r#"{"overlap":{"allow":{"most":3}}}"#),
+        ("triggered/timed/run.sh", &script.replace("NAME", "timed")),
+        ("triggered/timed/settings.job", r#"{"schedule":"0 0 0 1 1 *","overlap":{"allow":{"most":3}}}"#),
     ]);
     let _host = stand.host(&[]);
-    for _ in 0..3 {
-        assert_eq!(stand.app(&["run", "many"]).code, 0);
+    for name in ["many", "timed"] {
+        for _ in 0..3 {
+            let begun = stand.app(&["run", name]);
+            assert_eq!(begun.code, 0, "{name}: {}", begun.err);
+        }
+        stand.wait_for_lines(name, 3, SOON);
+        let refused = stand.app(&["run", name]);
+        assert!(refused.code == 6 && refused.err.contains("already running"), "{name}: {}", refused.err);
     }
-    stand.wait_for_lines("many", 3, SOON);
     std::fs::write(stand.out.join("go"), "").unwrap();
+    for name in ["many", "timed"] {
+        until("all have ended", SOON, || !stand.app(&["-o", "json", "runs", name]).out.contains("running"));
+        assert_eq!(stand.left_lines(name).len(), 3, "{name}");
+    }
 }
 
 /// T083: as Kudu does it, if somebody wants that.
