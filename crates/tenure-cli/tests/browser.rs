@@ -140,3 +140,8 @@ fn a_stranger_finds_what_he_wants_in_three_clicks() {
 fn what_is_shown_is_what_is() {
     played("live");
 }
+
+#[test]
+fn whoever_signs_in_sees_and_does_what_his_token_may() {
+    played("rights");
+}

@@ -9,12 +9,12 @@ const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one(
 
 // Nobody who is told nothing waits longer than this; and pages paint no more often than that.
 const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
-const isLive = root.dataset.live === "on" && one("[data-live]") !== null;
+const isLive = root.dataset.live === "on" && one("main [data-live]") !== null;
 let paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
 
 const isBusy = () =>
   paused || document.hidden || help.open || palette.open || !getSelection().isCollapsed ||
-  one("main details[open]") !== null || one("[data-live] input:checked") !== null;
+  one("main details[open]") !== null || one("main [data-live] input:checked") !== null;
 
 async function refresh() {
   if (isBusy()) return;
@@ -58,7 +58,7 @@ function say(text, link) {
 
 // Only what is another one is put in place, and never what somebody is in.
 function paint(fresh) {
-  for (const part of all("[data-live]")) {
+  for (const part of all("main [data-live]")) {
     const now = fresh.getElementById(part.id);
     if (!now || same(now, part) || (part.contains(document.activeElement) && !one("[data-tail]", part))) continue;
     if ("hold" in part.dataset && hold(part, now)) continue;

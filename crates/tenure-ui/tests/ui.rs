@@ -198,6 +198,36 @@ async fn what_is_not_there_is_said_on_a_page_and_a_wrong_search_where_it_is_writ
 }
 
 #[tokio::test]
+async fn lines_of_a_log_are_sought_by_what_they_say_and_by_their_stream() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
+    site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
+    let claimed =
+        site.ask("POST /v1/claim", json, r#"{"queues":["mail"],"name":"w","lease_seconds":60}"#).await;
+    let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let mut lines: Vec<String> = (0..300).map(|at| format!("out: line {at}")).collect();
+    lines.push("err: <b>the relay</b> TIMED out".to_owned());
+    let said = serde_json::json!({ "token": claimed["jobs"][0]["token"], "first": 1, "lines": lines });
+    site.ask(&format!("POST /v1/jobs/{ID}/logs"), json, &said.to_string()).await;
+    let at = format!("/ui/jobs/{ID}");
+    let all = site.get(&at).await;
+    assert!(all.contains("line 299") && !all.contains("line 42<") && all.contains("id=\"find\""), "{all}");
+    let found = site.get(&format!("{at}?log=1&find=Timed+OUT&stream=")).await;
+    assert!(found.contains("1 of 301 lines") && found.contains("&lt;b&gt;the relay"), "{found}");
+    assert!(!found.contains("line 299") && found.contains("class=\"l-err\""), "{found}");
+    // It looks through all of them, not only through those that a page shows.
+    assert!(site.get(&format!("{at}?find=line+42")).await.contains("1 of 301 lines"));
+    let errors = site.get(&format!("{at}?stream=err")).await;
+    assert!(errors.contains("1 of 301 lines") && errors.contains("selected"), "{errors}");
+    let none = site.get(&format!("{at}?find=%22%3E%3Cimg%20src=x%3E")).await;
+    assert!(
+        none.contains("0 of 301 lines") && !none.contains("<img") && none.contains("All lines"),
+        "{none}"
+    );
+}
+
+#[tokio::test]
 async fn older_jobs_are_on_the_next_page() {
     let site = Site::open(Options::default()).await;
     let jobs: Vec<_> =

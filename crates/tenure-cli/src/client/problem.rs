@@ -46,9 +46,9 @@ pub(crate) struct Refused {
     /// The place of the job in what was sent.
     pub(crate) index: Option<u64>,
     /// What a worker is told to do.
-    pub(crate) command: Option<String>,
+    pub(crate) command: Option<Box<str>>,
     /// The job that stands in the way.
-    pub(crate) job: Option<String>,
+    pub(crate) job: Option<Box<str>>,
 }
 
 impl Trouble {
@@ -140,7 +140,7 @@ impl Refused {
         let in_field =
             said("field").and_then(|field| field.strip_prefix("jobs[")?.split(']').next()?.parse().ok());
         let index = number("index").or(in_field);
-        let (command, job) = (said("command").map(str::to_owned), said("job_id").map(safe::line));
+        let (command, job) = (said("command").map(Box::from), said("job_id").map(|id| safe::line(id).into()));
         Self { status, name, sentence: safe::line(&sentence), line: number("line"), index, command, job }
     }
 

@@ -1,13 +1,15 @@
 """What is shown is what is, and it does not run away from whoever reads it."""
 
 import os
-import socket
+import re
 import subprocess
 import tempfile
 import time
 import urllib.request
 
 from playwright.sync_api import expect
+
+from stage import free_port
 
 
 def play(stage):
@@ -63,6 +65,13 @@ def logs(stage, page):
     assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it follows"
     page.get_by_role("link", name="Earlier lines").click()
     expect(page.locator(".logs")).to_contain_text("line 1\n")
+    page.get_by_label("Lines that have this").fill("ON FIRE")
+    page.get_by_role("button", name="Search lines").click()
+    expect(page.get_by_text("1 of 1501 lines")).to_be_visible()
+    expect(page.locator(".logs")).to_have_text(re.compile(r"it is on fire\s*$"))
+    stage.judged(page, "a search in a log")
+    page.get_by_role("link", name="All lines").click()
+    expect(page.locator(".logs")).to_contain_text("line 1500")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     lines = open(download.value.path(), encoding="utf-8").read().splitlines()
@@ -71,9 +80,7 @@ def logs(stage, page):
 
 def outage(stage):
     """A server that ends and comes back: what is old is said to be, and then it is not any more."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         server = serve(folder, port)
         page = stage.page()

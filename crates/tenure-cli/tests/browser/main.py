@@ -7,10 +7,11 @@ import hostile
 import keyboard
 import live
 import pages
+import rights
 import tasks
 from stage import Stage
 
-STORIES = {module.__name__: module.play for module in (pages, forms, keyboard, hostile, live, tasks)}
+STORIES = {module.__name__: module.play for module in (pages, forms, keyboard, hostile, live, rights, tasks)}
 
 
 def main():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -81,3 +82,9 @@ class Stage:
 
 def quoted(text):
     return urllib.parse.quote(text, safe="")
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

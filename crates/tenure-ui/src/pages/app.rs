@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::apps::{began, flavour, is_singleton, place, set_of, standing, within, wrong};
 use super::logs::{self, Lines};
-use crate::ansi::pieces;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{between, button_with, list, proof, span, state, text, time};
@@ -64,7 +63,7 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
             section.card { (hosts(visit, &app)) }
             @if sort == "triggered" { section.card { (run_table(visit, name, &set, runs)) } }
             @if let (Some(run), Some(lines)) = (runs.first(), &last) {
-                section.card { (logs::shown(visit, text(run, "id"), &[], lines)) }
+                section.card { (logs::shown(visit, text(run, "id"), &[], lines, "What its last run says")) }
             }
             @if sort == "continuous" { section.card { (lines(visit, &said)) } }
             (settings(&app))
@@ -208,8 +207,7 @@ fn lines(visit: &Visit, said: &[(String, String, String)]) -> Markup {
         @else {
             pre.logs data-tail tabindex="0" role="region" aria-label="Lines" { @for (at, node, line) in said {
                 span.faint { (logs::clock(visit, at)) " " (node) } " "
-                @for piece in pieces(line) { span class=[piece.classes()] { (piece.text) } }
-                "\n"
+                (logs::colourful(line)) "\n"
             } }
         }
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::app::of_kind;
-use super::logs::{self, Lines};
+use super::logs::{self, Lines, Sought};
 use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
@@ -27,7 +27,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let acts = visit.may("manage").await;
     let (standing, attempts) = (text(&job, "state"), list(&attempts, "items"));
     let delivery = logs::wanted(visit, attempts);
-    let lines = Lines::of(visit, id, delivery, visit.said("lines") == "all").await;
+    let lines = Lines::sought(visit, id, delivery, &Sought::of(visit), visit.said("lines") == "all").await;
     let app = of_kind(visit, text(&job, "kind"), text(&job, "queue")).await;
     let now = visit.ui.tenure.now().to_string();
     Ok(html! {
@@ -57,8 +57,11 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                     section.card { h2 { "Notes" } (json(&job["meta"])) }
                 }
             }
-            @if let Ok(lines) = &lines { section.card { (logs::shown(visit, id, attempts, lines)) } }
         }
+        @if let Ok(lines) = &lines { section.card {
+            @if lines.has_some() { (logs::search(visit, id, delivery)) }
+            div #said data-live { (logs::shown(visit, id, attempts, lines, "Logs")) }
+        } }
         (copied::of_job(visit, &job))
     })
 }

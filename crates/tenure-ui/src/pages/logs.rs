@@ -19,6 +19,54 @@ const PAGE: usize = 1_000;
 /// Lines that are kept of an attempt at most.
 const KEPT: usize = tenure::limits::LOG_LINES as usize;
 
+/// Streams of a program, as their lines begin, and what a person calls them.
+const STREAMS: [(&str, &str); 3] = [("out", "output"), ("err", "errors"), ("run", "about the run")];
+
+/// Which lines somebody looks for.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Sought {
+    /// Part of the line, however it is written.
+    words: String,
+    /// `out`, `err` or `run`; all if it is empty.
+    stream: String,
+}
+
+impl Sought {
+    pub(super) fn of(visit: &Visit) -> Self {
+        let stream = visit.said("stream");
+        let is_known = STREAMS.iter().any(|(known, _)| *known == stream);
+        Self { words: visit.said("find"), stream: if is_known { stream } else { String::new() } }
+    }
+
+    fn is_all(&self) -> bool {
+        self.words.is_empty() && self.stream.is_empty()
+    }
+
+    fn means(&self, line: &str) -> bool {
+        let is_of_it = self.stream.is_empty() || stream_of(line) == Some(self.stream.as_str());
+        // What a person reads is searched, without the codes of colours.
+        let said = || pieces(line).iter().map(|piece| piece.text).collect::<String>().to_lowercase();
+        is_of_it && (self.words.is_empty() || said().contains(&self.words.to_lowercase()))
+    }
+}
+
+/// The stream that a line is of, if it is one of a program.
+fn stream_of(line: &str) -> Option<&str> {
+    let (stream, _) = line.split_once(": ")?;
+    STREAMS.iter().map(|(known, _)| *known).find(|known| *known == stream)
+}
+
+/// How bad a line says it is, in the words that programs use.
+fn level_of(line: &str) -> &'static str {
+    const WORST: [(&str, &[&str]); 2] =
+        [("l-error", &["error", "fatal", "panic", "critical"]), ("l-warn", &["warn", "warning"])];
+    let mut words = line.split(|letter: char| !letter.is_ascii_alphabetic()).take(6).map(str::to_lowercase);
+    let found = words.find_map(|word| {
+        WORST.iter().find(|(_, known)| known.contains(&word.as_str())).map(|(class, _)| *class)
+    });
+    found.unwrap_or(if stream_of(line) == Some("err") { "l-err" } else { "" })
+}
+
 /// Lines of one attempt.
 pub(super) struct Lines {
     /// Which grant of the job they are from.
@@ -26,9 +74,16 @@ pub(super) struct Lines {
     lines: Vec<Value>,
     /// Whether there are earlier ones.
     is_cut: bool,
+    /// How many were looked through, if some were sought.
+    through: Option<usize>,
 }
 
 impl Lines {
+    /// Whether there is anything to look through.
+    pub(super) fn has_some(&self) -> bool {
+        !self.lines.is_empty() || self.through.is_some_and(|through| through > 0)
+    }
+
     /// The last lines of an attempt, or all of them.
     pub(super) async fn of(visit: &Visit, id: &str, delivery: u64, all: bool) -> Result<Self, Trouble> {
         let path = format!("/v1/jobs/{}/logs?delivery={delivery}", encoded(id));
@@ -37,7 +92,7 @@ impl Lines {
             let mut lines = some(visit, &format!("{path}&tail={}", SHOWN + 1)).await?.0;
             let too_many = lines.len().saturating_sub(SHOWN);
             lines.drain(..too_many);
-            return Ok(Self { delivery, lines, is_cut: too_many > 0 });
+            return Ok(Self { delivery, lines, is_cut: too_many > 0, through: None });
         }
         let (mut lines, mut behind) = (Vec::new(), String::new());
         while lines.len() < KEPT {
@@ -49,7 +104,26 @@ impl Lines {
             }
             behind = format!("&after={}", encoded(&next));
         }
-        Ok(Self { delivery, lines, is_cut: false })
+        Ok(Self { delivery, lines, is_cut: false, through: None })
+    }
+
+    /// Of all lines of an attempt the last of those that are sought.
+    pub(super) async fn sought(
+        visit: &Visit,
+        id: &str,
+        delivery: u64,
+        sought: &Sought,
+        all: bool,
+    ) -> Result<Self, Trouble> {
+        if sought.is_all() {
+            return Self::of(visit, id, delivery, all).await;
+        }
+        let mut of_all = Self::of(visit, id, delivery, true).await?;
+        let through = of_all.lines.len();
+        of_all.lines.retain(|line| sought.means(text(line, "text")));
+        let too_many = if all { 0 } else { of_all.lines.len().saturating_sub(SHOWN) };
+        of_all.lines.drain(..too_many);
+        Ok(Self { is_cut: too_many > 0, through: Some(through), ..of_all })
     }
 }
 
@@ -62,11 +136,19 @@ async fn some(visit: &Visit, path: &str) -> Result<(Vec<Value>, String), Trouble
 }
 
 /// The lines, and the way to those that are not shown.
-pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines) -> Markup {
-    let of = |delivery: u64, more: &str| visit.at(&format!("jobs/{}?log={delivery}{more}", encoded(id)));
+pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines, title: &str) -> Markup {
+    let sought = Sought::of(visit);
+    let kept = if sought.is_all() {
+        String::new()
+    } else {
+        format!("&find={}&stream={}", encoded(&sought.words), sought.stream)
+    };
+    let of = |delivery: u64, more: &str| {
+        visit.at(&format!("jobs/{}?log={delivery}{kept}{more}#logs", encoded(id)))
+    };
     html! {
-        div.bar {
-            h2 { "Logs" }
+        div.bar #logs {
+            h2 { (title) }
             @if attempts.len() > 1 {
                 nav.tabs aria-label="Logs of attempts" {
                     @for attempt in attempts {
@@ -82,13 +164,42 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines) 
                 }
             }
         }
-        @if lines.lines.is_empty() { p.faint { "It has logged nothing." } }
-        @else {
+        @if let Some(through) = lines.through {
+            p.faint { (lines.lines.len()) @if lines.is_cut { " or more" } " of " (through) " lines are like that. "
+                a href=(visit.at(&format!("jobs/{}?log={}#logs", encoded(id), lines.delivery))) { "All lines" } }
+        }
+        @if lines.lines.is_empty() && lines.through.is_none() { p.faint { "It has logged nothing." } }
+        @else if !lines.lines.is_empty() {
             pre.logs data-tail tabindex="0" role="region" aria-label="Log lines" { @for line in &lines.lines {
-                span.faint { (clock(visit, text(line, "at"))) } " "
-                @for piece in pieces(text(line, "text")) { span class=[piece.classes()] { (piece.text) } }
-                "\n"
+                span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n"
             } }
+        }
+    }
+}
+
+/// A line in the colours that it brings, or in that of how bad it is.
+pub(super) fn colourful(line: &str) -> Markup {
+    let pieces = pieces(line);
+    let level = if pieces.iter().any(|piece| piece.classes().is_some()) { "" } else { level_of(line) };
+    html! { @for piece in pieces {
+        span class=[piece.classes().or((!level.is_empty()).then(|| level.to_owned()))] { (piece.text) }
+    } }
+}
+
+/// Where lines are sought: outside of what keeps itself up to date, so that nobody loses what he writes.
+pub(super) fn search(visit: &Visit, id: &str, delivery: u64) -> Markup {
+    let sought = Sought::of(visit);
+    html! {
+        form.search method="get" action={ (visit.at(&format!("jobs/{}", encoded(id)))) "#logs" } role="search" aria-label="Log lines" {
+            input type="hidden" name="log" value=(delivery);
+            label.sr for="find" { "Lines that have this" }
+            input #find name="find" type="search" value=(sought.words) placeholder="lines that have this" autocomplete="off" spellcheck="false";
+            label.sr for="stream" { "Of which stream" }
+            select #stream name="stream" {
+                option value="" { "all streams" }
+                @for (stream, says) in STREAMS { option value=(stream) selected[sought.stream == stream] { (says) } }
+            }
+            button { "Search lines" }
         }
     }
 }
@@ -118,4 +229,27 @@ pub(crate) async fn raw(visit: Visit, Path(id): Path<String>) -> Response {
 pub(super) fn wanted(visit: &Visit, attempts: &[Value]) -> u64 {
     let last = attempts.last().and_then(|attempt| attempt["delivery"].as_u64()).unwrap_or(1);
     visit.said("log").parse().unwrap_or(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_sought_as_a_person_reads_them() {
+        let sought =
+            |words: &str, stream: &str| Sought { words: words.to_owned(), stream: stream.to_owned() };
+        let coloured = "err: \u{1b}[31mTimed\u{1b}[0m out";
+        assert!(sought("timed out", "").means(coloured) && sought("", "err").means(coloured));
+        assert!(!sought("", "out").means(coloured) && !sought("[31m", "").means(coloured));
+        assert!(!sought("", "err").means("errand: begun") && sought("", "run").means("run: ended with 0"));
+    }
+
+    #[test]
+    fn how_bad_a_line_is_stands_in_its_first_words() {
+        assert_eq!(level_of("2026-11-24 ERROR no such file"), "l-error");
+        assert_eq!(level_of("out: [warn] slow"), "l-warn");
+        assert_eq!(level_of("err: something"), "l-err");
+        assert_eq!(level_of("all is well, and there was no mistake or error"), "");
+    }
 }

@@ -21,7 +21,11 @@ pub struct Site {
 
 impl Site {
     pub async fn open(options: Options) -> Self {
-        let tenure = Tenure::open("memory:").await.unwrap();
+        Self::on(Tenure::open("memory:").await.unwrap(), options).await
+    }
+
+    /// Over a store that is there.
+    pub async fn on(tenure: Tenure, options: Options) -> Self {
         let read_only = options.read_only;
         let mut options = options;
         options.bind = SocketAddr::from(([127, 0, 0, 1], 0));
