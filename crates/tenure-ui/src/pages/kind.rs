@@ -14,7 +14,7 @@ use crate::parts::{STATES, between, count, jobs_in, json, list, span, text, time
 use crate::visit::Visit;
 
 /// Of so many jobs that ended last it is told how they went.
-const LAST: usize = 200;
+const LAST: usize = 100;
 /// Sorts of failures that are shown.
 const SORTS: usize = 10;
 /// Letters of a failure by which it is known again.

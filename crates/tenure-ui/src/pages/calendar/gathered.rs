@@ -15,6 +15,8 @@ use super::walls::{DAY, HOUR, wall};
 
 /// Beyond so many fires in an hour a schedule is left out of what is counted by hour.
 const OFTEN: f64 = 60.0;
+/// What is asked for in one go.
+const PART: Duration = Duration::from_micros(DAY as u64);
 /// Pages of a part at most.
 const PAGES: usize = 20;
 /// For so many fires counts what is too much to be counted.
@@ -44,13 +46,13 @@ impl Hours {
     }
 }
 
-/// What the contract tells of each part of the range: of half a day it tells hour by hour, and counts what fires every few
-/// seconds.
+/// What the contract tells of each part of the range: of a day it tells hour by hour what fires often, and every part is a look
+/// at all schedules. Of a longer one it would count less of what fires every few seconds.
 pub(super) async fn parts(visit: &Visit, from: Timestamp, to: Timestamp) -> Result<Vec<Value>, Trouble> {
     let mut found = Vec::new();
     let mut begin = from;
     while begin < to {
-        let end = begin.after(Duration::from_micros(DAY as u64) / 2).min(to);
+        let end = begin.after(PART).min(to);
         let mut behind = String::new();
         for _ in 0..PAGES {
             let page = visit.get(&format!("/v1/calendar?from={begin}&to={end}{behind}")).await?;
