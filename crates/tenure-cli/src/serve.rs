@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tenure::{OpenOptions, PostgresOptions, Tenure, Worker};
-use tenure_http::{Access, Hiding, Network, Options, Server, deliveries};
+use tenure_http::{Access, Hiding, Network, Options, Server, deliveries_that_hide};
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
 
@@ -154,8 +154,12 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
         declare(&tenure, &settings, &screen).await?;
     }
     let stop = CancellationToken::new();
-    let beside =
-        Beside { fires: plan.fires, delivers: plan.delivers, allowed: plan.options.allow_callback_to };
+    let beside = Beside {
+        fires: plan.fires,
+        delivers: plan.delivers,
+        allowed: plan.options.allow_callback_to,
+        hiding: plan.options.hiding,
+    };
     let working = tokio::spawn(work_beside(tenure.clone(), beside, stop.clone()));
     let reloading = reload.run(serve, settings, logs, tenure.clone(), Arc::clone(&screen));
     let reloading = tokio::spawn(reloading);
@@ -232,6 +236,7 @@ struct Beside {
     fires: bool,
     delivers: bool,
     allowed: Vec<Network>,
+    hiding: Hiding,
 }
 
 /// Fires the timers of the store and delivers what webhooks are to be told, until told to stop. Without it requests are
@@ -242,7 +247,8 @@ async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
         (false, false) => return,
         (true, false) => Worker::new(&tenure, ()).only_timers().name(name).run(stop.cancelled()).await,
         (fires, true) => {
-            let worker = deliveries(&tenure, &beside.allowed).bulk_operations(BULK_AT_ONCE).name(name);
+            let worker = deliveries_that_hide(&tenure, &beside.allowed, &beside.hiding);
+            let worker = worker.bulk_operations(BULK_AT_ONCE).name(name);
             let worker = if fires { worker } else { worker.no_timers() };
             worker.run(stop.cancelled()).await
         }

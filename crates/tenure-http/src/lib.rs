@@ -48,7 +48,7 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens};
 pub use asked::Asked;
-pub use callbacks::{Deliverer, Network, deliveries};
+pub use callbacks::{Deliverer, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};

@@ -14,6 +14,7 @@ use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsA
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::jobs::each::{Each, enqueue_each};
+use crate::jobs::told;
 use crate::problem::{Problem, ProblemType};
 use crate::secret::hex;
 
@@ -95,7 +96,7 @@ impl Once {
         }
         let are_drawn = drafts.iter().all(|draft| draft.given_id().is_none());
         let drafts = drafts.into_iter().zip(&note.jobs).map(|(draft, id)| draft.id(*id));
-        let accepted = match tenure.enqueue_all(drafts).await {
+        let accepted = match told::enqueue_all(tenure, drafts.collect()).await {
             Ok(accepted) => accepted,
             Err(Error::Refused { refusal: Refusal::IdTaken(_), .. }) if are_drawn && !is_first => {
                 // The same request had made them. What it comes to now may be another thing: what a search meant then, or the

@@ -155,6 +155,12 @@ impl Draft {
         (self.kind.as_ref().ok(), self.args.as_deref().ok())
     }
 
+    /// The note under this key, if there is one.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.terms.meta.get(key).map(String::as_str)
+    }
+
     /// The id that it was given, if it was.
     #[must_use]
     pub fn given_id(&self) -> Option<JobId> {

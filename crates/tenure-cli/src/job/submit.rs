@@ -82,6 +82,9 @@ pub(crate) struct Submit {
     /// Its id, a UUID: to ask again with the same one is harmless [default: drawn]
     #[arg(long, value_name = "ID")]
     id: Option<JobId>,
+    /// Tells this URL when it has ended, signed, once
+    #[arg(long, value_name = "URL", conflicts_with_all = ["unique", "unique_scope"])]
+    callback: Option<String>,
     /// Waits for its end, at most so long, and ends as it does: 0 if it has succeeded, 1 if not, 124 if it was too long
     #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "forever")]
     wait: Option<Wait>,
@@ -139,6 +142,13 @@ struct Body<'a> {
     meta: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retain_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback: Option<Callback<'a>>,
+}
+
+#[derive(Serialize)]
+struct Callback<'a> {
+    url: &'a str,
 }
 
 #[derive(Serialize)]
@@ -227,6 +237,7 @@ impl Submit {
             tags: &self.tags,
             meta: self.meta.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(),
             retain_seconds: self.retain.map(|span| span.as_secs_f64()),
+            callback: self.callback.as_deref().map(|url| Callback { url }),
         };
         serde_json::to_vec(&body).map_err(|error| Failure::Invalid(error.to_string()))
     }

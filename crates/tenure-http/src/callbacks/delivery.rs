@@ -9,15 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tenure::{
-    Draft, Error, Failed, Invalid, Job, JobId, JobRecord, Keep, Retention, Run, Tenure, Terms, Worker,
+    Draft, Error, Failed, Invalid, Job, JobId, JobRecord, Keep, Retention, Run, Tenure, Terms, Timestamp,
+    Worker,
 };
 
 use super::address::{Allowed, Network};
 use super::caller::{Call, Caller, Heard, NoAnswer};
+use super::end;
 use super::event::EventDocument;
 use super::signature::{Secret, signatures};
 use super::target::Target;
 use super::webhook::{Webhook, Webhooks, secrets};
+use crate::hide::Hiding;
 
 /// The kind of these jobs, and the queue in which they wait.
 pub(crate) const KIND: &str = "tenure.deliver";
@@ -25,7 +28,7 @@ pub(crate) const QUEUE: &str = "tenure.webhooks";
 /// Deliveries of one server at once.
 const SLOTS: usize = 64;
 /// Deliveries of one webhook at once, so that whoever answers slowly keeps nobody else waiting.
-const SLOTS_EACH: u32 = 16;
+pub(super) const SLOTS_EACH: u32 = 16;
 /// How long whoever is told may take to answer.
 const WITHIN: Duration = Duration::from_secs(20);
 /// As much of an answer is read, so that whoever answers much is not cut off.
@@ -49,7 +52,7 @@ pub(crate) struct Deliver {
 /// What was answered to what was delivered.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivered {
-    status: u16,
+    pub(super) status: u16,
 }
 
 impl Job for Deliver {
@@ -101,7 +104,7 @@ fn id(webhook: &str, event: &str) -> JobId {
 }
 
 /// How long to wait after an attempt. It is spread by what the job is, so that not all come at once.
-fn wait(job: JobId, attempt: u32) -> Duration {
+pub(super) fn wait(job: JobId, attempt: u32) -> Duration {
     let at = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX).min(WAITS.len() - 1);
     let digest = Sha256::digest([job.as_bytes().as_slice(), &attempt.to_be_bytes()].concat());
     let chance = f64::from(u16::from_be_bytes([digest[0], digest[1]])) / f64::from(u16::MAX);
@@ -112,6 +115,14 @@ fn wait(job: JobId, attempt: u32) -> Duration {
 #[derive(Clone)]
 pub struct Deliverer {
     caller: Caller,
+    hiding: Hiding,
+}
+
+impl Deliverer {
+    /// What is told to nobody.
+    pub(super) fn hiding(&self) -> &Hiding {
+        &self.hiding
+    }
 }
 
 impl std::fmt::Debug for Deliverer {
@@ -120,11 +131,17 @@ impl std::fmt::Debug for Deliverer {
     }
 }
 
-/// A worker that delivers what webhooks are to be told, and takes no other jobs. Addresses that are not public are called
-/// only if they are among those that are allowed.
+/// A worker that delivers what webhooks and callbacks are to be told, and takes no other jobs. Addresses that are not public
+/// are called only if they are among those that are allowed.
 pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
+    deliveries_that_hide(tenure, allowed, &Hiding::default())
+}
+
+/// The same, which hides other names than the usual ones.
+pub fn deliveries_that_hide(tenure: &Tenure, allowed: &[Network], hiding: &Hiding) -> Worker<Deliverer> {
     let caller = Caller::new(Allowed::new(allowed.to_vec()), tenure.store().clock());
-    Worker::new(tenure, Deliverer { caller }).queue(QUEUE, SLOTS).job(deliver)
+    let deliverer = Deliverer { caller, hiding: hiding.clone() };
+    Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).job(deliver).job(end::tell)
 }
 
 async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {
@@ -136,30 +153,58 @@ async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed>
         return Err(Failed::for_good("the webhook is disabled"));
     }
     let event: EventDocument = serde_json::from_str(job.event.get()).map_err(Failed::for_good)?;
-    let now = run.tenure().now();
-    let signed = Signed { id: &event.id, seconds: now.as_micros().div_euclid(1_000_000) };
-    let body = Bytes::copy_from_slice(job.event.get().as_bytes());
-    let mut headers = signed.headers(&secrets(&webhook.secrets, now), &body).map_err(Failed::for_good)?;
+    let secrets = secrets(&webhook.secrets, run.tenure().now());
+    let body = job.event.get().as_bytes().to_vec();
+    let heard = told(&run, Telling { url: &webhook.url, secrets: &secrets, event: &event.id, body }).await?;
+    judged(&webhooks, found, &heard, run.tenure(), wait(run.id(), run.attempt())).await
+}
+
+/// What is told to whom.
+pub(super) struct Telling<'a> {
+    pub url: &'a str,
+    pub secrets: &'a [Secret],
+    /// The id of the event.
+    pub event: &'a str,
+    pub body: Vec<u8>,
+}
+
+/// Sends an event, signed, and hears what is answered.
+pub(super) async fn told(run: &Run<Deliverer>, telling: Telling<'_>) -> Result<Heard, Failed> {
+    let seconds = run.tenure().now().as_micros().div_euclid(1_000_000);
+    let (signed, body) = (Signed { id: telling.event, seconds }, Bytes::from(telling.body));
+    let mut headers = signed.headers(telling.secrets, &body).map_err(Failed::for_good)?;
     headers.push((CONTENT_TYPE, HeaderValue::from_static("application/cloudevents+json")));
-    let target = Target::read(&webhook.url).map_err(Failed::for_good)?;
+    let target = Target::read(telling.url).map_err(Failed::for_good)?;
     let call = Call { target, headers, body, within: WITHIN, most: ANSWER_BYTES };
     let heard = tokio::select! {
         biased;
         why = run.stopped() => return Err(Failed::retry(tenure::CutShort(why))),
         heard = run.app().caller.call(call) => heard,
     };
-    let usual = wait(run.id(), run.attempt());
     match heard {
-        Ok(heard) => judged(&webhooks, found, &heard, run.tenure(), usual).await,
+        Ok(heard) => Ok(heard),
         // It would be refused again, until the operator allows it.
         Err(refused @ NoAnswer::Refused { .. }) => Err(Failed::for_good(refused)),
         Err(no_answer @ (NoAnswer::Unreachable(_) | NoAnswer::TooLate(_))) => {
-            Err(Failed::retry_after(no_answer, usual))
+            Err(Failed::retry_after(no_answer, wait(run.id(), run.attempt())))
         }
     }
 }
 
-/// What comes of an answer. Its text is not repeated: it is from somebody else, and may be meant for nobody who reads here.
+impl Heard {
+    /// That it is told again, when whoever answered would have it so. His text is not repeated: it is from somebody else, and
+    /// may be meant for nobody who reads here.
+    pub(super) fn again(&self, now: Timestamp, usual: Duration) -> Failed {
+        let status = self.status.as_u16();
+        let asked = match status {
+            429 | 502 | 503 | 504 => self.retry_after(now).unwrap_or_default().min(LONGEST_WAIT),
+            _ => Duration::ZERO,
+        };
+        Failed::retry_after(format!("it was answered with {status}"), usual.max(asked))
+    }
+}
+
+/// What comes of an answer.
 async fn judged(
     webhooks: &Webhooks<'_>,
     webhook: Webhook,
@@ -168,18 +213,13 @@ async fn judged(
     usual: Duration,
 ) -> Result<Delivered, Failed> {
     let status = heard.status.as_u16();
-    let said = format!("it was answered with {status}");
     match status {
         200..=299 => Ok(Delivered { status }),
         410 => {
             webhooks.disable(webhook, "it was answered with 410 Gone").await?;
             Err(Failed::for_good("it was answered with 410: the webhook is disabled"))
         }
-        429 | 502 | 503 | 504 => {
-            let asked = heard.retry_after(tenure.now()).unwrap_or_default();
-            Err(Failed::retry_after(said, usual.max(asked.min(LONGEST_WAIT))))
-        }
-        _ => Err(Failed::retry_after(said, usual)),
+        _ => Err(heard.again(tenure.now(), usual)),
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod address;
 pub(crate) mod caller;
 pub(crate) mod delivery;
+pub(crate) mod end;
 pub(crate) mod event;
 pub(crate) mod feed;
 pub(crate) mod journal;
@@ -23,7 +24,7 @@ use tenure::QueueName;
 use crate::api::Api;
 
 pub use address::Network;
-pub use delivery::{Deliverer, deliveries};
+pub use delivery::{Deliverer, deliveries, deliveries_that_hide};
 
 /// Notes that somebody has paused a queue or let it go on. It is done, whether or not that can be written down.
 pub(crate) async fn note_queue(api: &Api, name: &QueueName, paused: bool) {

@@ -12,6 +12,7 @@ use tenure::{
 };
 
 use super::delivery;
+use super::end;
 use super::event::{self, EventDocument};
 use super::signature::{self, Secret};
 use super::target::{Target, URL_BYTES};
@@ -318,6 +319,34 @@ pub(crate) async fn rotate(
     let change = |kept: &mut Kept| rotated(&mut kept.secrets, &secret, now);
     let changed = Webhooks::of(api.tenure()).change(&id, change, Vec::new()).await?;
     Ok(told_once(StatusCode::OK, &changed.ok_or_else(|| none(&id))?, &secret))
+}
+
+/// With what callbacks are signed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallbackSecret {
+    /// The secret: `whsec_` and base64.
+    secret: String,
+}
+
+fn of_callbacks(secret: &Secret) -> Response {
+    let mut response = json(StatusCode::OK, &CallbackSecret { secret: secret.text() });
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// `GET /v1/callback-secret`
+pub(crate) async fn callback_secret(api: Api) -> Result<Response, Problem> {
+    Ok(of_callbacks(&end::secret(api.tenure()).await?))
+}
+
+/// `POST /v1/callback-secret/rotate`
+pub(crate) async fn rotate_callback_secret(
+    api: Api,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    Ok(of_callbacks(&end::rotate(api.tenure()).await?))
 }
 
 /// `POST /v1/webhooks/{webhook_id}/test`

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 use tenure::{Draft, Invalid, JobId, Kind};
 
 use crate::api::Api;
+use crate::callbacks::routes::check_url;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{OnConflict, Submit, UniqueScope};
 
@@ -45,6 +46,10 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
         submit.queue.clone_from(&rules.default_queue);
     }
     reached(api, submit).await?;
+    if let Some(callback) = &submit.callback {
+        let within = |wrong: Invalid| Invalid { field: format!("callback.{}", wrong.field), ..wrong };
+        check_url(api, &callback.url).map_err(within)?;
+    }
     match rules {
         Some(rules) => rules.check(&submit.kind, submit.args.as_deref()),
         None => Ok(()),

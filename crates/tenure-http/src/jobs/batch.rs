@@ -15,6 +15,7 @@ use crate::body;
 use crate::jobs::admit::admitted_in;
 use crate::jobs::each::enqueue_each;
 use crate::jobs::enqueue::{names_of, say_replayed};
+use crate::jobs::told;
 use crate::once::Once;
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
@@ -100,7 +101,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
     let (accepted, replayed) = match (once, drafts) {
-        (None, drafts) => (api.tenure().enqueue_all(drafts?).await?, false),
+        (None, drafts) => (told::enqueue_all(api.tenure(), drafts?).await?, false),
         (Some(once), drafts) => {
             let did = match drafts {
                 Ok(drafts) => once.enqueue(api.tenure(), drafts).await?,

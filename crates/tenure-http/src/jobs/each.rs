@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tenure::{Accepted, Draft, Tenure};
+use tenure::{Accepted, Draft, Error, Tenure};
 
+use crate::jobs::told;
 use crate::problem::Problem;
 
 /// What became of each of them.
@@ -27,7 +28,22 @@ pub(crate) async fn enqueue_each(
             Err(problem) => _ = answers.insert(place, Err(problem)),
         }
     }
-    let tried = tenure.enqueue_each(admitted).await?;
+    let tried = match admitted.iter().any(told::is_told) {
+        false => tenure.enqueue_each(admitted).await?,
+        true => one_by_one(tenure, admitted).await?,
+    };
     answers.extend(places.into_iter().zip(tried.into_iter().map(|told| told.map_err(Problem::from))));
     Ok(answers.into_values().collect())
+}
+
+/// Each in a transaction of its own, with the job that tells of its end.
+async fn one_by_one(tenure: &Tenure, drafts: Vec<Draft>) -> Result<Vec<Result<Accepted, Error>>, Error> {
+    let mut all = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        match told::enqueue_one(tenure, draft).await {
+            Err(fault @ Error::Fault(_)) => return Err(fault),
+            told => all.push(told),
+        }
+    }
+    Ok(all)
 }

@@ -14,7 +14,7 @@ use crate::body;
 use crate::hide::{Hiding, View};
 use crate::id::Id;
 use crate::item::made as made_by;
-use crate::jobs::admit;
+use crate::jobs::{admit, told};
 use crate::once::{Did, Once};
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
@@ -98,7 +98,7 @@ pub(crate) async fn accept(
     once: Option<Once>,
     draft: Draft,
 ) -> Result<(Accepted, bool), Problem> {
-    let Some(once) = once else { return Ok((tenure.enqueue_draft(draft).await?, false)) };
+    let Some(once) = once else { return Ok((told::enqueue_one(tenure, draft).await?, false)) };
     one(once.enqueue(tenure, vec![draft]).await?)
 }
 

@@ -10,3 +10,4 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod patch;
+pub(crate) mod told;

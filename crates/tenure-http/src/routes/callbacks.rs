@@ -7,8 +7,8 @@ use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty};
 use crate::access::Within;
 use crate::callbacks::feed::{self, EventPage};
 use crate::callbacks::routes::{
-    self, DeliveryAccepted, DeliveryPage, NewWebhookDocument, WebhookAsk, WebhookDocument, WebhookList,
-    WebhookPatch,
+    self, CallbackSecret, DeliveryAccepted, DeliveryPage, NewWebhookDocument, WebhookAsk, WebhookDocument,
+    WebhookList, WebhookPatch,
 };
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
@@ -43,6 +43,30 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             }],
             refuses: &[ProblemType::CursorExpired],
             serve: || routing::get(feed::get),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/callback-secret",
+            name: "get_callback_secret",
+            summary: "With what is signed that jobs with a `callback` have ended; drawn when it is asked for first",
+            needs: MANAGE,
+            within: Within::Whole,
+            takes: NOTHING,
+            answers: vec![callback_secret()],
+            refuses: &[],
+            serve: || routing::get(routes::callback_secret),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/callback-secret/rotate",
+            name: "rotate_callback_secret",
+            summary: "Draws another secret for callbacks; for a day the old one signs as well",
+            needs: MANAGE,
+            within: Within::Whole,
+            takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
+            answers: vec![callback_secret()],
+            refuses: &[],
+            serve: || routing::post(routes::rotate_callback_secret),
         },
         Endpoint {
             method: Method::POST,
@@ -198,6 +222,10 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
 
 const fn webhook(status: u16, summary: &'static str) -> Answer {
     Answer { status, summary, kind: JSON, body: Some(Schemas::of::<WebhookDocument>) }
+}
+
+const fn callback_secret() -> Answer {
+    Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::of::<CallbackSecret>) }
 }
 
 const fn accepted() -> Answer {

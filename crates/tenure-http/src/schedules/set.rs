@@ -104,6 +104,10 @@ fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
         let field = if spec.job.run_at.is_some() { "job.run_at" } else { "job.delay_seconds" };
         return Err(Invalid::new(field, "an instant or a delay", "none: the slots say when").into());
     }
+    if spec.job.callback.is_some() {
+        let allowed = "none: a webhook is told of the jobs of a schedule";
+        return Err(Invalid::new("job.callback", "a callback", allowed).into());
+    }
     let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
     let job = spec.job.draft(None).map_err(within)?;
     let draft = TimerDraft::of(name.as_str(), schedule, job)

@@ -34,5 +34,5 @@ pub use schedule::{
     ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec, ScheduledJob, SlotDocument, TriggerAsk,
     ZoneChangeDocument,
 };
-pub(crate) use submit::{BODY_BYTES, instant, not_own};
-pub use submit::{OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};
+pub(crate) use submit::{BODY_BYTES, CALLBACK, instant, not_own};
+pub use submit::{CallbackSpec, OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

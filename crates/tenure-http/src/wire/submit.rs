@@ -10,6 +10,10 @@ use tenure::{
 };
 
 use super::shape;
+use crate::callbacks::target::URL_BYTES;
+
+/// The note that says who is told of the end of a job.
+pub(crate) const CALLBACK: &str = "tenure.callback";
 
 /// A job that somebody wants to be done.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -71,6 +75,19 @@ pub struct Submit {
     /// How long it is kept after its end, however it ends.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub retain_seconds: Option<f64>,
+    /// Who is told when it has ended, once.
+    #[serde(default, deserialize_with = "shape::object")]
+    pub callback: Option<CallbackSpec>,
+}
+
+/// Who is told when a job has ended.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Callback")]
+pub struct CallbackSpec {
+    /// Where the event is sent, signed with the secret of `GET /v1/callback-secret`.
+    #[schemars(length(min = 1, max = URL_BYTES))]
+    pub url: String,
 }
 
 /// How a job is tried again.
@@ -187,6 +204,7 @@ impl Submit {
             let keep = Keep::For(seconds("retain_seconds", span)?);
             draft = draft.retain(Retention { succeeded: keep, failed: keep });
         }
+        let is_unique = self.unique.is_some();
         if let Some(unique) = self.unique {
             draft = draft.unique(unique.only()?);
         }
@@ -202,6 +220,17 @@ impl Submit {
         }
         draft = self.tags.iter().fold(draft, |draft, tag| draft.tag(tag));
         draft = self.meta.iter().fold(draft, |draft, (key, value)| draft.meta(key, value));
+        if self.meta.contains_key(CALLBACK) {
+            let allowed = "another name: this one is kept for `callback`";
+            return Err(Invalid::new("meta", CALLBACK, allowed));
+        }
+        if let Some(callback) = &self.callback {
+            if is_unique {
+                let allowed = "one of the two: of a job that was there already it would be told to nobody";
+                return Err(Invalid::new("callback", "both it and unique", allowed));
+            }
+            draft = draft.meta(CALLBACK, &callback.url);
+        }
         Ok(match id {
             Some(id) => draft.id(id),
             None => draft,

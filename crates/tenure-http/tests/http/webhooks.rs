@@ -270,6 +270,72 @@ async fn an_address_that_is_not_public_is_refused_unless_the_operator_names_it()
     assert!(receiver.got().is_empty());
 }
 
+/// The job, and what was told of it: one thing, however often the request was sent.
+#[tokio::test]
+async fn a_job_tells_its_end_once_to_the_url_that_it_was_given() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = place.serve().await;
+    let id = place.tenure.new_id().to_string();
+    let ask = json!({ "kind": "bill", "tags": ["invoice"], "callback": { "url": receiver.url } }).to_string();
+    let path = format!("/v1/jobs/{id}");
+    assert_eq!(serving.ask("PUT", &path, &ask).await.0, 201);
+    assert_eq!(serving.ask("PUT", &path, &ask).await.0, 200, "the same again is no other callback");
+    settled().await;
+    assert!(receiver.got().is_empty(), "it has not ended");
+    assert_eq!(serving.ask("POST", &format!("{path}/cancel"), "{}").await.0, 200);
+    let got = receiver.has(1).await.remove(0);
+    let (status, told) = serving.ask("GET", "/v1/callback-secret", "").await;
+    let secret = told["secret"].as_str().unwrap().to_owned();
+    assert_eq!((status, got.signed_by(&secret)), (200, Some(0)));
+    let event = got.json();
+    assert_eq!(
+        (event["type"].as_str(), event["subject"].as_str()),
+        (Some("job.cancelled"), Some(id.as_str()))
+    );
+    assert_eq!(
+        (&event["data"]["tags"], &event["id"]),
+        (&json!(["invoice"]), &json!(got.header("webhook-id")))
+    );
+    // Another secret signs from now on, and for a day the old one as well.
+    let (status, told) = serving.ask("POST", "/v1/callback-secret/rotate", "{}").await;
+    let rotated = told["secret"].as_str().unwrap().to_owned();
+    assert!(status == 200 && rotated != secret);
+    assert_eq!(serving.ask("GET", "/v1/callback-secret", "").await.1["secret"], rotated.as_str());
+    let body = json!({ "jobs": [{ "kind": "a", "callback": { "url": receiver.url } }, { "kind": "b" }] });
+    let (status, told) = serving.ask("POST", "/v1/jobs/batch", &body.to_string()).await;
+    assert_eq!((status, told["items"].as_array().unwrap().len()), (202, 2), "{told}");
+    for item in told["items"].as_array().unwrap() {
+        let path = format!("/v1/jobs/{}/cancel", item["id"].as_str().unwrap());
+        assert_eq!(serving.ask("POST", &path, "{}").await.0, 200);
+    }
+    let got = receiver.has(2).await.remove(1);
+    assert_eq!((got.signed_by(&rotated), got.signed_by(&secret)), (Some(0), Some(1)));
+    settled().await;
+    assert_eq!(receiver.got().len(), 2, "each once, and nobody of what has no callback");
+}
+
+#[tokio::test]
+async fn a_callback_that_leads_nowhere_or_would_be_told_to_nobody_is_refused_by_field() {
+    let serving = Place::new().serve().await;
+    let url = "https://example.com/";
+    for (field, job) in [
+        ("callback.url", json!({ "kind": "a", "callback": { "url": "http://10.0.0.1/" } })),
+        ("callback.url", json!({ "kind": "a", "callback": { "url": "ftp://a" } })),
+        ("kind", json!({ "kind": "", "callback": { "url": url } })),
+        ("callback", json!({ "kind": "a", "callback": { "url": url }, "unique": { "key": "k" } })),
+        ("meta", json!({ "kind": "a", "meta": { "tenure.callback": url } })),
+    ] {
+        let (status, told) = serving.ask("POST", "/v1/jobs", &job.to_string()).await;
+        assert_eq!((status, told["field"].as_str()), (422, Some(field)), "{told}");
+    }
+    let schedule =
+        json!({ "spec": { "every_seconds": 60 }, "job": { "kind": "a", "callback": { "url": url } } });
+    let (status, told) = serving.ask("PUT", "/v1/schedules/one", &schedule.to_string()).await;
+    assert_eq!((status, told["field"].as_str()), (422, Some("job.callback")), "{told}");
+    let (_, listed) = serving.ask("GET", "/v1/jobs", "").await;
+    assert_eq!(listed["items"], json!([]));
+}
+
 #[tokio::test]
 async fn a_webhook_that_makes_no_sense_is_refused_by_field() {
     let serving = Place::new().serve().await;

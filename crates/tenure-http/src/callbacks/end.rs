@@ -1,0 +1,137 @@
+//! Telling one URL of the end of one job. Who tells is a job that waits for the end of the other: it comes in with it, or
+//! not at all, and so nobody has to notice the end.
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
+use tenure::{Draft, Error, Failed, Invalid, Job, JobId, Name, Run, Tenure, Terms};
+
+use super::delivery::{Deliver, Delivered, Deliverer, QUEUE, SLOTS_EACH, Telling, told, wait};
+use super::signature::Secret;
+use super::sources;
+use super::target::Target;
+use super::webhook::{KeptSecret, no_secret, rotated, secrets};
+
+/// The kind of these jobs.
+pub(crate) const KIND: &str = "tenure.callback";
+/// Where the secret is with which they are signed.
+const SHELF: &str = "callback-secret";
+const KEY: &str = "all";
+/// Tries to change it while others do.
+const TRIES: u32 = 10;
+
+/// Whose end is told to whom.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TellEnd {
+    job: JobId,
+    url: String,
+}
+
+impl Job for TellEnd {
+    const KIND: &'static str = KIND;
+    const QUEUE: &'static str = QUEUE;
+    type Output = Delivered;
+
+    fn terms() -> Terms {
+        Deliver::terms()
+    }
+}
+
+/// The job that tells of the end of another, however that ends. Of one job there is one.
+pub(crate) fn draft(job: JobId, url: &str) -> Result<Draft, Error> {
+    let args = serde_json::to_vec(&TellEnd { job, url: url.to_owned() })
+        .map_err(|source| Error::Json { what: "callback", source })?;
+    // Whoever answers slowly keeps nobody else waiting.
+    let host = Target::read(url)?.host;
+    let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(TellEnd::terms());
+    let limit: String = format!("callback.{host}").chars().take(200).collect();
+    Ok(draft.id(id(job)).limited(&limit, SLOTS_EACH).after_jobs([job]).even_if_failed())
+}
+
+/// An id that follows from whose end is told.
+fn id(job: JobId) -> JobId {
+    let digest = Sha256::digest(format!("tenure callback\0{job}"));
+    let mut bytes: [u8; 16] = std::array::from_fn(|at| digest[at]);
+    // A version of one's own making: it tells of no time.
+    bytes[6] = 0x80 | bytes[6] & 0x0f;
+    bytes[8] = 0x80 | bytes[8] & 0x3f;
+    JobId::from_bytes(bytes)
+}
+
+pub(crate) async fn tell(run: Run<Deliverer>, job: TellEnd) -> Result<Delivered, Failed> {
+    let (tenure, usual) = (run.tenure(), wait(run.id(), run.attempt()));
+    let event = sources::one((tenure, run.app().hiding()), job.job).await?;
+    let Some(event) = event else {
+        return Err(match tenure.store().job(job.job).await? {
+            // Somebody has had it done again meanwhile: its new end will be told.
+            Some(_) => Failed::retry_after("the job has not ended", usual),
+            None => Failed::for_good("the job was removed before its end could be told"),
+        });
+    };
+    let body = serde_json::to_vec(&event).map_err(Failed::for_good)?;
+    let secrets = secrets(&kept(tenure).await?.0, tenure.now());
+    let heard = told(&run, Telling { url: &job.url, secrets: &secrets, event: &event.id, body }).await?;
+    let status = heard.status;
+    match status {
+        _ if status.is_success() => Ok(Delivered { status: status.as_u16() }),
+        StatusCode::GONE => Err(Failed::for_good("it was answered with 410")),
+        _ => Err(heard.again(tenure.now(), usual)),
+    }
+}
+
+/// The secrets with which they are signed; the first one that asks draws it.
+async fn kept(tenure: &Tenure) -> Result<(Vec<KeptSecret>, Option<u64>), Error> {
+    let key = RecordKey::new(KEY)?;
+    for _ in 0..TRIES {
+        let there = tenure.store().record(&shelf()?, &key).await?;
+        if let Some(found) = there.as_ref().and_then(read) {
+            return Ok(found);
+        }
+        let drawn = vec![KeptSecret::of(&Secret::draw().map_err(no_secret)?)];
+        let only = there.map_or(Only::Absent, |there| Only::Version(there.version));
+        write(tenure, &drawn, only).await?;
+    }
+    Err(busy())
+}
+
+/// The secret that signs now.
+pub(crate) async fn secret(tenure: &Tenure) -> Result<Secret, Error> {
+    let (kept, _) = kept(tenure).await?;
+    secrets(&kept, tenure.now()).into_iter().next().ok_or_else(busy)
+}
+
+/// Draws another; the one before signs for a day more.
+pub(crate) async fn rotate(tenure: &Tenure) -> Result<Secret, Error> {
+    let new = Secret::draw().map_err(no_secret)?;
+    for _ in 0..TRIES {
+        let (mut all, version) = kept(tenure).await?;
+        rotated(&mut all, &new, tenure.now());
+        if write(tenure, &all, version.map_or(Only::Absent, Only::Version)).await? {
+            return Ok(new);
+        }
+    }
+    Err(busy())
+}
+
+/// Whether it was written: nobody else was faster.
+async fn write(tenure: &Tenure, secrets: &[KeptSecret], only: Only) -> Result<bool, Error> {
+    let text = serde_json::to_vec(secrets).map_err(|source| Error::Json { what: "secret", source })?;
+    let value = NewValue { value: Document::new(text)?, keep: None };
+    let put = Put { shelf: shelf()?, key: RecordKey::new(KEY)?, only, to: Some(value) };
+    let written = tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
+    Ok(matches!(written, Written::Done { .. }))
+}
+
+fn read(there: &Record) -> Option<(Vec<KeptSecret>, Option<u64>)> {
+    let secrets: Vec<KeptSecret> = serde_json::from_slice(there.value.as_bytes()).ok()?;
+    (!secrets.is_empty()).then_some((secrets, Some(there.version)))
+}
+
+fn shelf() -> Result<Name, Invalid> {
+    Name::new("shelf", SHELF)
+}
+
+fn busy() -> Error {
+    tenure::Fault::Unavailable("the secret of callbacks is changed by many at once".to_owned()).into()
+}

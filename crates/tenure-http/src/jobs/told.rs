@@ -1,0 +1,45 @@
+//! Enqueueing jobs whose end is told to somebody: each with the job that does so, all or none.
+
+use tenure::{Accepted, Draft, Error, Invalid, Tenure};
+
+use crate::callbacks::end;
+use crate::wire::CALLBACK;
+
+/// Whether somebody is to be told of its end.
+pub(crate) fn is_told(draft: &Draft) -> bool {
+    draft.note(CALLBACK).is_some()
+}
+
+/// Enqueues one.
+pub(crate) async fn enqueue_one(tenure: &Tenure, draft: Draft) -> Result<Accepted, Error> {
+    if !is_told(&draft) {
+        return tenure.enqueue_draft(draft).await;
+    }
+    // What is wrong with it is told of it alone.
+    match enqueue_all(tenure, vec![draft]).await {
+        Err(Error::Invalid(wrong)) => {
+            let field = wrong.field.strip_prefix("jobs[0].").unwrap_or(&wrong.field).to_owned();
+            Err(Error::Invalid(Invalid { field, ..wrong }))
+        }
+        done => Ok(done?[0]),
+    }
+}
+
+/// Enqueues these, all or none; answers for each of them, in order.
+pub(crate) async fn enqueue_all(tenure: &Tenure, drafts: Vec<Draft>) -> Result<Vec<Accepted>, Error> {
+    let (count, mut all, mut tellers) = (drafts.len(), Vec::with_capacity(drafts.len()), Vec::new());
+    for draft in drafts {
+        match draft.note(CALLBACK).map(str::to_owned) {
+            Some(url) => {
+                let id = draft.given_id().unwrap_or_else(|| tenure.new_id());
+                tellers.push(end::draft(id, &url)?);
+                all.push(draft.id(id));
+            }
+            None => all.push(draft),
+        }
+    }
+    all.append(&mut tellers);
+    let mut accepted = tenure.enqueue_all(all).await?;
+    accepted.truncate(count);
+    Ok(accepted)
+}
