@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tenure_core::{Invalid, Name};
 
@@ -45,6 +45,14 @@ impl Sort {
         match self {
             Self::Triggered => "triggered",
             Self::Continuous => "continuous",
+        }
+    }
+
+    /// Where the apps of the other sort are below this folder.
+    pub(crate) fn other_of(self, root: &Path) -> PathBuf {
+        match self {
+            Self::Triggered => root.join(Self::Continuous.word()),
+            Self::Continuous => root.join(Self::Triggered.word()),
         }
     }
 

@@ -76,16 +76,8 @@ pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) 
     fs::read_dir(&folder).map_err(io)?;
     let mut found = Folder::default();
     for sort in [Sort::Triggered, Sort::Continuous] {
-        let mut roots: Vec<PathBuf> = match other_root {
-            Some(root) => vec![folder.join(root)],
-            None => ROOTS.iter().map(|root| folder.join(root)).collect(),
-        };
-        // Of several primary places the first that is there counts.
-        roots.retain(|root| root.join(sort.word()).is_dir());
-        roots.truncate(1);
-        roots.push(folder.join(SECOND_ROOT));
-        for root in roots {
-            read_root(&root.join(sort.word()), sort, installed, &mut found);
+        for root in [root_of(&folder, other_root, sort), folder.join(SECOND_ROOT).join(sort.word())] {
+            read_root(&root, sort, installed, &mut found);
         }
     }
     plain::read(&folder, installed, &mut found)?;
@@ -100,6 +92,20 @@ pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) 
             .push("there is no app: neither triggered/NAME, continuous/NAME nor a tenure.toml".to_owned());
     }
     Ok(found)
+}
+
+/// Where the apps of this sort are, or would be if there is none yet. `other_root` is as for [`read`].
+#[must_use]
+pub fn root_of(folder: &Path, other_root: Option<&Path>, sort: Sort) -> PathBuf {
+    let at = |root: &Path| folder.join(root).join(sort.word());
+    if let Some(root) = other_root {
+        return at(root);
+    }
+    // Of several primary places the first that is there counts.
+    let there = ROOTS.iter().map(|root| at(Path::new(root))).find(|root| root.is_dir());
+    // What comes first goes beside the apps of the other sort.
+    let beside = ROOTS.iter().map(Path::new).find(|root| sort.other_of(&folder.join(root)).is_dir());
+    there.unwrap_or_else(|| at(beside.unwrap_or(Path::new(""))))
 }
 
 fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Folder) {

@@ -22,7 +22,7 @@ mod settings;
 pub use app::{App, Sort, check_name};
 pub use count::LineLimit;
 pub use environment::{Environment, RunWords, quoted};
-pub use folder::{Folder, ReadError, read};
+pub use folder::{Folder, ReadError, read, root_of};
 pub use host::{Chosen, Installed, NOTHING_TO_RUN, choose};
 pub use idle::Idle;
 pub use limits::Limits;

@@ -7,12 +7,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::SET;
+use super::deploy::{Deploy, Remove, deploy, remove};
 use super::shown;
 use crate::client::{Answer, Ask, Connect, Followed, Purpose, Trouble, escaped};
 use crate::exit::Failure;
 use crate::job::log_lines;
 use crate::near::nearest;
-use crate::output::{Output, safe};
+use crate::output::{Out, Output, safe};
 use crate::with::{With, done_for, text};
 
 /// The store of a folder that runs, seen from that folder.
@@ -34,7 +35,17 @@ pub(crate) struct AppArgs {
     #[command(flatten)]
     output: Output,
     #[command(subcommand)]
-    what: What,
+    what: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    #[command(flatten)]
+    InAStore(What),
+    /// Brings programs from a folder or a zip into the folder that hosts run, or new versions of them
+    Deploy(Deploy),
+    /// Takes a program out of the folder that hosts run
+    Rm(Remove),
 }
 
 #[derive(Debug, Subcommand)]
@@ -92,8 +103,20 @@ struct Named {
 
 pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
     let AppArgs { connect, set, output, what } = args;
+    let what = match what {
+        Act::InAStore(what) => what,
+        Act::Deploy(said) => return told(output, |out| deploy(&said, out)),
+        Act::Rm(said) => return told(output, |out| remove(&said, out)),
+    };
     // To run a program is to change the store: whoever says so by the name of the command need not say it twice.
     done_for(Purpose::Change, &meant(connect), output, move |with| asked(&Set(set), what, with))
+}
+
+/// What is done on this machine, and told.
+fn told(output: Output, act: impl FnOnce(&mut Out) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut out = output.open();
+    act(&mut out)?;
+    out.flush()
 }
 
 /// Who is asked if no flag says it.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, KillOnDrop, Lines, Saying, Terms, Went, Why};
 use super::host::Host;
+use super::place::ready;
 use crate::screen::complain;
 
 /// How often what it says is written down.
@@ -112,16 +113,10 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
     host.stands(app, Standing::Starting, "");
     let did_not =
         |words: String| Went { end: None, why: None, result: Ok(None), words, took: Duration::ZERO };
-    let (places, theirs, run) = (Arc::clone(host), Arc::clone(app), host.tenure.new_id().to_string());
-    let placed = tokio::task::spawn_blocking(move || {
-        Ok::<_, std::io::Error>((places.places.copy(&theirs, &run)?, places.places.data(&theirs)?))
-    });
-    let (copy, data) = match placed.await {
-        Ok(Ok(placed)) => placed,
-        Ok(Err(error)) => {
-            return did_not(format!("could not begin: its files cannot be made ready: {error}"));
-        }
-        Err(error) => return did_not(format!("could not begin: {error}")),
+    let run = host.tenure.new_id().to_string();
+    let (copy, data) = match ready(host, app, run, office.ends()).await {
+        Ok(placed) => placed,
+        Err(why) => return did_not(format!("could not begin: {why}")),
     };
     let environment = Environment {
         place: copy.path.clone(),

@@ -3,6 +3,8 @@
 mod ask;
 mod bounds;
 mod continuous;
+mod copying;
+mod deploy;
 mod desk;
 mod host;
 mod passing;
@@ -13,6 +15,7 @@ mod shown;
 mod timers;
 mod told;
 mod triggered;
+mod unpack;
 
 pub(crate) use ask::{AppArgs, run as app};
 pub(crate) use run::{Run, run};

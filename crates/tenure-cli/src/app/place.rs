@@ -3,15 +3,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_apps::App;
 
+use super::copying::{self, Outward, remove};
+use super::host::Host;
 use crate::exit::Failure;
-
-/// Files of one working copy.
-const MOST_FILES: u64 = 100_000;
-/// How deep its folders may lie in one another.
-const DEEPEST: u32 = 64;
+use crate::screen::complain;
 
 /// The places of one host.
 #[derive(Debug)]
@@ -41,8 +41,10 @@ impl Places {
         fs::create_dir_all(&work).map_err(fail)?;
         let lock = File::create(lock_of(&work)).map_err(fail)?;
         lock.lock().map_err(fail)?;
-        // Another host may do the same right now, and what is left is no reason not to work.
-        let _ = remove_what_dead_hosts_left(&all);
+        // What is left is no reason not to work.
+        for trouble in remove_what_dead_hosts_left(&all) {
+            complain(&trouble);
+        }
         let data = fs::canonicalize(state).map_err(fail)?.join("data");
         Ok(Self { data, work: fs::canonicalize(&work).map_err(fail)?, _lock: lock })
     }
@@ -55,73 +57,90 @@ impl Places {
     }
 
     /// Where a run of this app takes place: its own folder, or a copy of it.
-    pub(super) fn copy(&self, app: &App, run: &str) -> io::Result<Copy> {
+    pub(super) fn copy(&self, app: &App, run: &str, stop: &AtomicBool) -> io::Result<Copy> {
         if app.settings.is_in_place == Some(true) {
             return Ok(Copy { path: app.folder.clone(), is_own: false });
         }
         let path = self.work.join(app.sort.word()).join(&app.name).join(run);
         let copy = Copy { path, is_own: true };
-        let mut left = MOST_FILES;
-        copy_folder(&app.folder, &copy.path, &mut left, DEEPEST)?;
+        copying::copy(&app.folder, &copy.path, Outward::Kept, stop)?;
         Ok(copy)
     }
 }
 
+/// Where a run takes place, and where its app keeps what is to be there for the next one. Ends early if it shall stop.
+pub(super) async fn ready<T>(
+    host: &Arc<Host>,
+    app: &Arc<App>,
+    run: String,
+    stopped: impl Future<Output = T>,
+) -> Result<(Copy, PathBuf), String> {
+    let (places, theirs, stop) = (Arc::clone(host), Arc::clone(app), Arc::new(AtomicBool::new(false)));
+    let is_told = Arc::clone(&stop);
+    // Copying blocks, and may take its time.
+    let placing = tokio::task::spawn_blocking(move || {
+        Ok::<_, io::Error>((places.places.copy(&theirs, &run, &is_told)?, places.places.data(&theirs)?))
+    });
+    tokio::pin!(placing);
+    let placed = tokio::select! {
+        biased;
+        placed = &mut placing => placed,
+        _ = stopped => {
+            stop.store(true, Ordering::Relaxed);
+            placing.await
+        }
+    };
+    let placed = placed.map_err(|error| error.to_string())?;
+    placed.map_err(|error| format!("its files cannot be made ready: {error}"))
+}
+
 impl Drop for Places {
     fn drop(&mut self) {
-        // If something of it cannot be removed, the next host tries again.
-        let _ = fs::remove_dir_all(&self.work).and_then(|()| fs::remove_file(lock_of(&self.work)));
+        match remove(&self.work) {
+            Ok(()) => drop(fs::remove_file(lock_of(&self.work))),
+            Err(error) => complain(&left_behind(&self.work, &error)),
+        }
     }
 }
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        if self.is_own {
-            let _ = fs::remove_dir_all(&self.path);
+        if !self.is_own {
+            return;
+        }
+        if let Err(error) = remove(&self.path) {
+            complain(&left_behind(&self.path, &error));
         }
     }
+}
+
+fn left_behind(path: &Path, error: &io::Error) -> String {
+    format!("{} cannot be removed: {error}; the next host that starts tries again", path.display())
 }
 
 fn lock_of(work: &Path) -> PathBuf {
     work.with_extension("lock")
 }
 
-fn remove_what_dead_hosts_left(all: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(all)? {
-        let path = entry?.path();
+/// Answers what could not be removed, in words. The lock stays with it, so that the next host knows that it is nobody's.
+fn remove_what_dead_hosts_left(all: &Path) -> Vec<String> {
+    let mut troubles = Vec::new();
+    let Ok(entries) = fs::read_dir(all) else { return troubles };
+    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
         if path.extension().is_none_or(|it| it != "lock") {
             continue;
         }
         // Who has the lock lives.
-        if File::open(&path)?.try_lock().is_ok() {
-            let _ = fs::remove_dir_all(path.with_extension(""));
-            let _ = fs::remove_file(&path);
+        if !File::open(&path).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            continue;
+        }
+        let work = path.with_extension("");
+        match remove(&work) {
+            Ok(()) => drop(fs::remove_file(&path)),
+            Err(error) => troubles.push(left_behind(&work, &error)),
         }
     }
-    Ok(())
-}
-
-/// Copies files and folders. Links stay links; what is neither is left out.
-fn copy_folder(from: &Path, to: &Path, left: &mut u64, deeper: u32) -> io::Result<()> {
-    if deeper == 0 {
-        return Err(io::Error::other(format!("its folders lie more than {DEEPEST} deep in one another")));
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        *left = left
-            .checked_sub(1)
-            .ok_or_else(|| io::Error::other(format!("it has more than {MOST_FILES} files")))?;
-        let (path, to, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
-        if kind.is_dir() {
-            copy_folder(&path, &to, left, deeper - 1)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&path)?, &to)?;
-        } else if kind.is_file() {
-            fs::copy(&path, &to)?;
-        }
-    }
-    Ok(())
+    troubles
 }
 
 #[cfg(test)]
@@ -149,14 +168,14 @@ mod tests {
         fs::create_dir_all(source.join("below")).unwrap();
         fs::write(source.join("below/run.sh"), "true").unwrap();
         let places = Places::open(&state, "one").unwrap();
-        let copy = places.copy(&app(&source), "1").unwrap();
+        let copy = places.copy(&app(&source), "1", &AtomicBool::new(false)).unwrap();
         assert_eq!(fs::read_to_string(copy.path.join("below/run.sh")).unwrap(), "true");
         let path = copy.path.clone();
         let other = Places::open(&state, "two").unwrap();
         assert!(path.exists(), "its host lives");
         drop(copy);
         assert!(!path.exists());
-        let left = places.copy(&app(&source), "2").unwrap();
+        let left = places.copy(&app(&source), "2", &AtomicBool::new(false)).unwrap();
         let path = left.path.clone();
         std::mem::forget(left);
         // Killed: its lock goes, and nothing else.

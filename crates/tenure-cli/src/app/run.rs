@@ -239,7 +239,7 @@ fn node() -> String {
 }
 
 /// Whether a program of this name can be run here.
-fn is_installed(program: &str) -> bool {
+pub(super) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
 }

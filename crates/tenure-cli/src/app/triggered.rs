@@ -12,6 +12,7 @@ use tenure_program::{Input, Kept, Program};
 use super::desk::{Desk, Lines, Terms, Went, Why};
 use super::host::Host;
 use super::passing::{PASS_ON, has_passed_on_the_last, pass_on};
+use super::place::ready;
 use crate::program::kept;
 use crate::screen::complain;
 
@@ -24,14 +25,12 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     let lost = may_begin(&run, &host, &app).await?;
     forget_old_runs(&host, &app).await;
     let arguments = arguments_of(run.job().args.as_bytes()).map_err(Failed::for_good)?;
-    let (places, theirs, id) = (Arc::clone(&host), Arc::clone(&app), run.id().to_string());
-    // Copying blocks, and may take its time.
-    let placed = tokio::task::spawn_blocking(move || {
-        Ok::<_, std::io::Error>((places.places.copy(&theirs, &id)?, places.places.data(&theirs)?))
-    });
-    let (copy, data) = placed
-        .await?
-        .map_err(|error| Failed::retry(format_args!("its files cannot be made ready: {error}")))?;
+    let placed = ready(&host, &app, run.id().to_string(), run.stopped()).await;
+    if run.stopping().is_some() {
+        // Its files have taken their time, and nothing has begun.
+        return Err(Failed::release());
+    }
+    let (copy, data) = placed.map_err(Failed::retry)?;
     let program = Program {
         command: command_of(&app, &arguments),
         env: environment(&run, &app, &copy.path, data, arguments).of(&app),
@@ -42,10 +41,6 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         ..Program::default()
     };
     host.stands(&app, Standing::Running, &format!("job {}", run.id()));
-    if run.stopping().is_some() {
-        // Its files have taken their time, and nothing has begun.
-        return Err(Failed::release());
-    }
     let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
         .map_err(|error| Failed::retry(format_args!("no thread for it: {error}")))?;
     let clock = run.tenure().store().clock();

@@ -7,6 +7,7 @@
 mod away;
 mod bounded;
 mod crontab;
+mod deploying;
 mod fleet;
 mod hostile;
 #[path = "../program/mod.rs"]

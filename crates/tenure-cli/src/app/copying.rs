@@ -1,0 +1,240 @@
+//! Copying a folder within bounds, and removing one whatever it holds.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Files and folders of one copy.
+const MOST_FILES: u64 = 100_000;
+/// Bytes of one copy.
+const MOST_BYTES: u64 = 2 << 30;
+/// How deep its folders may lie in one another.
+const DEEPEST: usize = 64;
+
+/// What becomes of links that lead out of the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outward {
+    /// They lead to where they led, from wherever the copy is.
+    Kept,
+    /// There may be none.
+    Refused,
+}
+
+struct Copying<'a> {
+    outward: Outward,
+    stop: &'a AtomicBool,
+    files: u64,
+    bytes: u64,
+}
+
+/// Copies files, folders and links; what is none of them, such as a pipe, is left out. Ends early if told to stop.
+///
+/// # Errors
+/// More files or bytes than a copy may have, a link that may not be, or what the system says.
+pub(super) fn copy(from: &Path, to: &Path, outward: Outward, stop: &AtomicBool) -> io::Result<()> {
+    Copying { outward, stop, files: 0, bytes: 0 }.folder(from, to, 0)
+}
+
+impl Copying<'_> {
+    fn folder(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        if depth == DEEPEST {
+            return refuse(format!(
+                "{}: its folders lie more than {DEEPEST} deep in one another",
+                from.display()
+            ));
+        }
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "it was told to stop"));
+            }
+            self.files += 1;
+            if self.files > MOST_FILES {
+                return refuse(format!("{}: it has more than {MOST_FILES} files", from.display()));
+            }
+            let (path, to, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
+            if kind.is_dir() {
+                self.folder(&path, &to, depth + 1)?;
+            } else if kind.is_symlink() {
+                self.link(&path, &to, depth)?;
+            } else if kind.is_file() {
+                // Before and after: it may grow while it is copied.
+                self.has_room(&path, entry.metadata()?.len())?;
+                self.bytes += fs::copy(&path, &to)?;
+                self.has_room(&path, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_room(&self, path: &Path, more: u64) -> io::Result<()> {
+        if self.bytes.saturating_add(more) <= MOST_BYTES {
+            return Ok(());
+        }
+        let most = MOST_BYTES >> 20;
+        refuse(format!(
+            "{}: its files have more than {most} MiB; is_in_place runs it without a copy",
+            path.display()
+        ))
+    }
+
+    fn link(&self, path: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let target = fs::read_link(path)?;
+        if !leads_out(&target, depth) {
+            return symlink(target, to);
+        }
+        match self.outward {
+            Outward::Refused => refuse(format!(
+                "{}: it is a link that leads out of the folder, to {}",
+                path.display(),
+                target.display()
+            )),
+            // What is relative to the folder of the link is somewhere else from the copy.
+            Outward::Kept => symlink(path.parent().unwrap_or(path).join(target), to),
+        }
+    }
+}
+
+/// Whether a link that lies so many folders below the top leads beyond it.
+pub(super) fn leads_out(target: &Path, depth: usize) -> bool {
+    let mut depth = depth;
+    for part in target.components() {
+        match part {
+            Component::Prefix(_) | Component::RootDir => return true,
+            Component::CurDir => {}
+            Component::Normal(_) => depth += 1,
+            Component::ParentDir => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+        }
+    }
+    false
+}
+
+fn refuse<T>(why: String) -> io::Result<T> {
+    Err(io::Error::other(why))
+}
+
+/// Removes a folder with all that is in it, also where a program has taken the right to do so from its owner. Nothing happens if
+/// there is none.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            fs::remove_dir_all(path)
+        }
+        other => other,
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Gives the owner all rights to each folder of a tree.
+fn open_up(top: &Path) -> io::Result<()> {
+    let mut folders: Vec<PathBuf> = vec![top.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let mode = folder.symlink_metadata()?.permissions().mode();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode | 0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    fn stand() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("a/from"), root.path().join("to"));
+        fs::create_dir_all(from.join("below")).unwrap();
+        (root, from, to)
+    }
+
+    #[test]
+    fn links_within_stay_and_those_that_lead_out_lead_to_the_same_or_are_refused() {
+        let (root, from, to) = stand();
+        fs::write(root.path().join("a/shared"), "shared").unwrap();
+        fs::write(from.join("file"), "own").unwrap();
+        symlink("../file", from.join("below/within")).unwrap();
+        symlink("../../shared", from.join("below/without")).unwrap();
+        symlink("nowhere", from.join("dangling")).unwrap();
+        copy(&from, &to, Outward::Kept, &GO).unwrap();
+        fs::write(to.join("file"), "of the copy").unwrap();
+        assert_eq!(fs::read_to_string(to.join("below/within")).unwrap(), "of the copy");
+        assert_eq!(fs::read_to_string(to.join("below/without")).unwrap(), "shared");
+        assert_eq!(fs::read_link(to.join("dangling")).unwrap(), Path::new("nowhere"));
+        let refused = copy(&from, &root.path().join("other"), Outward::Refused, &GO).unwrap_err().to_string();
+        assert!(refused.contains("below/without") && refused.contains("leads out"), "{refused}");
+    }
+
+    #[test]
+    fn a_link_leads_out_where_it_goes_above_the_top() {
+        for (target, depth, out) in [
+            ("x", 0, false),
+            ("../x", 0, true),
+            ("../x", 1, false),
+            ("../../x", 1, true),
+            ("x/../../y", 0, true),
+            ("./x/../y", 0, false),
+            ("/etc/passwd", 5, true),
+        ] {
+            assert_eq!(leads_out(Path::new(target), depth), out, "{target} at {depth}");
+        }
+    }
+
+    #[test]
+    fn more_bytes_than_a_copy_may_have_are_refused_before_they_are_written() {
+        let (_root, from, to) = stand();
+        // It takes no room: nobody has written to it.
+        fs::File::create(from.join("large")).unwrap().set_len(MOST_BYTES + 1).unwrap();
+        let refused = copy(&from, &to, Outward::Kept, &GO).unwrap_err().to_string();
+        assert!(
+            refused.contains("large") && refused.contains("2048 MiB") && refused.contains("is_in_place"),
+            "{refused}"
+        );
+        assert!(!to.join("large").exists());
+    }
+
+    #[test]
+    fn a_copy_ends_when_it_is_told_to() {
+        let (_root, from, to) = stand();
+        fs::write(from.join("file"), "").unwrap();
+        let stopped = copy(&from, &to, Outward::Kept, &AtomicBool::new(true)).unwrap_err();
+        assert!(stopped.kind() == io::ErrorKind::Interrupted && !to.join("file").exists(), "{stopped}");
+    }
+
+    #[test]
+    fn folders_that_their_owner_may_not_write_to_are_removed_as_well() {
+        let (_root, from, _) = stand();
+        fs::write(from.join("below/file"), "").unwrap();
+        let shut = fs::Permissions::from_mode(0o555);
+        for folder in [from.join("below"), from.clone()] {
+            fs::set_permissions(folder, shut.clone()).unwrap();
+        }
+        open_up(&from).unwrap();
+        // Whoever may do everything would remove them anyhow: this is what everybody else needs.
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(&from), mode(&from.join("below"))], [0o755, 0o755]);
+        fs::set_permissions(from.join("below"), shut).unwrap();
+        remove(&from).unwrap();
+        assert!(!from.exists());
+        remove(&from).unwrap();
+    }
+}

@@ -1,0 +1,205 @@
+//! `tenure app deploy` and `tenure app rm`: programs come into the folder of a host, and go, each as a whole.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::TempDir;
+use tenure_apps::{App, Folder, Sort, check_name, root_of};
+
+use super::copying::{self, Outward};
+use super::run::is_installed;
+use super::unpack::unpack;
+use crate::exit::Failure;
+use crate::output::{Out, safe};
+
+/// What is made beside the programs begins so; no host takes it for one of them.
+const BESIDE: &str = ".tenure-deploy-";
+
+/// What can be said to `tenure app deploy`.
+#[derive(Debug, Args)]
+pub(super) struct Deploy {
+    /// A folder or a zip: one program, or triggered/NAME and continuous/NAME as in Kudu's layout
+    source: PathBuf,
+    /// The folder of programs that hosts run
+    #[arg(long, value_name = "FOLDER")]
+    to: PathBuf,
+    /// The source is one program of this sort and name
+    #[arg(long = "as", value_name = "SORT/NAME", value_parser = place)]
+    as_one: Option<(Sort, String)>,
+}
+
+/// What can be said to `tenure app rm`.
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    /// Its name, as triggered/NAME or continuous/NAME
+    #[arg(value_name = "SORT/NAME", value_parser = place)]
+    which: (Sort, String),
+    /// The folder of programs that hosts run
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+}
+
+fn place(said: &str) -> Result<(Sort, String), String> {
+    let (sort, name) = said.split_once('/').ok_or("allowed: triggered/NAME or continuous/NAME")?;
+    let sort = Sort::of(sort).ok_or("allowed: triggered/NAME or continuous/NAME")?;
+    check_name(name).map_err(|wrong| wrong.to_string())?;
+    Ok((sort, name.to_owned()))
+}
+
+/// Brings programs into a folder. Each is there as a whole or not at all, whatever happens meanwhile.
+pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
+    let beside = Beside::new(&deploy.to)?;
+    let staged = beside.path().join("package");
+    // One program lies where a host would look for it, so that it is read as a host reads it.
+    let files = match &deploy.as_one {
+        Some((sort, name)) => staged.join(sort.word()).join(name),
+        None => staged.clone(),
+    };
+    let source = deploy.source.display();
+    let kind = fs::metadata(&deploy.source)
+        .map_err(|error| Failure::NotThere(format!("{source} cannot be read: {error}")))?;
+    let copied = if kind.is_dir() {
+        copying::copy(&deploy.source, &files, Outward::Refused, &AtomicBool::new(false))
+    } else if kind.is_file() {
+        unpack(&deploy.source, &files)
+    } else {
+        Err(io::Error::other("it is neither a folder nor a zip"))
+    };
+    copied.map_err(|why| {
+        Failure::Invalid(format!("nothing was deployed: {source}: {}", safe::line(&why.to_string())))
+    })?;
+    let folder = tenure_apps::read(&staged, None, &is_installed)
+        .map_err(|error| Failure::Invalid(beside.without(&error.to_string())))?;
+    let found = can_run(&folder, &staged, &beside)?;
+    for app in found {
+        for note in &app.notes {
+            out.tell(&format!("{}/{}: {}", app.sort, app.name, safe::line(note)));
+        }
+        let is_new = beside.bring(app, &deploy.to)?;
+        let words = if is_new { "is there" } else { "is there in place of the one before" };
+        out.line(&format!("{}/{} {words}", app.sort, safe::line(&app.name)))?;
+    }
+    out.tell("a host reads its folder when it starts: what is new runs from then on");
+    beside.end()
+}
+
+/// Takes a program out of a folder. What it has kept for its next run stays.
+pub(super) fn remove(remove: &Remove, out: &mut Out) -> Result<(), Failure> {
+    let (sort, name) = &remove.which;
+    let path = root_of(&remove.from, None, *sort).join(name);
+    if path.symlink_metadata().is_err() {
+        let why = format!("{} has no folder {sort}/{}", remove.from.display(), safe::line(name));
+        return Err(Failure::NotThere(why));
+    }
+    let beside = Beside::new(&remove.from)?;
+    // Gone at once, and removed piece by piece afterwards.
+    let fail = |source| Failure::Folder { path: path.clone(), source };
+    fs::rename(&path, beside.path().join("gone")).map_err(fail)?;
+    out.line(&format!("{sort}/{} is gone", safe::line(name)))?;
+    out.tell("a host that runs goes on to offer it until it starts again; tenure app stop ends it there");
+    beside.end()
+}
+
+/// The programs of a package, if all of them can run.
+fn can_run<'a>(folder: &'a Folder, staged: &Path, beside: &Beside) -> Result<&'a [App], Failure> {
+    if staged.join("tenure.toml").symlink_metadata().is_ok() {
+        let why = "a package with a tenure.toml is not deployed: a folder has one, for all its programs";
+        return Err(Failure::Invalid(why.to_owned()));
+    }
+    let mut wrong: Vec<String> = folder.notes.iter().map(|note| beside.without(note)).collect();
+    for app in &folder.apps {
+        let whys = app.wrong.iter().map(|why| format!("{}/{}: {}", app.sort, app.name, beside.without(why)));
+        wrong.extend(whys);
+    }
+    if folder.apps.is_empty() {
+        wrong = vec![
+            "it has neither triggered/NAME nor continuous/NAME; --as triggered/NAME makes one program of it"
+                .to_owned(),
+        ];
+    }
+    if wrong.is_empty() {
+        return Ok(&folder.apps);
+    }
+    Err(Failure::Invalid(format!("nothing was deployed: {}", safe::line(&wrong.join("; ")))))
+}
+
+/// A folder of our own beside the programs, on the same file system.
+struct Beside(TempDir);
+
+impl Beside {
+    fn new(folder: &Path) -> Result<Self, Failure> {
+        let fail = |source| Failure::Folder { path: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(fail)?;
+        let folder = fs::canonicalize(folder).map_err(fail)?;
+        Ok(Self(tempfile::Builder::new().prefix(BESIDE).tempdir_in(folder).map_err(fail)?))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Words without the place that only we know.
+    fn without(&self, words: &str) -> String {
+        words.replace(&format!("{}/package/", self.path().display()), "")
+    }
+
+    /// Puts a program where hosts look for it; answers whether there was none.
+    fn bring(&self, app: &App, to: &Path) -> Result<bool, Failure> {
+        let root = root_of(to, None, app.sort);
+        let (target, from) = (root.join(&app.name), of_its_name(app));
+        let fail = |source| Failure::Folder { path: target.clone(), source };
+        fs::create_dir_all(&root).map_err(fail)?;
+        for other in fs::read_dir(&root).map_err(fail)? {
+            let other = other.map_err(fail)?.file_name();
+            if other != *app.name && other.eq_ignore_ascii_case(&app.name) {
+                let (other, name) = (other.to_string_lossy(), &app.name);
+                return Err(Failure::Conflict(format!(
+                    "{name} differs from {other}, which is there, in case alone"
+                )));
+            }
+        }
+        on_disk(from).map_err(fail)?;
+        put(from, &target, &self.path().join(format!("{}-{}", app.sort, app.name))).map_err(fail)
+    }
+
+    /// Removes it with all that was put aside.
+    fn end(self) -> Result<(), Failure> {
+        let path = self.0.keep();
+        copying::remove(&path).map_err(|source| Failure::Folder { path, source })
+    }
+}
+
+/// The folder that has the name of a program: its files may lie one below.
+fn of_its_name(app: &App) -> &Path {
+    let is_it = |path: &&Path| {
+        path.file_name().is_some_and(|name| name == &*app.name)
+            && path.parent().and_then(Path::file_name).is_some_and(|sort| sort == app.sort.word())
+    };
+    app.folder.ancestors().take(2).find(is_it).unwrap_or(&app.folder)
+}
+
+/// Puts a folder in the place of another in one step where the system can; what was there is aside afterwards.
+fn put(from: &Path, target: &Path, aside: &Path) -> io::Result<bool> {
+    if target.symlink_metadata().is_err() {
+        fs::rename(from, target)?;
+        return Ok(true);
+    }
+    if renameat_with(CWD, from, CWD, target, RenameFlags::EXCHANGE).is_err() {
+        fs::rename(target, aside)?;
+        fs::rename(from, target)?;
+    }
+    Ok(false)
+}
+
+/// What was written is there after a loss of power, too.
+fn on_disk(folder: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(fs::File::open(folder)?)?;
+    #[cfg(not(target_os = "linux"))]
+    fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Programs that are brought into a folder and taken out of it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::program::run;
+use crate::stand::{SOON, Said, Stand, said, until};
+
+/// An entry of a zip: its name, its mode and what is in it.
+type Entry<'a> = (&'a [u8], u32, &'a [u8]);
+
+const FILE: u32 = 0o100_644;
+const PROGRAM: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
+
+/// A zip as packers write it, with names as they are said.
+pub fn zip(path: &Path, entries: &[Entry<'_>]) {
+    let mut archive = rawzip::ZipArchiveWriter::new(File::create(path).unwrap());
+    for (name, mode, data) in entries {
+        let name = rawzip::path::EntryPath::verbatim(*name);
+        let (mut entry, config) = archive
+            .new_file(name)
+            .compression_method(rawzip::CompressionMethod::DEFLATE)
+            .unix_permissions(*mode)
+            .start()
+            .unwrap();
+        let deflated = flate2::write::DeflateEncoder::new(&mut entry, flate2::Compression::default());
+        let mut writer = config.wrap(deflated);
+        writer.write_all(data).unwrap();
+        let (deflated, descriptor) = writer.finish().unwrap();
+        deflated.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+fn tenure(stand: &Stand, args: &[&str]) -> Said {
+    said(&run(&[&["app"], args].concat(), stand.root.path()))
+}
+
+fn deploy(stand: &Stand, source: &str, more: &[&str]) -> Said {
+    tenure(stand, &[&["deploy", source, "--to", "jobs"], more].concat())
+}
+
+/// Nothing of our own is left beside the programs.
+fn is_tidy(stand: &Stand) -> bool {
+    let names = fs::read_dir(stand.folder()).into_iter().flatten();
+    names
+        .filter_map(Result::ok)
+        .all(|entry| !entry.file_name().to_string_lossy().starts_with(".tenure-deploy"))
+}
+
+fn write(path: PathBuf, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_program_comes_is_replaced_as_a_whole_and_goes() {
+    let stand = Stand::of(&[("triggered/other/run.sh", "echo other")]);
+    let source = stand.root.path().join("report");
+    write(source.join("run.sh"), "cat words.txt");
+    write(source.join("words.txt"), "first");
+    write(source.join("old.txt"), "");
+    let came = deploy(&stand, "report", &["--as", "triggered/report"]);
+    assert!(came.code == 0 && came.out.contains("triggered/report is there\n"), "{} {}", came.out, came.err);
+    let _host = stand.host(&[]);
+    assert!(stand.app(&["run", "--wait", "report"]).out.contains("first"));
+    fs::remove_file(source.join("old.txt")).unwrap();
+    write(source.join("words.txt"), "second");
+    let came = deploy(&stand, "report", &["--as", "triggered/report"]);
+    assert!(came.out.contains("in place of the one before"), "{} {}", came.out, came.err);
+    assert!(!stand.folder().join("triggered/report/old.txt").exists(), "as a whole");
+    assert!(stand.app(&["run", "--wait", "report"]).out.contains("second"), "the next run has it");
+    let gone = tenure(&stand, &["rm", "triggered/report", "--from", "jobs"]);
+    assert_eq!(gone.code, 0, "{}", gone.err);
+    assert!(!stand.folder().join("triggered/report").exists() && is_tidy(&stand));
+    assert_eq!(tenure(&stand, &["rm", "triggered/report", "--from", "jobs"]).code, 5);
+    assert_eq!(stand.app(&["run", "--wait", "other"]).code, 0);
+}
+
+#[test]
+fn what_cannot_run_is_not_deployed_and_what_is_there_stays() {
+    let stand = Stand::of(&[("triggered/report/run.sh", "echo first")]);
+    let source = stand.root.path().join("bad");
+    for (files, told) in [
+        (&[("triggered/report/readme.md", "")][..], "No runnable script"),
+        (&[("triggered/report/run.sh", ""), ("triggered/report/settings.job", "{")], "settings.job"),
+        (&[("triggered/Report/run.sh", "")], "in case alone"),
+        (&[("triggered/x/run.sh", ""), ("tenure.toml", "")], "tenure.toml"),
+        (&[("run.sh", "")], "--as triggered/NAME"),
+    ] {
+        let _ = fs::remove_dir_all(&source);
+        files.iter().for_each(|(path, text)| write(source.join(path), text));
+        let refused = deploy(&stand, "bad", &[]);
+        assert!(
+            refused.code != 0 && refused.err.contains(told),
+            "{files:?}: {} {}",
+            refused.code,
+            refused.err
+        );
+        assert_eq!(fs::read_to_string(stand.folder().join("triggered/report/run.sh")).unwrap(), "echo first");
+        assert!(is_tidy(&stand) && !stand.folder().join("triggered/x").exists());
+    }
+    for name in ["report", "triggered/", "triggered/a b", "triggered/../x", "sometimes/x", "/etc"] {
+        assert_eq!(deploy(&stand, "bad", &["--as", name]).code, 2, "{name}");
+        assert_eq!(tenure(&stand, &["rm", name, "--from", "jobs"]).code, 2, "{name}");
+    }
+    assert_eq!(deploy(&stand, "nowhere", &["--as", "triggered/x"]).code, 5);
+    assert_eq!(deploy(&stand, "/dev/zero", &["--as", "triggered/x"]).code, 7);
+}
+
+#[test]
+fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
+    let stand = Stand::of(&[("triggered/report/run.sh", "echo first")]);
+    let script: Entry<'_> = (b"triggered/report/run.sh", PROGRAM, b"echo second");
+    let bomb = vec![0; 8 << 20];
+    let bombs: Vec<Vec<u8>> =
+        (0..140).map(|number| format!("triggered/report/{number}").into_bytes()).collect();
+    let many: Vec<Vec<u8>> =
+        (0..20_001).map(|number| format!("triggered/report/{number}").into_bytes()).collect();
+    let long = [b"triggered/report/".as_slice(), &[b'x'; 2_000]].concat();
+    let deep = b"x/".repeat(100);
+    let mut bad: Vec<(Vec<Entry<'_>>, &str)> = [
+        (&b"../../evil.sh"[..], FILE, &b"x"[..], "leads out"),
+        (b"/etc/tenure-evil.sh", FILE, b"x", "leads out"),
+        (b"..\\..\\evil.sh", FILE, b"x", "leads out"),
+        (b"triggered/../../evil.sh", FILE, b"x", "leads out"),
+        (b"C:\\evil.sh", FILE, b"x", "drive"),
+        (b"triggered/report/\xff.sh", FILE, b"x", "UTF-8"),
+        (b"triggered/report/a\nb", FILE, b"x", "no name has"),
+        (b"triggered/report/a\0b", FILE, b"x", "no name has"),
+        (&long, FILE, b"x", "allowed: 1024"),
+        (&deep, FILE, b"x", "deep"),
+        (b"triggered/report/evil", LINK, b"/etc/passwd", "leads out"),
+        (b"triggered/report/evil", LINK, b"../../../etc/passwd", "leads out"),
+        (b"triggered/report/evil", LINK, b"a/\xff", "evil"),
+        (b"triggered/report/pipe", 0o010_644, b"", "neither a file"),
+        (b"triggered/report/device", 0o020_644, b"", "neither a file"),
+        (b"triggered/report/run.sh", FILE, b"again", "exists"),
+        (b"triggered/report/run.sh/below", FILE, b"x", "below"),
+    ]
+    .into_iter()
+    .map(|(name, mode, data, told)| (vec![script, (name, mode, data)], told))
+    .collect();
+    bad.push((bombs.iter().map(|name| (name.as_slice(), FILE, bomb.as_slice())).collect(), "1024 MiB"));
+    bad.push((many.iter().map(|name| (name.as_slice(), FILE, &b""[..])).collect(), "more than 20000"));
+    let path = stand.root.path().join("bad.zip");
+    let refuse = |told: &str| {
+        let refused = deploy(&stand, "bad.zip", &[]);
+        assert!(refused.code == 7 && refused.err.contains(told), "{told}: {} {}", refused.code, refused.err);
+        assert_eq!(fs::read_to_string(stand.folder().join("triggered/report/run.sh")).unwrap(), "echo first");
+        assert!(
+            is_tidy(&stand)
+                && !stand.root.path().join("evil.sh").exists()
+                && !Path::new("/etc/tenure-evil.sh").exists()
+        );
+    };
+    for (entries, told) in &bad {
+        zip(&path, entries);
+        refuse(told);
+    }
+    zip(&path, &[script]);
+    let whole = fs::read(&path).unwrap();
+    // Cut off, or not what it says it is.
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    refuse("");
+    let mut other = whole.clone();
+    let at = whole.windows(b"run.sh".len()).position(|part| part == b"run.sh").unwrap() + b"run.sh".len() + 3;
+    other[at] ^= 0x10;
+    fs::write(&path, &other).unwrap();
+    refuse("run.sh");
+    fs::write(&path, "no zip").unwrap();
+    refuse("");
+    fs::write(&path, &whole).unwrap();
+    let came = deploy(&stand, "bad.zip", &[]);
+    assert_eq!(came.code, 0, "{}", came.err);
+}
+
+/// Whether a program of this name is there to run scripts by.
+fn has(name: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(name).is_file())
+}
+
+/// A package as it would be sent to Kudu: each language as one that is triggered, scheduled and continuous.
+#[test]
+fn a_zip_of_mixed_webjobs_runs_as_it_is() {
+    let says = "\"$WEBJOBS_NAME $WEBJOBS_TYPE $WEBJOBS_COMMAND_ARGUMENTS\"";
+    let shell = format!(
+        ". ./words.sh; echo $WORD {says} >> $OUT/$WEBJOBS_NAME; [ $WEBJOBS_TYPE = triggered ] || exec sleep 600"
+    );
+    let python = "import os, time, words\nwith open(os.environ['OUT'] + '/' + os.environ['WEBJOBS_NAME'], 'a') as out: print(words.WORD, os.environ['WEBJOBS_NAME'], os.environ['WEBJOBS_TYPE'], os.environ['WEBJOBS_COMMAND_ARGUMENTS'], file=out)\nif os.environ['WEBJOBS_TYPE'] == 'continuous': time.sleep(600)";
+    let node = "const e = process.env;\nrequire('fs').appendFileSync(`${e.OUT}/${e.WEBJOBS_NAME}`, `${require('./words').WORD} ${e.WEBJOBS_NAME} ${e.WEBJOBS_TYPE} ${e.WEBJOBS_COMMAND_ARGUMENTS}\\n`);\nif (e.WEBJOBS_TYPE === 'continuous') setTimeout(() => {}, 600000);";
+    let php = "<?php require 'words.php'; $e = getenv(); file_put_contents($e['OUT'].'/'.$e['WEBJOBS_NAME'], \"$WORD {$e['WEBJOBS_NAME']} {$e['WEBJOBS_TYPE']} {$e['WEBJOBS_COMMAND_ARGUMENTS']}\\n\", FILE_APPEND); if ($e['WEBJOBS_TYPE'] === 'continuous') sleep(600);";
+    let languages: Vec<_> = [
+        ("bash", "sh", shell.as_str(), "words.sh", "WORD=word"),
+        ("python3", "py", python, "words.py", "WORD = 'word'"),
+        ("node", "js", node, "words.js", "exports.WORD = 'word';"),
+        ("php", "php", php, "words.php", "<?php $WORD = 'word';"),
+    ]
+    .into_iter()
+    .filter(|(by, ..)| has(by))
+    .collect();
+    assert!(!languages.is_empty());
+    let settings = [
+        ("triggered", "asked", r#"{"stopping_wait_time": 20, "is_in_place": false}"#),
+        ("triggered", "timed", "\u{feff}{\r\n  \"schedule\": \"* * * * * *\"\r\n}"),
+        ("continuous", "alone", r#"{"is_singleton": true, "stopping_wait_time": 1}"#),
+        ("continuous", "everywhere", r#"{"is_in_place": true, "stopping_wait_time": 1}"#),
+    ];
+    let mut files: Vec<(String, &str)> = Vec::new();
+    for (_, extension, text, beside, words) in &languages {
+        for (sort, flavour, settings) in settings {
+            // As a packer on Windows writes it.
+            let folder = format!("site\\wwwroot\\App_Data\\jobs\\{sort}\\{flavour}-{extension}");
+            files.push((format!("{folder}\\run.{extension}"), text));
+            files.push((format!("{folder}\\{beside}"), words));
+            files.push((format!("{folder}\\settings.job"), settings));
+        }
+    }
+    let stand = Stand::of(&[]);
+    let entries: Vec<Entry<'_>> =
+        files.iter().map(|(name, text)| (name.as_bytes(), FILE, text.as_bytes())).collect();
+    zip(&stand.root.path().join("site.zip"), &entries);
+    let came = deploy(&stand, "site.zip", &[]);
+    assert_eq!(came.code, 0, "{} {}", came.out, came.err);
+    assert_eq!(came.out.lines().count(), languages.len() * settings.len(), "{}", came.out);
+    let mut host = stand.host(&[]);
+    for (_, extension, ..) in &languages {
+        let name = format!("asked-{extension}");
+        let ran = stand.app(&["run", "--wait", &name, "a b", "c"]);
+        assert_eq!(ran.code, 0, "{name}: {} {}", ran.out, ran.err);
+        assert_eq!(stand.left(&name), format!("word {name} triggered 'a b' c\n"));
+        let timed = format!("timed-{extension}");
+        let lines = stand.wait_for_lines(&timed, 2, SOON);
+        assert_eq!(lines[0].trim_end(), format!("word {timed} triggered"));
+        for flavour in ["alone", "everywhere"] {
+            let name = format!("{flavour}-{extension}");
+            until(&name, SOON, || !stand.left(&name).is_empty() && stand.standing(&name) == "running");
+            assert_eq!(stand.left(&name).trim_end(), format!("word {name} continuous"));
+        }
+    }
+    host.terminate();
+    assert_eq!(host.end(SOON), Some(0));
+}
