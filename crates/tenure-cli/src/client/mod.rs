@@ -245,7 +245,7 @@ impl Client {
             {
                 refused.suggest(&near);
             }
-            return Err(Trouble::Refused(refused));
+            return Err(Trouble::Refused(refused.into()));
         }
         Ok(Answer { status, tag, body })
     }
@@ -267,7 +267,7 @@ impl Client {
             200..=299 => Ok(Some(Events::read(body.into_reader()))),
             status => {
                 let body = body.into_with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
-                Err(Trouble::Refused(Refused::of(status, &body)))
+                Err(Trouble::Refused(Refused::of(status, &body).into()))
             }
         }
     }

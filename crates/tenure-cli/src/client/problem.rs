@@ -9,7 +9,7 @@ use crate::output::safe;
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The server said no.
-    Refused(Refused),
+    Refused(Box<Refused>),
     /// Nobody answered.
     Lost(Lost),
     /// Nothing was asked: nothing may be changed from here.
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn told(status: u16, body: &str) -> (u8, String) {
-        let failure = Failure::from(Trouble::Refused(Refused::of(status, body.as_bytes())));
+        let failure = Failure::from(Trouble::Refused(Refused::of(status, body.as_bytes()).into()));
         (failure.code(), failure.to_string())
     }
 

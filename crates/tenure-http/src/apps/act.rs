@@ -7,7 +7,7 @@ use axum::response::Response;
 use tenure::apps::{Began, Sort, Wanted};
 use tenure::{ChangeOutcome, Invalid, JobId, limits};
 
-use super::look::{one, set_of, there};
+use super::look::{OfSort, one, set_of, there};
 use super::wire::{RunAsk, StopAsk};
 use crate::api::Api;
 use crate::body;
@@ -64,76 +64,34 @@ pub(crate) async fn run(
     }
 }
 
-/// `POST /v1/apps/triggered/{name}/stop`
-pub(crate) async fn stop_triggered(
+/// `POST /v1/apps/triggered/{name}/stop`, and the same of a continuous one
+pub(crate) async fn stop<Which: OfSort>(
     api: Api,
     Named(name): Named,
-    uri: OriginalUri,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    stop(&api, (Sort::Triggered, &name), uri, headers, body).await
-}
-
-/// `POST /v1/apps/continuous/{name}/stop`
-pub(crate) async fn stop_continuous(
-    api: Api,
-    Named(name): Named,
-    uri: OriginalUri,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    stop(&api, (Sort::Continuous, &name), uri, headers, body).await
-}
-
-/// `POST /v1/apps/triggered/{name}/start`
-pub(crate) async fn start_triggered(
-    api: Api,
-    Named(name): Named,
-    uri: OriginalUri,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    start(&api, (Sort::Triggered, &name), uri, headers, body).await
-}
-
-/// `POST /v1/apps/continuous/{name}/start`
-pub(crate) async fn start_continuous(
-    api: Api,
-    Named(name): Named,
-    uri: OriginalUri,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    start(&api, (Sort::Continuous, &name), uri, headers, body).await
-}
-
-async fn stop(
-    api: &Api,
-    (sort, name): (Sort, &str),
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let ask: StopAsk = body::json(&headers, &body::read(api, body, BODY_BYTES).await?)?;
-    let apps = set_of(api, &uri)?;
-    there(&apps, sort, name).await?;
-    apps.stop(sort, name, &ask.reason).await?;
-    one(&apps, sort, name).await
+    let ask: StopAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let apps = set_of(&api, &uri)?;
+    there(&apps, Which::SORT, &name).await?;
+    apps.stop(Which::SORT, &name, &ask.reason).await?;
+    one(&apps, Which::SORT, &name).await
 }
 
-async fn start(
-    api: &Api,
-    (sort, name): (Sort, &str),
+/// `POST /v1/apps/triggered/{name}/start`, and the same of a continuous one
+pub(crate) async fn start<Which: OfSort>(
+    api: Api,
+    Named(name): Named,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let Nothing {} = body::json(&headers, &body::read(api, body, BODY_BYTES).await?)?;
-    let apps = set_of(api, &uri)?;
+    let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let apps = set_of(&api, &uri)?;
     // Looked at before: one that nobody offers is gone from the list once it is not stopped any more.
-    let mut info = there(&apps, sort, name).await?;
-    apps.start(sort, name).await?;
+    let mut info = there(&apps, Which::SORT, &name).await?;
+    apps.start(Which::SORT, &name).await?;
     info.stopped = None;
     Ok(crate::answer::json(StatusCode::OK, &super::wire::AppDocument::from(info)))
 }

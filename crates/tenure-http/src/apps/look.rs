@@ -17,6 +17,26 @@ const SET: &str = "apps";
 /// Entries of lines that one answer has.
 const MOST_LINES: u64 = 500;
 
+/// Of which sort the app is that a path means.
+pub(crate) trait OfSort: Send + Sync + 'static {
+    /// The sort.
+    const SORT: Sort;
+}
+
+/// A path below `triggered`.
+pub(crate) struct Triggered;
+
+/// A path below `continuous`.
+pub(crate) struct Continuous;
+
+impl OfSort for Triggered {
+    const SORT: Sort = Sort::Triggered;
+}
+
+impl OfSort for Continuous {
+    const SORT: Sort = Sort::Continuous;
+}
+
 /// The set that is meant, where nothing else may be said.
 pub(super) fn set_of<'a>(api: &'a Api, uri: &Uri) -> Result<Apps<'a>, Problem> {
     set(api, &Query::read(uri.query(), &["set"])?)
@@ -41,22 +61,13 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
     Ok(json(StatusCode::OK, &AppList { items }))
 }
 
-/// `GET /v1/apps/triggered/{name}`
-pub(crate) async fn triggered(
+/// `GET /v1/apps/triggered/{name}`, and the same of a continuous one
+pub(crate) async fn shown<Which: OfSort>(
     api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
-    one(&set_of(&api, &uri)?, Sort::Triggered, &name).await
-}
-
-/// `GET /v1/apps/continuous/{name}`
-pub(crate) async fn continuous(
-    api: Api,
-    Named(name): Named,
-    OriginalUri(uri): OriginalUri,
-) -> Result<Response, Problem> {
-    one(&set_of(&api, &uri)?, Sort::Continuous, &name).await
+    one(&set_of(&api, &uri)?, Which::SORT, &name).await
 }
 
 /// The document of an app.

@@ -5,6 +5,7 @@ use axum::routing;
 
 use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, job};
 use crate::access::Within;
+use crate::apps::look::{Continuous, Triggered};
 use crate::apps::wire::{AppDocument, AppLinesList, AppList, RunAsk, StopAsk};
 use crate::apps::{act, look};
 use crate::jobs::act::Nothing;
@@ -54,14 +55,14 @@ fn looking() -> Vec<Endpoint> {
             "get_triggered_app",
             "Shows a triggered app",
             app(200, "It"),
-            || routing::get(look::triggered),
+            || routing::get(look::shown::<Triggered>),
         ),
         get(
             "/v1/apps/continuous/{name}",
             "get_continuous_app",
             "Shows a continuous app",
             app(200, "It"),
-            || routing::get(look::continuous),
+            || routing::get(look::shown::<Continuous>),
         ),
         Endpoint {
             takes: Takes { query: &LINES, ..NOTHING },
@@ -105,30 +106,30 @@ fn acting() -> Vec<Endpoint> {
         post(
             "/v1/apps/triggered/{name}/stop",
             "stop_triggered_app",
-            "Runs a triggered app no more until it is started; what runs goes on",
+            "Runs a triggered app no more until it is started; what runs goes on, what waits is kept",
             Schemas::of::<StopAsk>,
-            || routing::post(act::stop_triggered),
+            || routing::post(act::stop::<Triggered>),
         ),
         post(
             "/v1/apps/triggered/{name}/start",
             "start_triggered_app",
             "Lets a triggered app run again",
             Schemas::of::<Nothing>,
-            || routing::post(act::start_triggered),
+            || routing::post(act::start::<Triggered>),
         ),
         post(
             "/v1/apps/continuous/{name}/stop",
             "stop_continuous_app",
             "Stops a continuous app on all hosts until it is started",
             Schemas::of::<StopAsk>,
-            || routing::post(act::stop_continuous),
+            || routing::post(act::stop::<Continuous>),
         ),
         post(
             "/v1/apps/continuous/{name}/start",
             "start_continuous_app",
             "Lets a continuous app run again",
             Schemas::of::<Nothing>,
-            || routing::post(act::start_continuous),
+            || routing::post(act::start::<Continuous>),
         ),
     ]
 }

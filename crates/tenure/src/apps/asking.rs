@@ -148,7 +148,7 @@ impl Apps<'_> {
     }
 
     /// Stops an app on all hosts, until it is started. A triggered one fires no more and takes no wish to run; what runs of it
-    /// goes on. A continuous one is told to stop. Answers whether that is new.
+    /// goes on, and what waits is kept until it is started. A continuous one is told to stop. Answers whether that is new.
     ///
     /// # Errors
     /// A name or a reason that is none, or a fault.
