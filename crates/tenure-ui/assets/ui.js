@@ -9,6 +9,9 @@ const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one(
 
 // Nobody who is told nothing waits longer than this; and pages paint no more often than that.
 const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
+// A page that takes its server long is asked for less often: an open one is a hundredth of what one core can do.
+const share = 100, seldom = 30000;
+let pace = apart;
 const isLive = root.dataset.live === "on" && one("main [data-live]") !== null;
 let paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
 
@@ -18,7 +21,7 @@ const isBusy = () =>
 
 async function refresh() {
   if (isBusy()) return;
-  const wait = lastAsked + apart - Date.now();
+  const wait = lastAsked + pace - Date.now();
   if (asking || wait > 0) {
     if (!again) setTimeout(() => { again = false; refresh(); }, Math.max(wait, 50));
     again = true;
@@ -29,13 +32,15 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.redirected) return say("You are not signed in any more. ", "Load the page again");
+    const took = Number(/dur=([\d.]+)/.exec(answer.headers.get("server-timing") ?? "")?.[1] ?? 0);
+    pace = Math.min(Math.max(apart, took * share), seldom);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
     if (!isBusy()) paint(fresh);
     lastHeard = Date.now();
     say("");
   } catch {
-    if (Date.now() - lastHeard > worriesAfter) {
+    if (Date.now() - lastHeard > worriesAfter + pace) {
       say(`No answer since ${new Date(lastHeard).toLocaleTimeString()}: what is shown is as it was then.`);
     }
   } finally {

@@ -130,7 +130,7 @@ impl Dashboard {
             .route("/live", get(live::get))
             .route("/assets/{name}", get(assets::get))
             .fallback(pages::nowhere)
-            .layer(middleware::from_fn(headers::set))
+            .layer(middleware::from_fn_with_state(Arc::clone(&ui), headers::set))
             .with_state(ui)
     }
 

@@ -48,9 +48,13 @@ async fn each_page_is_served_with_a_strict_policy() {
         let answer = site.get(page).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{page}: {answer}");
         let policy = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
-        for said in
-            [policy, "x-robots-tag: noindex", "referrer-policy: same-origin", "cache-control: no-store"]
-        {
+        for said in [
+            policy,
+            "server-timing: page;dur=",
+            "x-robots-tag: noindex",
+            "referrer-policy: same-origin",
+            "cache-control: no-store",
+        ] {
             assert!(answer.contains(said), "{page} lacks {said}");
         }
         for inline in ["<style", " style=", "<script>", " onclick"] {
