@@ -10,6 +10,7 @@ mod crontab;
 mod deploying;
 mod fleet;
 mod hostile;
+mod injected;
 #[path = "../program/mod.rs"]
 mod program;
 mod records;
