@@ -96,6 +96,7 @@ impl Plan {
         if !hide.is_empty() {
             options.hiding = Hiding::of(hide).map_err(|wrong| Failure::Library(wrong.into()))?;
         }
+        options.kinds_together = !settings.is_on("telemetry.kind_labels");
         options.traces = traces::wanted(settings.text("telemetry.otlp"))?;
         options.access =
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };

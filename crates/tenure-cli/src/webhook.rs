@@ -57,6 +57,10 @@ pub(crate) enum Webhooks {
     Deliveries(Asked<Id>),
     /// Tells one something once more
     Redeliver(Asked<Redeliver>),
+    /// Gives one a new secret, and prints it, this once; for a day the old one signs as well
+    RotateSecret(Asked<Id>),
+    /// Prints the secret with which callbacks of jobs are signed
+    CallbackSecret(Asked<CallbackSecret>),
 }
 
 #[derive(Debug, Args)]
@@ -82,6 +86,13 @@ pub(crate) struct Add {
     /// Of this kind only; may be said often
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallbackSecret {
+    /// Draws another one; for a day the old one signs as well
+    #[arg(long)]
+    rotate: bool,
 }
 
 #[derive(Debug, Args)]
@@ -115,7 +126,26 @@ pub(crate) fn run(webhooks: Webhooks) -> Result<(), Failure> {
             let path = format!("{}/deliveries/{}/redeliver", WEBHOOKS.of(&what.id), escaped(&what.delivery));
             accepted(with, &path)
         }),
+        Webhooks::RotateSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            secret(with, &Ask::post(format!("{}/rotate-secret", WEBHOOKS.of(&what.id)), &json!({})))
+        }),
+        Webhooks::CallbackSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            secret(
+                with,
+                &match what.rotate {
+                    true => Ask::post("/v1/callback-secret/rotate", &json!({})),
+                    false => Ask::get("/v1/callback-secret"),
+                },
+            )
+        }),
     }
+}
+
+/// Prints the secret that is answered.
+fn secret(with: &mut With, ask: &Ask) -> Result<(), Failure> {
+    let told = with.client.ask(ask)?.json()?;
+    print(&safe::line(text(&told, "/secret")));
+    Ok(())
 }
 
 fn add(with: &mut With, Add { hook, types, queues, kinds }: &Add) -> Result<(), Failure> {

@@ -267,6 +267,22 @@ fn a_webhook_of_a_file_is_made_once_and_its_secret_is_not_shown() {
 }
 
 #[test]
+fn kinds_of_a_queue_are_counted_together_on_demand() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, &format!("{SERVER}[telemetry]\nkind_labels = false\n"));
+    let (server, address) = started(folder);
+    for kind in ["a", "b"] {
+        let body = format!("{{\"kind\":\"{kind}\",\"queue\":\"mail\"}}");
+        assert_eq!(ask(&address, "POST", "/v1/jobs", "", &body).0, 202);
+    }
+    let told = ask(&address, "GET", "/metrics", "", "").2;
+    let line = "tenure_enqueued_total{queue=\"mail\",kind=\"(all)\"} 2";
+    assert!(told.contains(line) && !told.contains("kind=\"a\""), "{told}");
+    ended(server);
+}
+
+#[test]
 fn a_variable_that_looks_like_a_setting_and_is_none_is_told_and_stops_nothing() {
     let folder = tempdir().unwrap();
     let folder = folder.path();

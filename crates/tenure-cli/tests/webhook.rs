@@ -58,6 +58,17 @@ fn a_webhook_is_added_tried_looked_at_and_removed_and_events_are_followed() {
     let listed = tenure(&["webhook", "list"]);
     assert!(listed.contains(&hook) && listed.contains("job.*") && !listed.contains("whsec_"), "{listed}");
     let webhook = tenure(&["webhook", "list", "-o", "id"]).trim().to_owned();
+    let rotated = tenure(&["webhook", "rotate-secret", &webhook]);
+    assert!(rotated.starts_with("whsec_") && rotated != secret, "{rotated}");
+    let secret = tenure(&["webhook", "callback-secret"]);
+    assert!(secret.starts_with("whsec_") && secret == tenure(&["webhook", "callback-secret"]), "{secret}");
+    assert_ne!(tenure(&["webhook", "callback-secret", "--rotate"]), secret);
+    let job = tenure(&["submit", "told", "--callback", &hook]);
+    tenure(&["job", "cancel", job.trim()]);
+    // By the webhook, and by the job itself.
+    for _ in 0..2 {
+        assert_eq!(told.recv_timeout(SOON).unwrap()["subject"], job.trim());
+    }
     tenure(&["webhook", "test", &webhook]);
     assert_eq!(told.recv_timeout(SOON).unwrap()["type"], "webhook.test");
     let mut tail = Program::start(&["event", "tail", "--url", &url, "--type", "job.*"], folder.path());

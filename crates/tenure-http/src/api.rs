@@ -19,7 +19,7 @@ use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::hide::{Hiding, View};
 use crate::kinds::known::KnownKinds;
-use crate::metrics::Metrics;
+use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
 use crate::queues::known::KnownQueues;
@@ -73,6 +73,8 @@ pub(crate) struct Rules {
     pub spans: Spans,
     /// Access tokens that nobody knows from one address in a minute; any number if it is not said.
     pub unknown_tokens_per_minute: Option<u32>,
+    /// Whether metrics tell kinds apart.
+    pub kind_labels: KindLabels,
 }
 
 struct Inner {
@@ -156,6 +158,11 @@ impl Api {
     /// What tells what jobs go through.
     pub(crate) fn spans(&self) -> &Spans {
         &self.inner.rules.spans
+    }
+
+    /// Whether metrics tell kinds apart.
+    pub(crate) fn kind_labels(&self) -> KindLabels {
+        self.inner.rules.kind_labels
     }
 
     /// What may be called beside what is public.

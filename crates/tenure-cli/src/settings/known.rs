@@ -186,6 +186,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "telemetry.kind_labels",
+        kind: Kind::Bool,
+        flag: turning("no-kind-labels", false),
+        default: Some("true"),
+        about: "Whether metrics tell kinds of jobs apart; --no-kind-labels counts those of a queue together",
+        ..PLAIN
+    },
+    Setting {
         name: "telemetry.otlp",
         flag: flag("otlp", "URL"),
         about: "Tells a collector of OpenTelemetry what jobs go through, such as http://127.0.0.1:4318; \

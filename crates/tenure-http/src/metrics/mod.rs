@@ -20,6 +20,7 @@ use crate::problem::Problem;
 use crate::troubles::Trouble;
 
 pub(crate) use requests::measured;
+pub(crate) use seen::KindLabels;
 
 const KNOWN_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -68,7 +69,7 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
     // Of a store that does not answer nothing is known: better than to tell what was.
     standing.unwrap_or_default().write(&mut text, tenure.now());
     let totals = tenure.totals();
-    seen::write_jobs(&mut text, &totals);
+    seen::write_jobs(&mut text, &totals, api.kind_labels());
     text.begin(&table::CLAIMS_WAITING);
     text.value(&[], api.lines().waiting() as f64);
     seen::write_schedules(&mut text, &totals, tenure.timers().heartbeat().last);

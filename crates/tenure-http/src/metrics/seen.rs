@@ -1,5 +1,7 @@
 //! What went through this program since it started.
 
+use std::borrow::Cow;
+
 use tenure::{JobTotals, Timestamp, Totals};
 
 use super::table;
@@ -9,16 +11,44 @@ use crate::callbacks::delivery;
 /// As what is told what is not told apart.
 pub(super) const OTHER: &str = "(other)";
 
+/// As what kinds are told that are not told apart.
+const ALL: &str = "(all)";
+
+/// Whether metrics tell kinds of jobs apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum KindLabels {
+    /// Each has series of its own.
+    #[default]
+    Apart,
+    /// Those of one queue are counted together.
+    Together,
+}
+
+/// The totals by queue and kind.
+fn rows(totals: &Totals, kinds: KindLabels) -> Vec<([&str; 2], Cow<'_, JobTotals>)> {
+    let mut rows = Vec::new();
+    for (queue, of_queue) in &totals.jobs {
+        match kinds {
+            KindLabels::Apart => rows.extend(
+                of_queue.iter().map(|(kind, of)| ([queue.as_str(), kind.as_str()], Cow::Borrowed(of))),
+            ),
+            KindLabels::Together => {
+                let mut sum = JobTotals::default();
+                of_queue.values().for_each(|of| sum.add_all(of));
+                rows.push(([queue.as_str(), ALL], Cow::Owned(sum)));
+            }
+        }
+    }
+    if totals.other_jobs != JobTotals::default() {
+        rows.push(([OTHER, OTHER], Cow::Borrowed(&totals.other_jobs)));
+    }
+    rows
+}
+
 /// What came of jobs.
-pub(super) fn write_jobs(text: &mut Text, totals: &Totals) {
-    let all = || {
-        let each = totals.jobs.iter().flat_map(|(queue, kinds)| {
-            kinds.iter().map(move |(kind, of)| ([queue.as_str(), kind.as_str()], of))
-        });
-        each.chain(
-            (totals.other_jobs != JobTotals::default()).then_some(([OTHER, OTHER], &totals.other_jobs)),
-        )
-    };
+pub(super) fn write_jobs(text: &mut Text, totals: &Totals, kinds: KindLabels) {
+    let rows = rows(totals, kinds);
+    let all = || rows.iter().map(|(labels, of)| (*labels, of.as_ref()));
     text.begin(&table::ENQUEUED);
     for (labels, of) in all().filter(|(_, of)| of.enqueued > 0) {
         text.value(&labels, of.enqueued as f64);
@@ -40,7 +70,8 @@ pub(super) fn write_jobs(text: &mut Text, totals: &Totals) {
         }
     }
     text.begin(&table::WEBHOOK_DELIVERIES);
-    for (_, of) in all().filter(|([_, kind], _)| *kind == delivery::KIND) {
+    let delivered = totals.jobs.values().flatten().filter(|(kind, _)| kind.as_str() == delivery::KIND);
+    for (_, of) in delivered {
         for (outcome, took) in &of.ran {
             text.value(&[outcome], took.count() as f64);
         }

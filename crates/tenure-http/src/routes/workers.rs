@@ -71,6 +71,23 @@ pub(super) fn workers() -> Vec<Endpoint> {
             serve: || routing::get(roll::list),
         },
         Endpoint {
+            method: Method::GET,
+            path: "/v1/workers/{id}",
+            name: "get_worker",
+            summary: "A program that runs jobs and is alive",
+            needs: READ,
+            within: Within::Jobs,
+            takes: NOTHING,
+            answers: vec![Answer {
+                status: 200,
+                summary: "It",
+                kind: JSON,
+                body: Some(Schemas::of::<roll::WorkerDocument>),
+            }],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            serve: || routing::get(roll::get),
+        },
+        Endpoint {
             method: Method::DELETE,
             path: "/v1/workers/{id}",
             name: "delete_worker",

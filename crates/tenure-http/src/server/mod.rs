@@ -29,6 +29,7 @@ use crate::api::{Api, Rules};
 use crate::callbacks::Network;
 use crate::callbacks::address::Allowed;
 use crate::hide::Hiding;
+use crate::metrics::KindLabels;
 use crate::push::pusher::Pusher;
 use crate::routes;
 use crate::spans::{Spans, Traces, firing};
@@ -58,6 +59,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Which values are hidden from those who only look.
     pub hiding: Hiding,
+    /// Whether metrics count the kinds of a queue together, for a store with very many of them.
+    pub kinds_together: bool,
     /// Where it is told what jobs go through, if anywhere.
     pub traces: Option<Traces>,
     /// How long a client may take to send the head of a request.
@@ -89,6 +92,7 @@ impl Default for Options {
             pushes: true,
             public_url: None,
             hiding: Hiding::default(),
+            kinds_together: false,
             traces: None,
             head_within: Duration::from_secs(10),
             read_within: Duration::from_secs(30),
@@ -171,6 +175,7 @@ impl Server {
             callbacks: Allowed::new(self.options.allow_callback_to.clone()),
             public_url: self.public_url(),
             hiding: self.options.hiding.clone(),
+            kind_labels: if self.options.kinds_together { KindLabels::Together } else { KindLabels::Apart },
             spans,
             unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
         }

@@ -17,7 +17,7 @@ use super::commands::{Command, GONE, alive};
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::spans;
 
 /// For how long a worker counts as alive after it was heard of.
@@ -209,6 +209,16 @@ pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let items: Vec<WorkerDocument> =
         hosts.iter().filter_map(|host| WorkerDocument::of(host, api.reach())).collect();
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
+}
+
+/// `GET /v1/workers/{id}`
+pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
+    let id: HostId = id.parse()?;
+    let hosts = api.tenure().hosts().await?;
+    let found =
+        hosts.iter().find(|host| host.id == id).and_then(|host| WorkerDocument::of(host, api.reach()));
+    let none = || Problem::new(ProblemType::NotFound, format!("there is no worker {id}"));
+    Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }
 
 /// `DELETE /v1/workers/{id}`

@@ -40,6 +40,14 @@ async fn a_worker_that_says_who_it_is_is_listed_until_it_goes_or_falls_silent() 
     service.post("/v1/claim", &claim.to_string()).await;
     let_others_go_on().await;
     assert_eq!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
+    let one = service.get(&format!("/v1/workers/{worker}")).await;
+    assert_eq!(
+        (one.status, &one.json()["worker_id"]),
+        (StatusCode::OK, &json!(worker.to_string())),
+        "{one:?}"
+    );
+    let other = service.tenure().new_id();
+    assert_eq!(service.get(&format!("/v1/workers/{other}")).await.status, StatusCode::NOT_FOUND);
     let gone = service.ask("DELETE", &format!("/v1/workers/{worker}"), &[], "").await;
     assert_eq!(gone.status, StatusCode::NO_CONTENT);
     assert!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().is_empty());

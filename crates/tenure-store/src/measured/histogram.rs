@@ -44,6 +44,12 @@ impl Histogram {
         self.add(span.as_secs_f64());
     }
 
+    /// Counts all that another has counted. Both have the same buckets.
+    pub fn add_all(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(here, there)| *here += there);
+        self.sum += other.sum;
+    }
+
     /// Where each bucket ends but the last, which has no end.
     #[must_use]
     pub fn bounds(&self) -> &'static [f64] {
@@ -76,7 +82,10 @@ mod tests {
     #[test]
     fn a_value_falls_into_the_first_bucket_that_holds_it() {
         let mut spans = Histogram::default();
-        [0.000_5, 0.001, 0.3, 1e9].into_iter().for_each(|span| spans.add(span));
+        [0.000_5, 0.001].into_iter().for_each(|span| spans.add(span));
+        let mut others = Histogram::default();
+        [0.3, 1e9].into_iter().for_each(|span| others.add(span));
+        spans.add_all(&others);
         let last = spans.bounds().len();
         assert_eq!((spans.counts()[0], spans.counts()[7], spans.counts()[last]), (2, 1, 1));
         assert_eq!((spans.count(), spans.sum()), (4, 1e9 + 0.301_5));

@@ -43,6 +43,17 @@ pub struct JobTotals {
     pub ran: BTreeMap<&'static str, Histogram>,
 }
 
+impl JobTotals {
+    /// Counts all that others have counted.
+    pub fn add_all(&mut self, other: &Self) {
+        self.enqueued += other.enqueued;
+        self.waited.add_all(&other.waited);
+        for (outcome, took) in &other.ran {
+            self.ran.entry(outcome).or_default().add_all(took);
+        }
+    }
+}
+
 impl Totals {
     pub(super) fn of(&mut self, queue: &QueueName, kind: &Kind) -> &mut JobTotals {
         let is_known = self.jobs.get(queue).is_some_and(|kinds| kinds.contains_key(kind));
