@@ -165,14 +165,21 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// A page, with the way to the next one if there is one.
 pub(crate) fn page<T: Serialize>(asked: &Uri, cursor: Option<&str>, value: &T) -> Response {
     let mut response = json(StatusCode::OK, value);
-    let Some(cursor) = cursor else { return response };
-    let kept = asked.query().unwrap_or_default().split('&');
-    let mut pairs: Vec<&str> = kept.filter(|pair| !pair.is_empty() && !pair.starts_with("cursor=")).collect();
-    let cursor = format!("cursor={}", utf8_percent_encode(cursor, PLAIN));
-    pairs.push(&cursor);
-    let link = format!("<{}?{}>; rel=\"next\"", asked.path(), pairs.join("&"));
-    if let Ok(link) = HeaderValue::from_str(&link) {
-        response.headers_mut().insert(LINK, link);
+    if let Some(cursor) = cursor {
+        go_on(response.headers_mut(), asked, ("cursor", cursor));
     }
     response
+}
+
+/// Says with which value of which parameter what comes behind this is asked for.
+pub(crate) fn go_on(headers: &mut HeaderMap, asked: &Uri, (name, value): (&str, &str)) {
+    let kept = asked.query().unwrap_or_default().split('&');
+    let is_it = |pair: &str| pair.split_once('=').is_some_and(|(said, _)| said == name);
+    let mut pairs: Vec<&str> = kept.filter(|pair| !pair.is_empty() && !is_it(pair)).collect();
+    let value = format!("{name}={}", utf8_percent_encode(value, PLAIN));
+    pairs.push(&value);
+    let link = format!("<{}?{}>; rel=\"next\"", asked.path(), pairs.join("&"));
+    if let Ok(link) = HeaderValue::from_str(&link) {
+        headers.insert(LINK, link);
+    }
 }

@@ -1,11 +1,12 @@
 //! The item in the queue: what a client is sent to when its job was accepted, and what leads it on to what the job made.
 
 use axum::extract::OriginalUri;
-use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{ChangeOutcome, End, JobRecord, State as JobState};
 
+use crate::accept;
 use crate::api::Api;
 use crate::events;
 use crate::id::Id;
@@ -54,10 +55,7 @@ pub(crate) fn made(job: &JobRecord) -> Option<String> {
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {
-    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepts.flat_map(|value| value.split(',')).any(|kind| {
-        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
-    })
+    accept::best(headers, &[("application/json", false), ("text/event-stream", true)], false)
 }
 
 /// A word.

@@ -6,6 +6,7 @@
 //! [`routes`] mounts that in a service on axum, [`Asked`] makes the first answer; [`Server`] has all of the contract that
 //! other languages use, described by itself at `/openapi.json`.
 
+mod accept;
 mod access;
 mod answer;
 mod api;

@@ -197,6 +197,8 @@ pub enum TimerOutcome {
     },
     /// Jobs of the timer have not ended, and it allows no more. This is the first of them.
     Busy(JobId),
+    /// The id that was asked for is that of another job, which this timer was not asked for.
+    IdTaken(JobId),
     /// There is no such timer.
     NotFound,
 }

@@ -11,6 +11,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         test(a_paused_timer_brings_nothing_until_it_goes_on),
         test(a_trigger_brings_one_job_however_often_it_is_repeated),
+        test(a_trigger_under_the_id_of_another_job_is_refused),
         test(of_triggers_at_one_instant_each_has_its_record),
         test(a_trigger_is_refused_while_a_job_runs),
         test(slots_of_the_past_are_brought_once),
@@ -50,6 +51,24 @@ async fn a_trigger_brings_one_job_however_often_it_is_repeated(given: Given) {
     assert_eq!(job.terms.slot.as_ref().unwrap().origin, Origin::Trigger);
     assert_eq!(given.records().await.len(), 1);
     assert_eq!(given.the_timer("a").await.runs, 0);
+}
+
+async fn a_trigger_under_the_id_of_another_job_is_refused(given: Given) {
+    given.each_minute(overlapping(Overlap::QueueAll)).await;
+    given.set(timer("b", "every 1h", Policies::default())).await;
+    let foreign = given.enqueue("reports", 1).await[0];
+    given.pass(minutes(1));
+    given.fire().await;
+    let by_schedule = given.records().await[0].job().unwrap();
+    let of_another = given.id();
+    given.act("b", TimerAct::Trigger { id: of_another, args: None }).await;
+    let before = (given.the_timer("a").await, given.all().await.len(), given.records().await.len());
+    for id in [foreign, by_schedule, of_another] {
+        let act = TimerAct::Trigger { id, args: None };
+        assert_eq!(given.act("a", act).await, TimerOutcome::IdTaken(id));
+    }
+    let after = (given.the_timer("a").await, given.all().await.len(), given.records().await.len());
+    assert_eq!(after, before, "nothing was brought");
 }
 
 async fn of_triggers_at_one_instant_each_has_its_record(given: Given) {

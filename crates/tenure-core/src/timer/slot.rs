@@ -36,6 +36,14 @@ pub struct TimerSlot {
     pub past_due: bool,
 }
 
+impl TimerSlot {
+    /// Whether somebody asked this timer for the job at once, so that asking under the same id again asks for nothing more.
+    #[must_use]
+    pub fn is_trigger_of(&self, timer: &Name) -> bool {
+        self.origin == Origin::Trigger && self.timer == *timer
+    }
+}
+
 /// What became of a slot, or of some that follow one another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRecord {

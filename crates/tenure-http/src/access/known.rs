@@ -11,6 +11,8 @@ use crate::problem::Problem;
 
 /// For so long what the store said of one is believed: so long one that was taken back may still be good.
 const BELIEVED: Duration = Duration::from_secs(5);
+/// For so long one that was good is remembered: whoever shows it is looked up, whatever strangers behind the same address do.
+const REMEMBERED: Duration = Duration::from_secs(3600);
 /// Access tokens that are remembered at most.
 const MOST: usize = 10_000;
 
@@ -36,7 +38,11 @@ impl Known {
             Some(found) => found,
             None => {
                 let found = Tokens::of(tenure).find(id).await.map_err(tenure::Error::from)?;
-                let Some(found) = found.map(Arc::new) else { return Ok(None) };
+                let Some(found) = found.map(Arc::new) else {
+                    // It was taken back: whoever shows it from here on is a stranger.
+                    self.lock().remove(id);
+                    return Ok(None);
+                };
                 self.remember(id, now, &found);
                 found
             }
@@ -45,17 +51,20 @@ impl Known {
         Ok((is_good && are_equal(&digest(secret), &found.1)).then_some(found))
     }
 
-    /// Whether the store need not be asked about this access token.
+    /// Whether this access token was shown here before, secret and all, so that whoever shows it guesses nothing.
     pub(super) fn has_met(&self, tenure: &Tenure, text: &str) -> bool {
         let now = tenure.store().clock().moment();
-        let Some((id, _)) = parts(text) else { return false };
-        self.lock().get(id).is_some_and(|(at, _)| now.since(*at) < BELIEVED)
+        let Some((id, secret)) = parts(text) else { return false };
+        let met = self.lock().get(id).filter(|(at, _)| now.since(*at) < REMEMBERED).cloned();
+        met.is_some_and(|(_, found)| are_equal(&digest(secret), &found.1))
     }
 
     fn remember(&self, id: &str, now: Moment, found: &Found) {
         let mut met = self.lock();
-        if met.len() >= MOST {
-            met.clear();
+        if met.len() >= MOST && !met.contains_key(id) {
+            // Whoever was not heard of for longest.
+            let last = met.iter().min_by_key(|(_, (at, _))| *at).map(|(id, _)| id.clone());
+            last.and_then(|id| met.remove(&id));
         }
         met.insert(id.to_owned(), (now, Arc::clone(found)));
     }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::OriginalUri;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, LINK, VARY};
+use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,8 @@ use super::event::{EventDocument, Wanted, check_pattern};
 use super::journal::{self, Place, Told};
 use super::recorder::{self, Follow};
 use super::webhook::last_number;
-use crate::answer::json;
+use crate::accept;
+use crate::answer::{go_on, json};
 use crate::api::Api;
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
@@ -41,6 +42,14 @@ pub(crate) struct EventPage {
     items: Vec<EventDocument>,
     /// To be said as `since` to be told of what comes behind these.
     next_cursor: String,
+}
+
+/// In which form events are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Page,
+    Batch,
+    Stream,
 }
 
 /// What is wanted.
@@ -90,17 +99,21 @@ pub(crate) async fn get(
     let ask = Ask { types, queues: words("queue")?, kinds: words("kind")? };
     let since = query.one::<Place>("since")?;
     let most = query.limit(PAGE)?;
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let form = accept::best(
+        &headers,
+        &[("application/json", Form::Page), ("text/event-stream", Form::Stream), (BATCH, Form::Batch)],
+        Form::Page,
+    );
     // Before anything is looked at: what happens from now on is written down.
     let follow = (!api.is_read_only()).then(|| api.recorder().follow(api.tenure()));
-    if accept.contains("text/event-stream") {
+    if form == Form::Stream {
         let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
         let seen = seen.and_then(|seen| seen.trim().parse().ok());
         return stream(api, ask, seen.or(since), follow, &headers).await;
     }
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
     let (found, next) = page(&api, &ask, since, (most, wait), follow).await?;
-    Ok(shown(&uri, found, next, accept.contains(BATCH)))
+    Ok(shown(&uri, found, next, form == Form::Batch))
 }
 
 /// A page, once there is something on it, or when the wait is over.
@@ -210,14 +223,7 @@ fn shown(uri: &Uri, found: Vec<Told>, next: Place, as_batch: bool) -> Response {
     } else {
         json(StatusCode::OK, &EventPage { items, next_cursor: next.to_string() })
     };
-    let kept = uri.query().unwrap_or_default().split('&');
-    let mut pairs: Vec<&str> = kept.filter(|pair| !pair.is_empty() && !pair.starts_with("since=")).collect();
-    let since = format!("since={next}");
-    pairs.push(&since);
-    let link = format!("<{}?{}>; rel=\"next\"", uri.path(), pairs.join("&"));
-    if let Ok(link) = HeaderValue::from_str(&link) {
-        response.headers_mut().insert(LINK, link);
-    }
+    go_on(response.headers_mut(), uri, ("since", &next.to_string()));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Prefer, Accept, Authorization"));
     response
 }

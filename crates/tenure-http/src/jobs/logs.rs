@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::OriginalUri;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use tenure::{Invalid, JobId, LogLine, limits};
 
-use crate::answer::json;
+use crate::accept;
+use crate::answer::{go_on, json};
 use crate::api::Api;
 use crate::hide::View;
 use crate::id::Id;
@@ -54,6 +55,8 @@ struct Ask {
     /// Only so many of the last ones.
     tail: Option<usize>,
     most: usize,
+    /// Whether he has said how many: then he is given so many and no more.
+    is_page: bool,
     follow: bool,
 }
 
@@ -87,9 +90,13 @@ pub(crate) async fn get(
         return Ok(json(StatusCode::OK, &LogPage { items, next_after }));
     }
     let first = form.write(&api, &lines);
-    let body = if ask.follow {
+    let is_cut = ask.tail.is_none() && lines.len() >= ask.most;
+    let goes_on = ask.follow || (is_cut && !ask.is_page);
+    let body = if goes_on {
         let over = Prefer::of(&headers).wait;
         let ask = Ask { behind: after, ..ask };
+        // Who does not follow is given what there is, to its end.
+        let has_ended = has_ended || !ask.follow;
         let following = Following { api, id, form, ask, over, quiet: 0, watcher, has_ended };
         Body::from_stream(stream::unfold((Some(first), following), next))
     } else {
@@ -97,6 +104,9 @@ pub(crate) async fn get(
     };
     let mut response = body.into_response();
     let headers = response.headers_mut();
+    if is_cut && !goes_on {
+        go_on(headers, &uri, ("after", &after.to_string()));
+    }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     headers.insert(VARY, HeaderValue::from_static("Accept, Authorization"));
     // Some intermediaries gather what they pass on.
@@ -112,12 +122,14 @@ impl Ask {
         let delivery = query.maybe_number("delivery", (1, u64::from(u32::MAX)))?;
         let tail = query.maybe_number("tail", (1, u64::from(limits::LOG_LINES)))?;
         let usual = if form == Form::Page { 100 } else { AT_ONCE as u64 };
-        let most = query.number("limit", (1, AT_ONCE as u64), usual)?;
+        let limit = query.maybe_number("limit", (1, AT_ONCE as u64))?;
+        let most = limit.unwrap_or(usual);
         Ok(Self {
             behind,
             delivery: delivery.and_then(|delivery| u32::try_from(delivery).ok()),
             tail: tail.and_then(|tail| usize::try_from(tail).ok()),
             most: usize::try_from(most).unwrap_or(AT_ONCE),
+            is_page: form == Form::Page || limit.is_some(),
             follow: form == Form::Events || query.flag("follow")?,
         })
     }
@@ -125,13 +137,13 @@ impl Ask {
 
 impl Form {
     fn of(headers: &HeaderMap) -> Self {
-        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         let forms = [
+            ("application/json", Self::Page),
             ("text/event-stream", Self::Events),
             ("application/x-ndjson", Self::Lines),
             ("text/plain", Self::Plain),
         ];
-        forms.into_iter().find(|(name, _)| accept.contains(name)).map_or(Self::Page, |(_, form)| form)
+        accept::best(headers, &forms, Self::Page)
     }
 
     fn content_type(self) -> &'static str {

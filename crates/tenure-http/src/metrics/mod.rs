@@ -8,7 +8,7 @@ mod table;
 mod tally;
 mod text;
 
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use tenure::Timestamp;
 
@@ -48,8 +48,7 @@ impl Metrics {
 /// A store that cannot answer is told of as well: then somebody looks.
 pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Problem> {
     let tenure = api.tenure();
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let format = Format::accepted(accept);
+    let format = Format::accepted(&headers);
     let standing = match Standing::ask(tenure).await {
         Ok(standing) => Some(standing),
         Err(error) => {

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use axum::http::HeaderMap;
 use tenure::Histogram;
 
 use super::table::{Metric, Type};
+use crate::accept;
 
 /// In whose words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +24,9 @@ pub(super) struct Text {
 
 impl Format {
     /// The one that a client accepts.
-    pub(super) fn accepted(accept: &str) -> Self {
-        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
+    pub(super) fn accepted(headers: &HeaderMap) -> Self {
+        let offers = [("text/plain", Self::Prometheus), ("application/openmetrics-text", Self::OpenMetrics)];
+        accept::best(headers, &offers, Self::Prometheus)
     }
 
     pub(super) fn content_type(self) -> &'static str {

@@ -107,7 +107,7 @@ fn asking() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<TriggerAsk>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "The job")],
-            refuses: &[ProblemType::NotFound, ProblemType::StateConflict],
+            refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::IdTaken],
             serve: || routing::post(act::trigger),
         },
         Endpoint {

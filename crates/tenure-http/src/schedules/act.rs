@@ -86,6 +86,11 @@ pub(crate) async fn trigger(
                 format!("job {job} of schedule {name} has not ended, and it allows no more beside it");
             Err(Problem::new(ProblemType::StateConflict, detail).with("job_id", job.to_string()))
         }
+        // Nothing is told of the other job: it may be one that the access token does not reach.
+        TimerOutcome::IdTaken(id) => {
+            let detail = format!("id: {id} was given to a job that schedule {name} was not asked for");
+            Err(Problem::new(ProblemType::IdTaken, detail).with("job_id", id.to_string()))
+        }
         TimerOutcome::NotFound => Err(missing(&name)),
         TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {
             tracing::error!(schedule = %name, "the store answered another wish than that for a job");

@@ -185,7 +185,8 @@ pub(crate) async fn delete(api: Api, Named(name): Named, headers: HeaderMap) -> 
         TimerOutcome::Done
         | TimerOutcome::Triggered(_)
         | TimerOutcome::Backfilled { .. }
-        | TimerOutcome::Busy(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+        | TimerOutcome::Busy(_)
+        | TimerOutcome::IdTaken(_) => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 

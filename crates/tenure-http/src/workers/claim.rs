@@ -120,6 +120,11 @@ impl Claim {
         self.limit.unwrap_or(USUAL)
     }
 
+    /// Whether it says who asks.
+    pub(super) fn says_who(&self) -> bool {
+        self.worker_id.is_some()
+    }
+
     /// What the store is asked, unless the worker is told to take no more jobs.
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;

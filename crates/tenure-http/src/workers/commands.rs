@@ -15,6 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes};
 use tenure::{Error, Host, HostId, Invalid, Moment, Name, Tenure};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::roll;
 use crate::answer::json;
@@ -60,10 +62,36 @@ impl Command {
 
 type Told = Arc<BTreeMap<HostId, Command>>;
 
+/// So many of the last workers that were told something are kept for those who wait; whoever missed more looks himself.
+const HEARD: usize = 64;
+
 /// What was told to workers, as far as it was looked up.
-#[derive(Default)]
 pub(crate) struct Commands {
     met: Mutex<Option<(Moment, Told)>>,
+    /// Who was told something through this server.
+    called: broadcast::Sender<HostId>,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self { met: Mutex::default(), called: broadcast::Sender::new(HEARD) }
+    }
+}
+
+/// What this server tells workers from when this was made on.
+pub(super) struct Calls(broadcast::Receiver<HostId>);
+
+impl Calls {
+    /// Ends when this worker may have been told something through this server.
+    pub(super) async fn to(&mut self, worker: HostId) {
+        loop {
+            match self.0.recv().await {
+                Ok(called) if called != worker => {}
+                Ok(_) | Err(RecvError::Lagged(_)) => return,
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
 }
 
 impl Commands {
@@ -105,7 +133,14 @@ impl Commands {
         let put = Put { shelf: shelf()?, key, only: Only::Any, to: Some(value(command)?) };
         tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
         *self.lock() = None;
+        // Nobody may be waiting.
+        let _ = self.called.send(worker);
         Ok(())
+    }
+
+    /// What this server tells workers from now on.
+    pub(super) fn calls(&self) -> Calls {
+        Calls(self.called.subscribe())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(Moment, Told)>> {

@@ -93,6 +93,9 @@ pub(crate) struct SettleAnswer {
     worker_id: Option<String>,
     /// What was granted.
     jobs: Vec<ClaimedJob>,
+    /// What is wrong with the claim: nothing was granted then, and the items are settled all the same. Without items the
+    /// request is refused.
+    claim_problem: Option<Value>,
     /// What a worker that claims is told to do: `run`, `quiet` or `terminate`. Unless it is to run, nothing is granted.
     command: Command,
 }
@@ -120,18 +123,11 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let key = api.key().await?.clone();
-    let holder = said.claim.as_ref().map(|claim| claim.holder(&api)).transpose()?;
-    let command = match holder {
-        Some(holder) => api.commands().of_or_run(api.tenure(), holder).await,
-        None => Command::Run,
-    };
-    // A server that is about to end grants nothing: nobody would know its tokens. How it went is heard of all the same, as from
-    // a worker that is to take no more jobs.
-    let may_claim = !api.is_draining() && command == Command::Run;
-    let then = match said.claim.zip(holder).filter(|_| may_claim) {
-        // It is asked once: what a worker is told meanwhile must not keep its outcomes from being heard.
-        Some((claim, holder)) => Some(claim.ask_anyway(&api, holder).await?),
-        None => None,
+    // Whatever is wrong with what is wanted next, how it went is heard of all the same.
+    let (command, then, claim_problem) = match wanted(&api, said.claim.as_ref()).await {
+        Ok((command, then)) => (command, then, None),
+        Err(problem) if said.items.is_empty() => return Err(problem),
+        Err(problem) => (Command::Run, None, Some(problem.document())),
     };
     let mut answers = Vec::with_capacity(said.items.len());
     let (mut endings, mut places) = (Vec::new(), Vec::new());
@@ -162,7 +158,21 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let granted = holder.map(|holder| answer(&api, &key, holder, grant));
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
-    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs, command }))
+    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs, claim_problem, command }))
+}
+
+/// What a worker that claims is told, and what the store is asked for it.
+async fn wanted(api: &Api, claim: Option<&Claim>) -> Result<(Command, Option<Reserve>), Problem> {
+    let Some(claim) = claim else { return Ok((Command::Run, None)) };
+    let holder = claim.holder(api)?;
+    let command = api.commands().of_or_run(api.tenure(), holder).await;
+    // A server that is about to end grants nothing: nobody would know its tokens. Nor does a worker that is to take no more
+    // jobs get any.
+    if api.is_draining() || command != Command::Run {
+        return Ok((command, None));
+    }
+    // It is asked once: what a worker is told meanwhile must not keep its outcomes from being heard.
+    Ok((command, Some(claim.ask_anyway(api, holder).await?)))
 }
 
 /// Settles and grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.

@@ -10,11 +10,12 @@ use tenure::HostId;
 use tokio::sync::{oneshot, watch};
 
 use super::claim::Claim;
+use super::commands::{self, Calls};
 use super::grant::Grant;
 use super::settle::settle_and_grant;
 use crate::access::Reach;
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 
 /// A line looks so often, whatever is heard.
 const LOOK: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ struct Waiting {
 
 /// What came of serving some of a line.
 struct Served {
-    /// Whether any of them was given something.
+    /// Whether any of them was given something, or told why not, and waits no longer.
     any: bool,
     /// Whether each of them was given all that he could take, so that there may be more.
     plenty: bool,
@@ -71,12 +72,31 @@ impl Served {
 /// Waits until something is granted to this claim; nothing if the wait is over or the server is about to end before that.
 pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration) -> Result<Grant, Problem> {
     let (to, mut granted) = oneshot::channel();
+    // From before it joins: what is said in between is not missed.
+    let told = told(api, claim.says_who().then_some(holder), api.commands().calls());
     api.lines().join(api, Waiting { claim, holder, to });
     tokio::select! {
         biased;
         // The line ends without a word only if it cannot go on.
         granted = &mut granted => granted.unwrap_or_else(|_| Ok(Grant::none(api.tenure()))),
+        problem = told => Err(problem),
         () = api.over(wait) => Ok(Grant::none(api.tenure())),
+    }
+}
+
+/// Ends when this worker is told through this server to take no more jobs: it hears so at once, wherever in the line it
+/// stands. What other servers tell it hears when it is asked for.
+async fn told(api: &Api, worker: Option<HostId>, mut calls: Calls) -> Problem {
+    // Nobody knows the id of one that does not say it before it is answered.
+    let Some(worker) = worker else { return std::future::pending().await };
+    loop {
+        // Once before the first call: what was said before is not called out again.
+        if let Err(problem) = commands::check(api, worker).await
+            && problem.problem_type() == ProblemType::WorkerQuiet
+        {
+            return problem;
+        }
+        calls.to(worker).await;
     }
 }
 
@@ -217,7 +237,10 @@ async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
                 let _ = one.to.send(Ok(grant));
             }
             Err(problem) => {
-                (served.plenty, served.failed) = (false, true);
+                // What is wrong with one of them is nothing to those behind: they are asked for at once.
+                let is_fault = problem.problem_type().status().is_server_error();
+                (served.plenty, served.failed) = (false, served.failed || is_fault);
+                served.any |= !is_fault;
                 // He may have gone, and then there is nobody to tell.
                 let _ = one.to.send(Err(problem));
             }

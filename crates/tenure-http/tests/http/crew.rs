@@ -200,6 +200,72 @@ async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_tha
     assert_eq!(told.status, StatusCode::NOT_FOUND);
 }
 
+/// The clock stands: what is heard is heard at once.
+#[tokio::test]
+async fn workers_that_wait_hear_at_once_that_they_are_told_something_and_keep_no_others_from_jobs() {
+    let service = Service::new();
+    let wait = |claim: String| {
+        let asker = service.asker();
+        tokio::spawn(async move { asker.ask("POST", "/v1/claim", &["prefer: wait=60"], &claim).await })
+    };
+    let mut quiet = Vec::new();
+    for number in 0..6 {
+        let worker = worker(&service).await;
+        let claim = json!({ "worker_id": worker, "name": format!("w{number}") }).to_string();
+        service.post("/v1/claim", &claim).await;
+        let_others_go_on().await;
+        quiet.push((worker, wait(claim)));
+        let_others_go_on().await;
+    }
+    let healthy = wait("{}".to_owned());
+    let_others_go_on().await;
+    // The last in the line first: none of them is the next to be asked for.
+    for (worker, waiting) in quiet.into_iter().rev() {
+        assert!(!waiting.is_finished());
+        assert_eq!(service.post(&format!("/v1/workers/{worker}/quiet"), "").await.status, StatusCode::OK);
+        let_others_go_on().await;
+        assert!(waiting.is_finished(), "it has heard of it");
+        assert_eq!(waiting.await.unwrap().json()["type"], "urn:tenure:problem:worker-quiet");
+    }
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let_others_go_on().await;
+    assert!(healthy.is_finished(), "it was given the job");
+    assert_eq!(healthy.await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+}
+
+/// Another server has told them: they hear of it when they are asked for, one behind the other and not one pause each.
+#[tokio::test]
+async fn those_behind_workers_that_are_refused_are_asked_for_at_once() {
+    let mut service = Service::new();
+    let wait = |claim: String| {
+        let asker = service.asker();
+        tokio::spawn(async move { asker.ask("POST", "/v1/claim", &["prefer: wait=60"], &claim).await })
+    };
+    let mut workers = Vec::new();
+    for number in 0..6 {
+        let worker = worker(&service).await;
+        let claim = json!({ "worker_id": worker, "name": format!("w{number}") }).to_string();
+        service.post("/v1/claim", &claim).await;
+        let_others_go_on().await;
+        drop(wait(claim));
+        workers.push(worker);
+        let_others_go_on().await;
+    }
+    let healthy = wait("{}".to_owned());
+    let_others_go_on().await;
+    let other = service.other_server();
+    for worker in workers {
+        let told = other.ask("POST", &format!("/v1/workers/{worker}/quiet"), &[], "").await;
+        assert_eq!(told.status, StatusCode::OK);
+    }
+    // What this server believed of them is over, and the line has not looked since.
+    service.advance(Duration::from_secs(3));
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let_others_go_on().await;
+    assert!(healthy.is_finished(), "it was given the job");
+    assert_eq!(healthy.await.unwrap().json()["jobs"].as_array().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_a_worker_held_that_is_taken_off_the_list_runs_elsewhere_at_once() {
     let mut service = Service::new();

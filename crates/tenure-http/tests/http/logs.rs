@@ -55,6 +55,38 @@ async fn the_end_of_a_log_is_told_without_its_beginning() {
     }
 }
 
+/// No tool tells somebody who reads text that it was cut off.
+#[tokio::test]
+async fn text_is_told_to_its_end_and_what_is_cut_says_where_it_goes_on() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let (job, token) = logging(&asker, 2_050).await;
+    let lines = async |accept: &str, query: &str| {
+        let told = asker.ask("GET", &format!("{job}/logs{query}"), &[accept], "").await;
+        (told.text.lines().count(), told.headers.get("link").map(|link| link.to_str().unwrap().to_owned()))
+    };
+    for _ in ["while it runs", "when it has ended"] {
+        for accept in ["accept: text/plain", "accept: application/x-ndjson"] {
+            assert_eq!(lines(accept, "").await, (2_050, None));
+            assert_eq!(lines(accept, "?after=1.1000").await, (1_050, None));
+            let (count, link) = lines(accept, "?limit=10&after=1.5").await;
+            let next = format!("<{job}/logs?limit=10&after=1%2E15>; rel=\"next\"");
+            assert!(count == 10 && (link == Some(next.replace("%2E", "."))), "{link:?}");
+            assert_eq!(lines(accept, "?tail=1500").await, (1_500, None));
+        }
+        post(&asker, &format!("{job}/complete"), json!({ "token": token })).await;
+    }
+    let usual =
+        asker.ask("GET", &format!("{job}/logs"), &["accept: application/json, text/plain, */*"], "").await;
+    assert_eq!(
+        usual.json()["items"].as_array().unwrap().len(),
+        100,
+        "JSON for whoever would rather have that"
+    );
+    let never = asker.ask("GET", &format!("{job}/logs"), &["accept: text/plain;q=0"], "").await;
+    assert_eq!(never.json()["items"].as_array().unwrap().len(), 100);
+}
+
 #[tokio::test]
 async fn each_attempt_has_lines_of_its_own() {
     let place = Place::new();

@@ -293,6 +293,16 @@ async fn a_paused_schedule_brings_nothing_but_what_somebody_asks_for() {
 }
 
 #[tokio::test]
+async fn an_id_of_another_job_brings_none() {
+    let service = Service::new();
+    each_minute(&service, "minutely").await;
+    let id = service.post("/v1/jobs", r#"{"kind":"k","queue":"reports"}"#).await.id();
+    let told = service.post("/v1/schedules/minutely/trigger", &json!({ "id": id }).to_string()).await;
+    assert_eq!((told.status, kind(&told).as_str()), (StatusCode::CONFLICT, "id-taken"));
+    assert_eq!(jobs(&service).await.len(), 1);
+}
+
+#[tokio::test]
 async fn asking_twice_for_a_job_under_one_id_brings_one() {
     let service = Service::new();
     each_minute(&service, "minutely").await;

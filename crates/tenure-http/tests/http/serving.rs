@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::{Chance, Clock, MemoryStore, SystemClock, Tenure};
+use tenure::{Chance, Clock, ManualClock, MemoryStore, SystemClock, Tenure};
 use tenure_http::{Options, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -24,8 +24,11 @@ async fn served() -> Served {
     served_with(Options::default()).await
 }
 
-async fn served_with(mut options: Options) -> Served {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+async fn served_with(options: Options) -> Served {
+    served_on(Arc::new(SystemClock), options).await
+}
+
+async fn served_on(clock: Arc<dyn Clock>, mut options: Options) -> Served {
     let tenure = Tenure::on(Arc::new(MemoryStore::new(clock)), Chance::seeded(1));
     options.bind = "127.0.0.1:0".parse().unwrap();
     options.head_within = Duration::from_millis(300);
@@ -309,4 +312,36 @@ async fn whoever_guesses_access_tokens_waits_and_whoever_has_one_does_not() {
     let told = say(served.address, &ask("tenure_7_x")).await;
     assert!(told.starts_with("HTTP/1.1 429") && told.contains("retry-after: "), "{told}");
     assert!(say(served.address, &ask(&good)).await.starts_with("HTTP/1.1 200"), "who is known is let in");
+}
+
+/// Behind a proxy all have one address: what one of them tries must not lock out those who were let in before.
+#[tokio::test]
+async fn whoever_has_shown_a_good_access_token_is_let_in_whatever_strangers_at_his_address_try() {
+    let mut options = Options::default();
+    options.access = tenure_http::Access::Tokens;
+    options.unknown_tokens_per_minute = 3;
+    let clock = ManualClock::new();
+    let served = served_on(Arc::new(clock.clone()), options).await;
+    let (scopes, reach) = (vec![tenure_http::Scope::Read], tenure_http::Reach::default());
+    let new = tenure_http::NewAccessToken { name: "ci".to_owned(), scopes, reach, keep: None };
+    let tokens = tenure_http::Tokens::of(&served.tenure);
+    let (made, good) = tokens.create(new).await.unwrap();
+    let status = async |token: &str| {
+        let ask = format!(
+            "GET /v1/queues HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        );
+        say(served.address, &ask).await["HTTP/1.1 ".len()..][..3].to_owned()
+    };
+    assert_eq!(status(&good).await, "200");
+    for number in 0..3 {
+        assert_eq!(status(&format!("tenure_{number}_x")).await, "401");
+    }
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(status("tenure_7_x").await, "429");
+    assert_eq!(status(&format!("{good}x")).await, "429", "knowing its id is not having it");
+    assert_eq!(status(&good).await, "200");
+    assert!(tokens.revoke(&made.id).await.unwrap());
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(status(&good).await, "401", "it is looked up, and is good no more");
+    assert_eq!(status(&good).await, "429", "from here on it is one of many that nobody knows");
 }

@@ -247,6 +247,27 @@ async fn many_are_settled_and_the_next_are_claimed_in_one_request() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_with_a_claim_keeps_no_outcome_from_being_heard() {
+    let service = Service::new();
+    for bad in [json!({ "limit": 0 }), json!({ "worker_id": "me" }), json!({ "lease_seconds": 1e9 })] {
+        let id = enqueued(&service, r#"{"kind":"k"}"#).await;
+        let job = claimed(&service, "{}").await["jobs"][0].clone();
+        let item = json!({ "job_id": id, "token": job["token"], "outcome": "complete" });
+        let told = service.post("/v1/settle", &json!({ "items": [item], "claim": bad }).to_string()).await;
+        assert_eq!(told.status, StatusCode::OK, "{told:?}");
+        let told = told.json();
+        assert_eq!((&told["items"][0]["state"], &told["jobs"]), (&json!("succeeded"), &json!([])), "{told}");
+        let field = bad.as_object().unwrap().keys().next().unwrap();
+        assert_eq!(
+            (&told["claim_problem"]["status"], &told["claim_problem"]["field"]),
+            (&json!(422), &json!(field))
+        );
+        let alone = service.post("/v1/settle", &json!({ "claim": bad }).to_string()).await;
+        assert_eq!(alone.status, StatusCode::UNPROCESSABLE_ENTITY, "with nothing to settle it is refused");
+    }
+}
+
+#[tokio::test]
 async fn a_claim_waits_until_there_is_something_to_do() {
     let service = Service::new();
     let asked = service.asker();

@@ -8,12 +8,9 @@ use tenure_store::{Fault, TimerAct, TimerOutcome, TimerSeen};
 use super::row;
 use crate::fault::is_unreadable;
 use crate::link::Link;
-use crate::query::Query;
+use crate::rows;
 use crate::transaction::Gate;
-use crate::value;
 use crate::writing::Writing;
-
-const IS_THERE: &str = "SELECT EXISTS (SELECT FROM job WHERE id = $1)";
 
 /// Does what somebody wants of a timer.
 pub(super) async fn change(link: &mut Link, name: &Name, act: &TimerAct) -> Result<TimerOutcome, Fault> {
@@ -83,7 +80,9 @@ async fn try_change(
         TimerOutcome::NotFound
     };
     match outcome {
-        TimerOutcome::NotFound | TimerOutcome::Busy(_) => writing.roll_back().await?,
+        TimerOutcome::NotFound | TimerOutcome::Busy(_) | TimerOutcome::IdTaken(_) => {
+            writing.roll_back().await?
+        }
         TimerOutcome::Done | TimerOutcome::Triggered(_) | TimerOutcome::Backfilled { .. } => {
             writing.commit().await?;
         }
@@ -125,9 +124,11 @@ impl Writing<'_> {
         id: JobId,
         args: Option<Args>,
     ) -> Result<TimerOutcome, Fault> {
-        let is_there = self.read(vec![Query::new(IS_THERE).with(value::of_job(id))]).await?;
-        if is_there.iter().flatten().next().is_some_and(|row| row.get(0)) {
-            return Ok(TimerOutcome::Triggered(id));
+        let there = self.read(vec![rows::by_ids([id])]).await?;
+        if let Some(row) = there.iter().flatten().next() {
+            let stored = rows::stored(row)?;
+            let is_own = stored.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(timer.name()));
+            return Ok(if is_own { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) });
         }
         match trigger(timer, open, id, args, self.now) {
             Ok(firing) => {
@@ -144,6 +145,3 @@ impl Writing<'_> {
         Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
     }
 }
-
-#[cfg(test)]
-pub(super) const STATEMENTS: [&str; 1] = [IS_THERE];

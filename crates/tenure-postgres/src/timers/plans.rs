@@ -11,7 +11,7 @@ use crate::query::Query;
 async fn every_statement_on_timers_finds_its_rows_by_an_index() {
     let server = Server::start_hasty().unwrap();
     let statements = row::STATEMENTS.into_iter().chain(slots::STATEMENTS).chain(firing::STATEMENTS);
-    let statements = statements.chain(change::STATEMENTS).chain(views::STATEMENTS);
+    let statements = statements.chain(views::STATEMENTS);
     assert_found_by_an_index(&mut fresh(&server).await, statements).await;
 }
 

@@ -17,7 +17,7 @@ use tenure_store::{
 };
 
 use crate::fault::{is_unreadable, unreadable};
-use crate::rows::seq_of;
+use crate::rows::find;
 use crate::value;
 use crate::writing::Writing;
 
@@ -202,8 +202,13 @@ impl Writing<'_> {
             TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
             TimerAct::Resume => resume(&timer, &open, self.now),
             TimerAct::Trigger { id, args } => {
-                if seq_of(self.conn, *id)?.is_some() {
-                    return Ok(TimerOutcome::Triggered(*id));
+                if let Some(stored) = find(self.conn, *id)? {
+                    let is_own = stored.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
+                    return Ok(if is_own {
+                        TimerOutcome::Triggered(*id)
+                    } else {
+                        TimerOutcome::IdTaken(*id)
+                    });
                 }
                 return match trigger(&timer, &open, *id, args.clone(), self.now) {
                     Ok(firing) => self.write_firing(&timer, firing).map(|_| TimerOutcome::Triggered(*id)),

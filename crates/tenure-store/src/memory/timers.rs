@@ -248,16 +248,19 @@ impl Rows {
         let firing = match act {
             TimerAct::Pause { reason } => pause(&timer, &open, &reason, now),
             TimerAct::Resume => resume(&timer, &open, now),
-            TimerAct::Trigger { id, .. } if self.places.contains_key(&id) => {
-                return TimerOutcome::Triggered(id);
-            }
-            TimerAct::Trigger { id, args } => match trigger(&timer, &open, id, args, now) {
-                Ok(firing) => {
-                    self.write_firing(&timer, firing, now);
-                    return TimerOutcome::Triggered(id);
+            TimerAct::Trigger { id, args } => {
+                if let Some(row) = self.find(id) {
+                    let is_own = row.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
+                    return if is_own { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) };
                 }
-                Err(Refused::Busy { job }) => return TimerOutcome::Busy(job),
-            },
+                return match trigger(&timer, &open, id, args, now) {
+                    Ok(firing) => {
+                        self.write_firing(&timer, firing, now);
+                        TimerOutcome::Triggered(id)
+                    }
+                    Err(Refused::Busy { job }) => TimerOutcome::Busy(job),
+                };
+            }
             TimerAct::Backfill { from, to, again } => {
                 let mut past = past_slots(&timer, (from, to), now);
                 past.slots.retain(|slot| again || !self.timers.has_run(name, *slot));

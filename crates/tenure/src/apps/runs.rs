@@ -83,7 +83,11 @@ impl Apps<'_> {
         match trigger.await? {
             TimerOutcome::Triggered(id) => return Ok(Began::New(id)),
             TimerOutcome::Busy(id) => return Ok(Began::Busy(id)),
-            TimerOutcome::NotFound | TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {}
+            // It may have begun before the program had a timer; the queue knows whether it is the same wish.
+            TimerOutcome::IdTaken(_)
+            | TimerOutcome::NotFound
+            | TimerOutcome::Done
+            | TimerOutcome::Backfilled { .. } => {}
         }
         let Some(offer) = info.offer() else { return Ok(Began::NotOffered) };
         if let Some(began) = self.no_room(&kind, offer, wanted.id).await? {

@@ -132,6 +132,7 @@ impl<'a> Backfill<'a> {
             TimerOutcome::Done
             | TimerOutcome::Triggered(_)
             | TimerOutcome::Busy(_)
+            | TimerOutcome::IdTaken(_)
             | TimerOutcome::NotFound => Err(Error::NoTimer(name.clone())),
         }
     }

@@ -40,7 +40,8 @@ impl<'a> Trigger<'a> {
         self
     }
 
-    /// Under this id: asking again under it enqueues nothing more.
+    /// Under this id: asking again under it enqueues nothing more. An id that another job has is refused
+    /// ([`TimerOutcome::IdTaken`]).
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self
