@@ -143,6 +143,22 @@ pub(crate) async fn schedule(
     done(visit, headers, filled, wish, &act).await
 }
 
+/// `POST workers/{id}/{act}`
+pub(crate) async fn worker(
+    visit: Visit,
+    Path((id, act)): Path<(String, String)>,
+    headers: HeaderMap,
+    Form(filled): Form<Filled>,
+) -> Response {
+    let (path, page) = (format!("/v1/workers/{}/{act}", encoded(&id)), format!("workers/{}", encoded(&id)));
+    let (wish, notice) = match act.as_str() {
+        "quiet" => (Some(Wish::post(path, page)), "quiet"),
+        "terminate" => (Some(Wish::post(path, page)), "terminate"),
+        _ => (None, ""),
+    };
+    done(visit, headers, filled, wish, notice).await
+}
+
 /// `POST leases/{name}/break`: only for whoever has written the name.
 pub(crate) async fn break_lease(
     visit: Visit,

@@ -39,7 +39,7 @@ const KEYS: [(&[&str], &str); 8] = [
 ];
 
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 22] = [
+const NOTICES: [(&str, &str); 24] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
@@ -61,6 +61,8 @@ const NOTICES: [(&str, &str); 22] = [
     ("run-app", "A run was asked for; it begins when a host takes it."),
     ("stop-app", "It is stopped on all hosts until somebody starts it."),
     ("start-app", "It may run again."),
+    ("quiet", "It is told to take no more jobs."),
+    ("terminate", "It is told to end."),
     ("hook", "The webhook is told what happens from now on."),
 ];
 

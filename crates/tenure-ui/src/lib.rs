@@ -124,6 +124,7 @@ impl Dashboard {
             .route("/kinds", get(pages::kinds::page))
             .route("/kinds/{name}", get(pages::kind::page))
             .route("/workers/{id}", get(pages::worker::page))
+            .route("/workers/{id}/{act}", post(acts::worker))
             .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in))
             .route("/sign-out", post(acts::sign_out))
             .route("/settings", get(pages::settings::page).post(settings::keep))

@@ -232,6 +232,40 @@ async fn lines_of_a_log_are_sought_by_what_they_say_and_by_their_stream() {
 }
 
 #[tokio::test]
+async fn a_worker_is_told_to_take_no_more_and_to_end() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let jobs = r#"{"jobs":[{"kind":"echo","queue":"mail"},{"kind":"echo","queue":"mail"},{"kind":"echo","queue":"mail"}]}"#;
+    site.ask("POST /v1/jobs/batch", json, jobs).await;
+    let claim = r#"{"queues":["mail"],"name":"a worker","limit":1,"lease_seconds":60}"#;
+    let claimed = site.ask("POST /v1/claim", json, claim).await;
+    let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let id = claimed["worker_id"].as_str().unwrap();
+    let (at, token) = (format!("/ui/workers/{id}"), site.token().await);
+    let claim = serde_json::json!({ "queues": ["mail"], "name": "a worker", "worker_id": id }).to_string();
+    site.ask("POST /v1/claim", json, &claim).await;
+    let mut page = site.get(&at).await;
+    // Who works is written down a moment after he has asked.
+    for _ in 0..2_000 {
+        if page.contains("Take no more jobs") {
+            break;
+        }
+        tokio::task::yield_now().await;
+        page = site.get(&at).await;
+    }
+    assert!(page.contains("Take no more jobs") && page.contains("Stop this worker"), "{page}");
+    for act in ["quiet", "terminate"] {
+        let told = site.act(&format!("{at}/{act}"), "", &format!("token={token}")).await;
+        assert!(told.contains(&format!("location: {at}?did={act}")), "{told}");
+        let audit = site.get("/v1/audit").await;
+        assert!(audit.contains(&format!("/v1/workers/{id}/{act}")), "{audit}");
+    }
+    assert!(
+        site.act(&format!("{at}/whatever"), "", &format!("token={token}")).await.starts_with("HTTP/1.1 404")
+    );
+}
+
+#[tokio::test]
 async fn older_jobs_are_on_the_next_page() {
     let site = Site::open(Options::default()).await;
     let jobs: Vec<_> =

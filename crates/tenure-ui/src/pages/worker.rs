@@ -7,13 +7,28 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{list, short, state, text, time};
+use crate::parts::{button, list, proof, short, state, text, time};
 use crate::visit::Visit;
 
 /// `GET workers/{id}`
 pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
     let body = body(&visit, &id).await;
     layout::page(&visit, &format!("Worker {id}"), "Workers", body).await
+}
+
+/// What it can be told. It hears of it with its next claim or renewal.
+fn acts(visit: &Visit, id: &str) -> Markup {
+    let to = |act: &str| format!("workers/{}/{act}", encoded(id));
+    html! {
+        div.acts {
+            (button(visit, &to("quiet"), "Take no more jobs", ""))
+            details.ask { summary { "Stop…" } form.stack method="post" action=(visit.at(&to("terminate"))) {
+                (proof(visit))
+                p { "It takes no more jobs, gives those that it has time to end, and ends. Nobody here can begin it again." }
+                button.danger data-does="terminate" { "Stop this worker" }
+            } }
+        }
+    }
 }
 
 async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
@@ -24,8 +39,10 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let running = list(&running, "items");
     Ok(html! {
         div #worker data-live {
-            h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) }
-            p.id { (id) }
+            div.head {
+                div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } p.id { (id) } }
+                @if worker.is_some() && visit.may("manage").await { (acts(visit, id)) }
+            }
             @if let Some(worker) = worker {
                 dl.facts {
                     div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
