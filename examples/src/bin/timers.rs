@@ -78,6 +78,7 @@ async fn set_at_run_time(tenure: &Tenure) -> Result<(), Error> {
     match timers.trigger("reminder").args(&Report { month: 12 }).await? {
         TimerOutcome::Triggered(job) => drop(tenure.wait(job).await?),
         TimerOutcome::Busy(job) => println!("not now: job {job} has not ended"),
+        TimerOutcome::IdTaken(job) => println!("job {job} is another one"),
         TimerOutcome::NotFound => println!("there is no such timer"),
         TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {}
     }
