@@ -472,6 +472,9 @@ fn a_job_that_waits_is_edited_and_queues_are_bounded_shown_and_emptied() {
     let queue: Value = serde_json::from_str(&good(ask(&["queue", "get", "other", "-o", "json"]))).unwrap();
     assert_eq!((&queue["max_running"], &queue["rate"]["per_seconds"]), (&json!(3), &json!(60.0)));
     good(ask(&["queue", "set", "other", "--max-running", "none"]));
+    good(ask(&["queue", "set", "fresh", "--max-running", "10", "--rate", "none"]));
+    let fresh: Value = serde_json::from_str(&good(ask(&["queue", "get", "fresh", "-o", "json"]))).unwrap();
+    assert_eq!(fresh["max_running"], 10, "it is agreed about before its first job");
     let stats = good(ask(&["queue", "stats", "other", "--no-headers"]));
     assert!(stats.starts_with("other\t1\t0\t0\t0\t"), "{stats}");
     assert!(good(ask(&["top", "--once"])).contains("other"));

@@ -14,6 +14,7 @@ use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
 use crate::access::{Access, Reach, Who};
 use crate::answer::Shown;
+use crate::body;
 use crate::callbacks::address::Allowed;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
@@ -82,6 +83,7 @@ struct Inner {
     watchers: Watchers,
     granted: Granted,
     lines: Lines,
+    room: body::Room,
     metrics: Metrics,
     troubles: Troubles,
     roll: Roll,
@@ -114,6 +116,7 @@ impl Api {
                 watchers,
                 granted,
                 lines,
+                room: body::Room::default(),
                 metrics,
                 troubles: Troubles::default(),
                 roll: Roll::default(),
@@ -277,6 +280,11 @@ impl Api {
     /// Who waits for jobs.
     pub(crate) fn lines(&self) -> &Lines {
         &self.inner.lines
+    }
+
+    /// The room for bodies that are being read.
+    pub(crate) fn room(&self) -> &body::Room {
+        &self.inner.room
     }
 
     pub(crate) fn tenure(&self) -> &Tenure {

@@ -1,13 +1,15 @@
 //! The body of a request: JSON within its limits, or a problem that says what is wrong with it and where.
 
+use std::error::Error;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderMap};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use tenure::limits;
+use tokio::sync::Semaphore;
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -15,27 +17,70 @@ use crate::problem::{Problem, ProblemType};
 /// How long a client may take to send a body.
 const WITHIN: Duration = Duration::from_secs(30);
 
+/// All bodies that are being read take at most so much together, in KiB.
+const ALL_KIB: usize = 256 * 1024;
+/// So much of each is not counted: a connection takes as much without one, and what is small is read whatever others send.
+const FREE_KIB: usize = 8;
+/// A body that finds no room waits for so long, and is then refused.
+const FOR_ROOM: Duration = Duration::from_secs(1);
+/// When whoever was refused should come again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The room for all bodies that are being read.
+pub(crate) struct Room(Semaphore);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Semaphore::new(ALL_KIB))
+    }
+}
+
 /// Reads a body of at most so many bytes.
 pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
     let clock = api.tenure().store().clock();
-    let read = tokio::select! {
+    tokio::select! {
         biased;
-        read = Limited::new(body, most).collect() => read,
+        read = read_into(api, body, most) => read,
         () = clock.sleep(WITHIN) => {
             let detail = format!("the body did not come to its end within {} s", WITHIN.as_secs());
-            return Err(Problem::new(ProblemType::RequestTimeout, detail));
+            Err(Problem::new(ProblemType::RequestTimeout, detail))
         }
-    };
-    read.map(http_body_util::Collected::to_bytes).map_err(|error| {
-        if error.downcast_ref::<http_body_util::LengthLimitError>().is_some() {
-            return Problem::new(
-                ProblemType::PayloadTooLarge,
-                format!("the body is larger than {most} bytes"),
-            )
-            .with("limit_bytes", most);
+    }
+}
+
+/// Takes room for what comes as it comes: who says that he will send much, and does not, takes none.
+async fn read_into(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let (mut body, mut read, mut taken) = (Limited::new(body, most), BytesMut::new(), Vec::new());
+    let (mut room, clock) = (FREE_KIB * 1024, api.tenure().store().clock());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| unread(error.as_ref(), most))?.into_data() else { continue };
+        let lacks = (read.len() + data.len()).saturating_sub(room).div_ceil(1024);
+        if lacks > 0 {
+            let wanted = u32::try_from(lacks).unwrap_or(u32::MAX);
+            let permit = tokio::select! {
+                biased;
+                permit = api.room().0.acquire_many(wanted) => permit,
+                () = clock.sleep(FOR_ROOM) => return Err(no_room()),
+            };
+            taken.push(permit.map_err(|_| no_room())?);
+            room += lacks * 1024;
         }
-        Problem::new(ProblemType::Malformed, "the body ended before its end")
-    })
+        read.extend_from_slice(&data);
+    }
+    Ok(read.freeze())
+}
+
+fn no_room() -> Problem {
+    let detail = format!("bodies of {} MiB are being sent; no more are read at once", ALL_KIB / 1024);
+    Problem::new(ProblemType::Overloaded, detail).retry_after(AGAIN)
+}
+
+fn unread(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Problem {
+    if error.is::<http_body_util::LengthLimitError>() {
+        let detail = format!("the body is larger than {most} bytes");
+        return Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_bytes", most);
+    }
+    Problem::new(ProblemType::Malformed, "the body ended before its end")
 }
 
 /// Reads JSON of a type. An empty body is what an empty object would be, so that calls that need nothing can send nothing.

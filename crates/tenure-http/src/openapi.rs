@@ -20,8 +20,12 @@ use crate::wire::shape;
 const BY_ANY: [ProblemType; 4] =
     [ProblemType::Malformed, ProblemType::StorageUnavailable, ProblemType::Draining, ProblemType::Internal];
 /// Refused by any route that reads a body.
-const WITH_A_BODY: [ProblemType; 3] =
-    [ProblemType::Validation, ProblemType::UnsupportedMediaType, ProblemType::PayloadTooLarge];
+const WITH_A_BODY: [ProblemType; 4] = [
+    ProblemType::Validation,
+    ProblemType::UnsupportedMediaType,
+    ProblemType::PayloadTooLarge,
+    ProblemType::Overloaded,
+];
 
 /// The version of the specification in whose words the document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -72,13 +72,15 @@ pub enum ProblemType {
     HostNotAllowed,
     /// The request did not come to its end in time.
     RequestTimeout,
+    /// So much is being sent to the server that it has no room for more at the moment.
+    Overloaded,
     /// Something is wrong with the server.
     Internal,
 }
 
 impl ProblemType {
     /// Every kind.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -109,6 +111,7 @@ impl ProblemType {
         Self::CrossSite,
         Self::HostNotAllowed,
         Self::RequestTimeout,
+        Self::Overloaded,
         Self::Internal,
     ];
 
@@ -146,6 +149,7 @@ impl ProblemType {
             Self::CrossSite => "cross-site",
             Self::HostNotAllowed => "host-not-allowed",
             Self::RequestTimeout => "request-timeout",
+            Self::Overloaded => "overloaded",
             Self::Internal => "internal",
         }
     }
@@ -184,6 +188,7 @@ impl ProblemType {
             Self::CrossSite => "The request comes from a page of somebody else's",
             Self::HostNotAllowed => "The request is for somebody else",
             Self::RequestTimeout => "The request took too long",
+            Self::Overloaded => "Too much is being sent at once",
             Self::Internal => "Something is wrong with the server",
         }
     }
@@ -211,7 +216,7 @@ impl ProblemType {
             Self::QueueFull | Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Self::StorageUnavailable | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StorageUnavailable | Self::Draining | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::CrossSite | Self::Forbidden | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,

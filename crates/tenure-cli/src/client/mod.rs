@@ -131,6 +131,12 @@ impl Ask {
         Self { body: Some(("application/json", body)), ..Self::new(Method::PUT, path) }
     }
 
+    /// Makes something, if there is none.
+    pub(crate) fn make(path: impl Into<String>, body: &Value) -> Self {
+        let headers = vec![("if-none-match", "*".to_owned())];
+        Self { headers, ..Self::put(path, body.to_string().into_bytes()) }
+    }
+
     /// Changes something, if it is as it was when it had this tag.
     pub(crate) fn patch(path: impl Into<String>, body: &Value, tag: Option<&str>) -> Self {
         let headers = tag.map(|tag| ("if-match", tag.to_owned())).into_iter().collect();

@@ -120,6 +120,11 @@ impl ReadOnly {
 }
 
 impl Refused {
+    /// Whether there is nothing of this name.
+    pub(crate) fn is_not_there(&self) -> bool {
+        self.status == 404
+    }
+
     /// Reads a problem document; whatever else it is, something is said of it.
     pub(crate) fn of(status: u16, body: &[u8]) -> Self {
         let document: Value = serde_json::from_slice(body).unwrap_or_default();

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::QUEUES;
-use crate::client::Ask;
+use crate::client::{Ask, Trouble};
 use crate::exit::Failure;
 use crate::job::followed;
 use crate::output::safe;
@@ -94,7 +94,14 @@ pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
         let detail = "nothing is to be changed; say --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
         return Err(Failure::Usage(detail.to_owned()));
     }
-    let answer = with.client.ask(&Ask::patch(QUEUES.of(&set.name), &body.into(), None))?;
+    let answer = match with.client.ask(&Ask::patch(QUEUES.of(&set.name), &body.clone().into(), None)) {
+        // It is agreed about before its first job as well.
+        Err(Trouble::Refused(refused)) if refused.is_not_there() => {
+            let said: Map<String, Value> = body.into_iter().filter(|(_, value)| !value.is_null()).collect();
+            with.client.ask(&Ask::make(QUEUES.of(&set.name), &said.into()))?
+        }
+        answer => answer?,
+    };
     QUEUES.told(with, &answer.text(), &format!("queue {} is so now", safe::line(&set.name)))
 }
 

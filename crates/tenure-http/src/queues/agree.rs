@@ -1,7 +1,7 @@
 //! Agreeing about a queue.
 
 use axum::body::Body;
-use axum::http::header::IF_MATCH;
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{Invalid, QueueEdit, QueueEdited, QueueInfo, QueueName, QueueRemoved, QueueSeen};
@@ -31,6 +31,9 @@ pub(crate) async fn put(
     may_agree(&api, &name)?;
     let before = find(&api, &name).await?;
     check(before.as_ref(), &headers)?;
+    if before.is_some() && is_to_be_new(&headers) {
+        return Err(Problem::new(ProblemType::PreconditionFailed, format!("queue {name} is there already")));
+    }
     let seen = seen(before.as_ref(), &headers);
     let edit = QueueEdit { seen, paused: Some(spec.paused), limit: Some(limit), terms: Some(terms) };
     let QueueEdited::Done { before } = api.tenure().queues().agree(name.as_str(), edit).await? else {
@@ -154,8 +157,14 @@ fn may_agree(api: &Api, name: &QueueName) -> Result<(), Problem> {
 fn seen(queue: Option<&QueueInfo>, headers: &HeaderMap) -> QueueSeen {
     match queue.filter(|_| headers.contains_key(IF_MATCH)) {
         Some(queue) => QueueSeen::As(queue.agreed()),
+        None if is_to_be_new(headers) => QueueSeen::Absent,
         None => QueueSeen::Anything,
     }
+}
+
+/// Whether the client wants something made, and nothing changed.
+fn is_to_be_new(headers: &HeaderMap) -> bool {
+    headers.get(IF_NONE_MATCH).is_some_and(|said| said.as_bytes() == b"*")
 }
 
 /// Refuses a change of what has changed since it was looked at.

@@ -32,6 +32,9 @@ async fn a_queue_is_there_once_somebody_has_named_it() {
     assert_eq!(queue["links"]["stats"], "/v1/queues/mail/stats");
     let told = service.ask("PUT", "/v1/queues/photos", &[], r#"{"max_running":3}"#).await;
     assert_eq!((told.status, told.json()["max_running"].as_u64()), (StatusCode::CREATED, Some(3)));
+    let again = service.ask("PUT", "/v1/queues/photos", &["if-none-match: *"], r#"{"max_running":4}"#).await;
+    assert_eq!(again.status, StatusCode::PRECONDITION_FAILED, "it was to be made, and is there");
+    assert_eq!(service.get("/v1/queues/photos").await.json()["max_running"], 3);
     let names = service.get("/v1/queues").await.json();
     let names: Vec<_> =
         names["items"].as_array().unwrap().iter().map(|queue| queue["name"].clone()).collect();
