@@ -72,6 +72,8 @@ pub(crate) struct Rules {
     pub hiding: Hiding,
     /// Tells what jobs go through to a collector.
     pub spans: Spans,
+    /// Who has tried tokens that nobody knows: all routes of one server count together.
+    pub strangers: Arc<Strangers>,
     /// Access tokens that nobody knows from one address in a minute; any number if it is not said.
     pub unknown_tokens_per_minute: Option<u32>,
     /// Whether metrics tell kinds apart.
@@ -90,7 +92,6 @@ struct Inner {
     commands: Commands,
     key: OnceLock<Key>,
     known: Known,
-    strangers: Strangers,
     followed: Followed,
     kinds: KnownKinds,
     queues: KnownQueues,
@@ -123,7 +124,6 @@ impl Api {
                 commands: Commands::default(),
                 key: OnceLock::new(),
                 known: Known::default(),
-                strangers: Strangers::default(),
                 followed: Followed::default(),
                 kinds: KnownKinds::default(),
                 recorder: Recorder::new(rules.hiding.clone()),
@@ -215,7 +215,7 @@ impl Api {
 
     /// Who asks with access tokens that nobody knows.
     pub(crate) fn strangers(&self) -> &Strangers {
-        &self.inner.strangers
+        &self.inner.rules.strangers
     }
 
     /// How many of these are looked up from one address in a minute.

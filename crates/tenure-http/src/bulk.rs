@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{BulkAct, Filter, Invalid, JobId, Priority, QueueName, limits, seconds};
 
+use crate::access::OnlyLooked;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -116,7 +117,10 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;
         let sample = meant.some.iter().map(JobId::to_string).collect();
-        return Ok(json(StatusCode::OK, &Preview { matched: meant.jobs, capped: meant.is_cut, sample }));
+        let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
+        let mut response = json(StatusCode::OK, &preview);
+        response.extensions_mut().insert(OnlyLooked);
+        return Ok(response);
     }
     let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;
     let draft = api.tenure().bulk_draft(act, filter).await?;

@@ -47,7 +47,7 @@ mod watchers;
 pub mod wire;
 mod workers;
 
-pub use access::{Access, AccessToken, NewAccessToken, Reach, Scope, TokenError, Tokens};
+pub use access::{Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, Tokens};
 pub use asked::Asked;
 pub use callbacks::{Deliverer, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;

@@ -194,12 +194,13 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         }
         "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
         "If-Match" => (json!({ "type": "string" }), false),
-        "redirect" | "follow" => (json!({ "type": "boolean" }), false),
+        "redirect" | "follow" | "held" => (json!({ "type": "boolean" }), false),
         "delivery" => (json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), false),
         "tail" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::LOG_LINES }), false),
         "behind" => (json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX }), false),
         "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
+        "order" if path == "/v1/schedules" => (json!({ "type": "string", "enum": ["name", "next"] }), false),
         "order" => {
             (json!({ "type": "string", "enum": ["newest", "oldest", "last_ended", "first_ended"] }), false)
         }

@@ -116,7 +116,9 @@ async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next
     // In a task of its own: whoever hangs up meanwhile has done it all the same.
     let done = tokio::spawn(async move {
         let response = next.run(request).await;
-        act.note(&api, response.status()).await;
+        if response.extensions().get::<audit::OnlyLooked>().is_none() {
+            act.note(&api, response.status()).await;
+        }
         response
     });
     done.await.unwrap_or_else(|_| {

@@ -19,10 +19,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
-pub(crate) use audit::KEEP;
+pub(crate) use audit::{KEEP, OnlyLooked};
 pub(crate) use guard::{Guard, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;
+pub use strangers::Remote;
 pub use tokens::{AccessToken, NewAccessToken, TokenError, Tokens};
 
 /// Whether whoever asks has to say who he is.

@@ -13,9 +13,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Addresses that are remembered at most.
 const MOST: usize = 10_000;
 
-/// Where a request comes from.
+/// Where a request comes from. A server notes it with each, among its extensions; whoever asks the routes of the contract in the
+/// same program hands it on, or else the guesses of all who ask through him are counted as nobody's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Remote(pub IpAddr);
+pub struct Remote(pub IpAddr);
 
 /// What was tried from each address since when.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use axum::extract::OriginalUri;
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{Invalid, LeaseInfo, LeaseName, LeasesAsk, LedgerAsk, LedgerEntry, limits};
+use tenure::{Error, Invalid, LeaseInfo, LeaseName, LeasePage, LeasesAsk, LedgerAsk, LedgerEntry, limits};
 
 use super::end::missing;
 use crate::answer::{not_modified, page, tagged};
@@ -26,18 +26,39 @@ const SOONEST: Duration = Duration::from_millis(50);
 
 /// `GET /v1/leases`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["prefix", "cursor", "limit"])?;
+    let query = Query::read(uri.query(), &["prefix", "held", "cursor", "limit"])?;
     let behind = query.text("cursor")?;
     let ask = LeasesAsk {
         prefix: query.text("prefix")?.unwrap_or_default(),
         behind: behind.map(|name| LeaseName::in_field("cursor", &name)).transpose()?,
         at_most: query.limit(limits::PAGE_LEASES)?,
     };
-    let found = api.tenure().leases().list(ask).await?;
+    let found =
+        if query.flag("held")? { held(&api, ask).await? } else { api.tenure().leases().list(ask).await? };
     let now = api.tenure().now();
     let items = found.leases.iter().map(|info| seen(&api, NamedLease::of(info, now))).collect();
     let next_cursor = found.next.map(|name| name.to_string());
     Ok(page(&uri, next_cursor.clone().as_deref(), &NamedLeasePage { items, next_cursor }))
+}
+
+/// Of all leases those that somebody holds. Only so many are looked at that one question stays cheap; the page goes on behind them.
+async fn held(api: &Api, ask: LeasesAsk) -> Result<LeasePage, Error> {
+    let (mut found, mut behind, mut looked_at) = (Vec::new(), ask.behind.clone(), 0);
+    loop {
+        let all = LeasesAsk { behind, at_most: limits::PAGE_LEASES, ..ask.clone() };
+        let some = api.tenure().leases().list(all).await?;
+        looked_at += some.leases.len();
+        found.extend(some.leases.into_iter().filter(|info| info.state.is_locked()));
+        if found.len() > ask.at_most {
+            found.truncate(ask.at_most);
+            let next = found.last().map(|info| info.lease.name.clone());
+            return Ok(LeasePage { leases: found, next });
+        }
+        if some.next.is_none() || looked_at >= limits::PAGE_EXAMINED {
+            return Ok(LeasePage { leases: found, next: some.next });
+        }
+        behind = some.next;
+    }
 }
 
 /// `GET /v1/leases/{name}`

@@ -23,7 +23,15 @@ pub(super) fn leases() -> Vec<Endpoint> {
             summary: "Lists leases by name, page by page",
             needs: READ,
             within: Within::Whole,
-            takes: Takes { query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1]], ..NOTHING },
+            takes: Takes {
+                query: &[
+                    ("prefix", "Whose names begin so"),
+                    ("held", "Only those that somebody holds"),
+                    PAGED[0],
+                    PAGED[1],
+                ],
+                ..NOTHING
+            },
             answers: vec![Answer {
                 status: 200,
                 summary: "A page",

@@ -138,7 +138,16 @@ fn looking() -> Vec<Endpoint> {
             needs: READ,
             within: Within::Whole,
             takes: Takes {
-                query: &[("prefix", "Whose names begin so"), PAGED[0], PAGED[1], REVEAL],
+                query: &[
+                    ("prefix", "Whose names begin so"),
+                    (
+                        "order",
+                        "By name unless this says `next`: those that fire, the first to fire first, on one page",
+                    ),
+                    PAGED[0],
+                    PAGED[1],
+                    REVEAL,
+                ],
                 ..NOTHING
             },
             answers: vec![answer(200, "A page", Schemas::of::<SchedulePage>)],

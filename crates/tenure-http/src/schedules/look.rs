@@ -3,7 +3,7 @@
 use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{Error, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
+use tenure::{Error, Invalid, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
 
 use super::cursor::{Place, text};
 use crate::answer::{json, not_modified, page, tagged};
@@ -22,16 +22,56 @@ pub(super) const MOST_SLOTS: u64 = 1_000;
 
 /// `GET /v1/schedules`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["prefix", "cursor", "limit", "reveal"])?;
+    let query = Query::read(uri.query(), &["prefix", "order", "cursor", "limit", "reveal"])?;
+    let is_by_next = is_by_next(&query)?;
     let ask = TimersAsk {
         prefix: query.text("prefix")?.unwrap_or_default(),
         behind: query.text("cursor")?.map(|name| Name::new("cursor", &name)).transpose()?,
         at_most: query.limit(limits::PAGE_TIMERS)?,
     };
+    if is_by_next {
+        let (timers, capped) = by_next(&api, ask).await?;
+        let items = timers.iter().map(|timer| document(&api, timer)).collect();
+        return Ok(json(StatusCode::OK, &SchedulePage { items, next_cursor: None, capped }));
+    }
     let found = api.tenure().timers().list(ask).await?;
     let next_cursor = found.next.map(|name| name.to_string());
     let items = found.timers.iter().map(|timer| document(&api, timer)).collect();
-    Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor }))
+    Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor, capped: false }))
+}
+
+/// Whether those that fire are wanted, the first to fire first. They move while they are read, so no page goes on behind another.
+fn is_by_next(query: &Query) -> Result<bool, Problem> {
+    match query.text("order")?.as_deref() {
+        None | Some("name") => Ok(false),
+        Some("next") if query.text("cursor")?.is_none() => Ok(true),
+        Some("next") => {
+            let allowed = "none with `order=next`, which has one page";
+            Err(Invalid::new("cursor", "one", allowed).into())
+        }
+        Some(other) => {
+            let shown: String = other.chars().take(32).collect();
+            Err(Invalid::new("order", format_args!("{shown:?}"), "name, next").into())
+        }
+    }
+}
+
+/// Those that fire next, and whether there are more than were looked at.
+async fn by_next(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, bool), Problem> {
+    let (mut coming, mut behind, mut looked_at) = (Vec::new(), None, 0);
+    let is_cut = loop {
+        let all = TimersAsk { behind, at_most: limits::PAGE_TIMERS, ..ask.clone() };
+        let some = api.tenure().timers().list(all).await?;
+        looked_at += some.timers.len();
+        coming.extend(some.timers.into_iter().filter(|timer| timer.paused.is_none() && timer.next.is_some()));
+        coming.sort_by_key(|timer| timer.next);
+        coming.truncate(ask.at_most);
+        if some.next.is_none() || looked_at >= limits::PAGE_EXAMINED {
+            break some.next.is_some();
+        }
+        behind = some.next;
+    };
+    Ok((coming, is_cut))
 }
 
 /// `GET /v1/schedules/{name}`

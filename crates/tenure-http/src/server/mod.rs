@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::access::Access;
-use crate::access::strangers::Remote;
+use crate::access::strangers::{Remote, Strangers};
 use crate::api::{Api, Rules};
 use crate::callbacks::Network;
 use crate::callbacks::address::Allowed;
@@ -132,6 +132,7 @@ pub struct Server {
     tenure: Tenure,
     options: Options,
     more: Router,
+    strangers: Arc<Strangers>,
 }
 
 impl Server {
@@ -147,7 +148,8 @@ impl Server {
         let refuse = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        Ok(Self { listener, address, tenure: tenure.clone(), options, more: Router::new() })
+        let (tenure, strangers) = (tenure.clone(), Arc::default());
+        Ok(Self { listener, address, tenure, options, more: Router::new(), strangers })
     }
 
     /// Where it listens.
@@ -177,6 +179,7 @@ impl Server {
             hiding: self.options.hiding.clone(),
             kind_labels: if self.options.kinds_together { KindLabels::Together } else { KindLabels::Apart },
             spans,
+            strangers: Arc::clone(&self.strangers),
             unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
         }
     }

@@ -135,10 +135,14 @@ pub struct ScheduleLinks {
 /// A page of schedules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SchedulePage {
-    /// The schedules, by name.
+    /// The schedules, by name or by what comes.
     pub items: Vec<ScheduleDocument>,
     /// What to give as `cursor` for the next page; none at the end.
     pub next_cursor: Option<String>,
+    /// Whether others may fire sooner: by `order=next` only the first ten thousand by name are looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub capped: bool,
 }
 
 impl ScheduleDocument {
