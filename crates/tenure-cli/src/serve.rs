@@ -148,7 +148,10 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     let tenure = plan.open().await?;
     let read_only = plan.options.read_only;
     let server = Server::bind(&tenure, plan.options.clone()).await?;
-    let pages = Dashboard::over(&tenure, server.contract()).read_only(read_only).mounted();
+    let pages = Dashboard::over(&tenure, server.contract())
+        .read_only(read_only)
+        .behind(&path_of(plan.options.public_url.as_deref()));
+    let pages = pages.mounted();
     let server = server.merge(pages);
     introduce(&tenure, &server, &plan, &screen);
     if !read_only {
@@ -187,6 +190,12 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     }
     screen.line("stopped");
     Ok(())
+}
+
+/// The path under which others reach this server, which whoever stands before it takes off.
+fn path_of(public_url: Option<&str>) -> String {
+    let path = public_url.and_then(|url| url.split_once("://")?.1.split_once('/')).map(|(_, path)| path);
+    path.unwrap_or_default().to_owned()
 }
 
 /// Brings about what the files declare. What is wrong with it keeps a server from starting, as other settings do.
@@ -271,6 +280,18 @@ mod tests {
             assert_eq!(drain_delay(under(manager), true), Duration::ZERO, "{manager}");
         }
         assert_eq!(drain_delay(under("HOME"), false), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_proxy_takes_off_is_the_path_of_the_public_url() {
+        for (url, path) in [
+            (None, ""),
+            (Some("https://jobs.example.com"), ""),
+            (Some("https://jobs.example.com/"), ""),
+            (Some("https://example.com/a/jobs-admin"), "a/jobs-admin"),
+        ] {
+            assert_eq!(path_of(url), path, "{url:?}");
+        }
     }
 
     #[test]

@@ -10,10 +10,10 @@ const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one(
 // Nobody who is told nothing waits longer than this; and pages paint no more often than that.
 const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
 // A page that takes its server long is asked for less often: an open one is a hundredth of what one core can do.
-const share = 100, seldom = 30000;
-let pace = apart;
+const share = 100, seldom = 30000, reloadsEvery = 60000;
+let pace = apart, isOther = false;
 const isLive = root.dataset.live === "on" && one("main [data-live]") !== null;
-let paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
+let follows = true, paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
 
 const isBusy = () =>
   paused || document.hidden || help.open || palette.open || !getSelection().isCollapsed ||
@@ -38,7 +38,7 @@ async function refresh() {
     if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
     if (!isBusy()) paint(fresh);
     lastHeard = Date.now();
-    say("");
+    if (!isOther) say("");
   } catch {
     if (Date.now() - lastHeard > worriesAfter + pace) {
       say(`No answer since ${new Date(lastHeard).toLocaleTimeString()}: what is shown is as it was then.`);
@@ -65,12 +65,16 @@ function say(text, link) {
 function paint(fresh) {
   for (const part of all("main [data-live]")) {
     const now = fresh.getElementById(part.id);
-    if (!now || same(now, part) || (part.contains(document.activeElement) && !one("[data-tail]", part))) continue;
+    if (!now || same(now, part) || grow(part, now)) continue;
+    const within = document.activeElement, isInLog = within.matches("[data-tail]");
+    if (part.contains(within) && !isInLog) continue;
     if ("hold" in part.dataset && hold(part, now)) continue;
-    const at = chosenAt(part), tail = one("[data-tail]", part), follows = tail && isAtEnd(tail);
+    const at = chosenAt(part), tail = one("[data-tail]", part), wasAt = tail?.scrollTop;
     part.replaceChildren(...document.importNode(now, true).childNodes);
     choose(all(".rows tbody tr", part)[at]);
-    if (follows) toEnd(one("[data-tail]", part));
+    const log = one("[data-tail]", part);
+    if (log) follows ? toEnd(log) : log.scrollTop = wasAt ?? 0;
+    if (log && tail === within) log.focus({ preventScroll: true });
   }
 }
 
@@ -78,22 +82,51 @@ const plain = (part) => part.innerHTML.replaceAll(/<time [^>]*>[^<]*/g, (time) =
 const same = (now, part) => plain(now).replaceAll(/ (aria-selected="true"|tabindex="-1")/g, "") ===
   plain(part).replaceAll(/ (aria-selected="true"|tabindex="-1")/g, "");
 
+// Lines are put behind those that are there: nobody who reads further up, or has the keyboard there, is moved.
+function grow(part, now) {
+  const log = one("[data-line]", part)?.parentElement, more = one("[data-line]", now)?.parentElement;
+  if (!log || !more || log.dataset.tail !== more.dataset.tail) return false;
+  if (part.children.length !== now.children.length) return false;
+  const number = (line) => Number(line?.dataset.line ?? 0);
+  const last = number(log.lastElementChild), first = number(more.firstElementChild);
+  if (first > last && follows) log.replaceChildren();
+  else if (first > last + 1) log.append("… lines between these are not shown\n");
+  const lines = [...more.children].filter((line) => number(line) > last);
+  log.append(...lines.map((line) => document.importNode(line, true)));
+  if (follows) {
+    while (log.children.length > more.children.length) log.firstElementChild.remove();
+    toEnd(log);
+  }
+  [...part.children].forEach((child, at) => {
+    const fresh = now.children[at];
+    if (child === log || same(fresh, child) || child.contains(document.activeElement)) return;
+    child.replaceWith(document.importNode(fresh, true));
+  });
+  return true;
+}
+
 // Rows that are new would move what somebody reads: they are counted, and come when they are wanted.
 function hold(part, now) {
   const known = new Map(all("tr[data-key]", part).map((row) => [row.dataset.key, row]));
   const rows = all("tr[data-key]", now);
   if (known.size === 0 || rows.length === 0) return false;
   const fresh = rows.filter((row) => !known.has(row.dataset.key)).length;
+  // What stands behind all that was answered may only be on a later page now.
+  const isWhole = one("[rel=next]", now.ownerDocument) === null, answered = new Set(rows.map((row) => row.dataset.key));
+  const every = [...known.values()], end = every.findLastIndex((row) => answered.has(row.dataset.key));
+  const left = every.filter((row, at) => !answered.has(row.dataset.key) && (isWhole || at < end));
+  for (const row of every) leave(row, left.includes(row));
   for (const row of rows) {
     const was = known.get(row.dataset.key);
     if (was && !same(row, was)) was.replaceChildren(...document.importNode(row, true).childNodes);
   }
   const pill = one("#fresh") ?? document.createElement("button");
-  if (fresh === 0) return pill.remove(), true;
+  if (fresh + left.length === 0) return pill.remove(), true;
   pill.id = "fresh";
   pill.type = "button";
   pill.className = "pill";
-  pill.textContent = `${fresh === rows.length ? `${fresh} or more` : fresh} new`;
+  const many = [`${fresh === rows.length ? `${fresh} or more` : fresh} new`, `${left.length} left`];
+  pill.textContent = many.filter((_, at) => [fresh, left.length][at] > 0).join(", ");
   pill.onclick = () => { pill.remove(); part.replaceChildren(...document.importNode(now, true).childNodes); };
   if (!pill.isConnected) part.before(pill);
   if (Date.now() - lastTold > tellsEvery) {
@@ -103,18 +136,37 @@ function hold(part, now) {
   return true;
 }
 
+// A row that is not in the list any more stays where it is, and says so: what stands in it is as it was.
+function leave(row, isGone) {
+  if (row.classList.contains("gone") === isGone) return;
+  row.classList.toggle("gone", isGone);
+  one(".tag.left", row)?.remove();
+  if (!isGone) return;
+  const says = document.createElement("span");
+  says.className = "tag left";
+  says.textContent = "no longer in this list";
+  (one(".state", row) ?? one("td, th", row)).after(" ", says);
+}
+
 function follow() {
   stream?.close();
   stream = null;
   if (!isLive || paused || document.hidden) return;
   stream = new EventSource(`${home}live`);
   stream.addEventListener("change", refresh);
-  // A server that was started again does not take the forms of this page any more.
+  // A server that makes other pages, or does not take the forms of this one.
   stream.addEventListener("hello", (event) => {
     if (event.data === run) return refresh();
+    // Servers of two sorts behind one address would have it loaded again for ever.
+    const before = history.state?.loadedAgain ?? 0;
+    if (Date.now() - before < reloadsEvery) {
+      isOther = true;
+      return say("Another server answers than the one that made this page. ", "Load the page again");
+    }
     if (isBusy() || all("main input:not([type=hidden])").some((field) => field.value !== field.defaultValue)) {
       return say("The server was started again. ", "Load the page again");
     }
+    history.replaceState({ loadedAgain: Date.now() }, "");
     location.reload();
   });
 }
@@ -159,6 +211,22 @@ if (Math.abs(skew) < 2000) setInterval(() => { if (!paused && getSelection().isC
 const isAtEnd = (tail) => tail.scrollHeight - tail.scrollTop - tail.clientHeight < 8;
 const toEnd = (tail) => { tail.scrollTop = tail.scrollHeight; };
 all("[data-tail]").forEach(toEnd);
+
+const followed = one("#follow");
+function following(is) {
+  follows = is;
+  if (followed) followed.textContent = is ? "Following the end" : "Follow the end";
+}
+if (followed && isLive) {
+  followed.hidden = false;
+  following(true);
+  followed.addEventListener("click", () => {
+    following(!follows);
+    if (follows) all("[data-tail]").forEach(toEnd);
+  });
+}
+// Whoever goes up reads, and whoever comes back to the end follows again.
+addEventListener("scroll", ({ target }) => { if (target instanceof Element && target.matches("[data-tail]")) following(isAtEnd(target)); }, true);
 
 // ---- Keys -----------------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::Ui;
 use crate::asking::{Trouble, encoded};
@@ -192,10 +193,11 @@ pub(crate) async fn sign_in(
     }
     let token = filled.get("access_token").map(|token| token.trim().to_owned()).unwrap_or_default();
     visit.access_token = Some(token.clone());
-    if let Err(trouble) = visit.get("/v1/whoami").await {
+    if let Err(trouble) = looks(&visit).await {
         visit.access_token = None;
+        visit.who = OnceCell::new();
         let page = pages::sign_in::form(&visit, Some(&trouble.detail));
-        return (StatusCode::UNAUTHORIZED, show(&visit, "Sign in", "", page).await).into_response();
+        return (trouble.status, show(&visit, "Sign in", "", page).await).into_response();
     }
     let Some(value) = ui.stays.begin(&token, ui.tenure.now()) else {
         let trouble = Trouble::new(
@@ -207,6 +209,16 @@ pub(crate) async fn sign_in(
     };
     let cookie = stay_cookie(&visit, &value, LASTS.as_secs());
     ([(SET_COOKIE, cookie)], back(&visit.home)).into_response()
+}
+
+/// Whether whoever signs in can look: whoever cannot would be refused on every page.
+async fn looks(visit: &Visit) -> Result<(), Trouble> {
+    visit.get("/v1/whoami").await?;
+    if visit.has("read").await || visit.has("manage").await {
+        return Ok(());
+    }
+    let detail = "This access token cannot look: it has none of the rights read, manage and admin.";
+    Err(Trouble::new(StatusCode::FORBIDDEN, "This token cannot look", detail))
 }
 
 /// `POST sign-out`

@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::parts::list;
 use crate::visit::Visit;
 
 /// Why something could not be shown or done.
@@ -41,6 +42,9 @@ impl Visit {
     /// What the contract answers to a wish.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Trouble> {
         let mut request = Request::builder().method(method).uri(path);
+        if let Some(remote) = self.remote {
+            request = request.extension(remote);
+        }
         if let Some(token) = &self.access_token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
@@ -78,12 +82,13 @@ impl Visit {
     /// Whether whoever looks may change things that others began: decided here for what is shown, and by the contract for
     /// what is done.
     pub(crate) async fn may(&self, right: &str) -> bool {
-        if self.ui.read_only {
-            return false;
-        }
-        let Ok(who) = self.get("/v1/whoami").await else { return false };
-        let scopes = who["token"]["scopes"].as_array();
-        let has = |scopes: &Vec<Value>| scopes.iter().any(|scope| scope == right || scope == "admin");
-        who["open"] == true || scopes.is_some_and(has)
+        !self.ui.read_only && self.has(right).await
+    }
+
+    /// Whether whoever looks has a right, though this server may only tell.
+    pub(crate) async fn has(&self, right: &str) -> bool {
+        let Ok(who) = self.who.get_or_try_init(|| self.get("/v1/whoami")).await else { return false };
+        let scopes = list(&who["token"], "scopes");
+        who["open"] == true || scopes.iter().any(|scope| scope == right || scope == "admin")
     }
 }

@@ -9,8 +9,11 @@ use crate::asking::Trouble;
 use crate::assets;
 use crate::visit::Visit;
 
-/// The rooms: where, name, and the key that leads there after `g`.
-const ROOMS: [(&str, &str, &str); 13] = [
+/// Where, name, and the key that leads there after `g`.
+type Room = (&'static str, &'static str, &'static str);
+
+/// The rooms.
+const ROOMS: [Room; 13] = [
     ("", "Overview", "o"),
     ("jobs", "Jobs", "j"),
     ("queues", "Queues", "q"),
@@ -66,6 +69,17 @@ const NOTICES: [(&str, &str); 24] = [
     ("hook", "The webhook is told what happens from now on."),
 ];
 
+/// The rooms that are open to whoever looks: no door is shown that leads to a refusal.
+async fn open(visit: &Visit) -> Vec<Room> {
+    let mut rooms = Vec::from(ROOMS);
+    for (at, needs) in [("webhooks", "manage"), ("audit", "admin")] {
+        if !visit.has(needs).await {
+            rooms.retain(|(room, _, _)| *room != at);
+        }
+    }
+    rooms
+}
+
 /// A page, or what is wrong.
 pub(crate) async fn page(visit: &Visit, title: &str, room: &str, body: Result<Markup, Trouble>) -> Response {
     match body {
@@ -96,11 +110,12 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
     let did = visit.said("did");
     let notice = NOTICES.iter().find(|(what, _)| *what == did).map(|(_, said)| *said);
     let likes = &visit.likes;
+    let rooms = open(visit).await;
     let asset = |name| visit.at(&format!("assets/{}", assets::name(name)));
     let page = html! {
         (DOCTYPE)
         html lang="en" data-theme=(likes.theme) data-density=(likes.density) data-keys=(likes.keys) data-live=(likes.live)
-            data-home=(visit.home) data-run=(visit.ui.run) {
+            data-home=(visit.home) data-run=(visit.run) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -115,8 +130,8 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                 header.top {
                     a.brand href=(visit.home) { "Tenure" }
                     nav aria-label="Rooms" {
-                        @for (at, name, key) in ROOMS {
-                            @let here = room == name;
+                        @for (at, name, key) in &rooms {
+                            @let here = room == *name;
                             a href=(visit.at(at)) data-go=(key) aria-current=[here.then_some("page")] { (name) }
                         }
                     }
@@ -140,11 +155,11 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                 }
                 footer { p.faint { "Times by the clocks of " (likes.clocks()) ". "
                     a href=(visit.at("settings")) { "Other clocks, colours and keys" } } }
-                (help())
+                (help(&rooms))
                 dialog #palette aria-label="Go anywhere" {
                     label { "Go to" input #where type="search" autocomplete="off" placeholder="a room, or the id of a job"; }
-                    ul { @for (at, name, _) in ROOMS { li { a href=(visit.at(at)) { (name) } } }
-                        li { a href=(visit.at("new-schedule")) { "New schedule" } }
+                    ul { @for (at, name, _) in &rooms { li { a href=(visit.at(at)) { (name) } } }
+                        @if visit.may("manage").await { li { a href=(visit.at("new-schedule")) { "New schedule" } } }
                         li { a href=(visit.at("settings")) { "Settings" } } }
                 }
             }
@@ -157,13 +172,13 @@ fn colours(theme: &str) -> &str {
     if theme == "system" { "light dark" } else { theme }
 }
 
-fn help() -> Markup {
+fn help(rooms: &[Room]) -> Markup {
     html! {
         dialog #help aria-labelledby="keys" {
             h2 #keys { "Keys" }
             dl.keys {
                 @for (keys, does) in KEYS { dt { @for key in keys { kbd { (key) } " " } } dd { (does) } }
-                @for (_, name, key) in ROOMS { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }
+                @for (_, name, key) in rooms { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }
             }
             form method="dialog" { button { "Close" } }
         }

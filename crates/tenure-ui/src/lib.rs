@@ -19,6 +19,7 @@ mod assets;
 mod guard;
 mod headers;
 mod hooks;
+mod key;
 mod layout;
 mod likes;
 mod live;
@@ -39,8 +40,9 @@ use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use tenure::Tenure;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
+use crate::key::Keys;
 use crate::stays::Stays;
 
 /// The dashboard of a store, for everybody who reaches the app that it is mounted in.
@@ -54,6 +56,7 @@ pub struct Dashboard {
     tenure: Tenure,
     api: Router,
     read_only: bool,
+    prefix: String,
 }
 
 /// What all pages share.
@@ -61,21 +64,29 @@ pub(crate) struct Shared {
     tenure: Tenure,
     api: Router,
     read_only: bool,
+    /// What a proxy takes off addresses before they come here, without a slash at the end.
+    prefix: String,
     stays: Stays,
-    /// What tells this server from one that ran before it.
-    run: String,
+    keys: OnceCell<Keys>,
     /// Places for pages that are told what happens.
     looking: Arc<Semaphore>,
 }
 
 type Ui = Arc<Shared>;
 
+impl Shared {
+    /// The key of what stands in forms, which the store has.
+    async fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| Keys::of(&self.tenure, self.read_only)).await
+    }
+}
+
 impl Dashboard {
     /// Asks these routes of the contract, which decide who may see and do what: [`tenure_http::api`],
     /// [`tenure_http::guarded_api`] or those of a [`tenure_http::Server`].
     #[must_use]
     pub fn over(tenure: &Tenure, api: Router) -> Self {
-        Self { tenure: tenure.clone(), api, read_only: false }
+        Self { tenure: tenure.clone(), api, read_only: false, prefix: String::new() }
     }
 
     /// Shows no actions and takes none.
@@ -84,12 +95,20 @@ impl Dashboard {
         Self { read_only, ..self }
     }
 
+    /// Says what a proxy takes off addresses before they come here, such as `/jobs-admin`: links lead there again.
+    #[must_use]
+    pub fn behind(self, prefix: &str) -> Self {
+        let prefix = prefix.trim_matches('/');
+        let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
+        Self { prefix, ..self }
+    }
+
     /// The pages, to be nested under a prefix that ends in a slash.
     pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
-        let Self { tenure, api, read_only } = self;
-        let run = secret::drawn().unwrap_or_default();
+        let Self { tenure, api, read_only, prefix } = self;
+        let (stays, keys) = (Stays::default(), OnceCell::new());
         let looking = Arc::new(Semaphore::new(live::MOST));
-        let ui = Arc::new(Shared { tenure, api, read_only, stays: Stays::default(), run, looking });
+        let ui = Arc::new(Shared { tenure, api, read_only, prefix, stays, keys, looking });
         Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))
@@ -137,9 +156,8 @@ impl Dashboard {
 
     /// The pages under `/ui/`, and the way there from `/`.
     pub fn mounted(self) -> Router {
-        Router::new()
-            .route("/", get(|| async { Redirect::to("/ui/") }))
-            .route("/ui", get(|| async { Redirect::to("/ui/") }))
-            .nest("/ui/", self.routes())
+        let home = format!("{}/ui/", self.prefix);
+        let lead = || async move { Redirect::to(&home) };
+        Router::new().route("/", get(lead.clone())).route("/ui", get(lead)).nest("/ui/", self.routes())
     }
 }

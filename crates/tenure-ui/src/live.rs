@@ -37,6 +37,7 @@ type Happened = Receiver<Arc<tenure::Event>>;
 /// Somebody who looks at a page.
 struct Looking {
     ui: Ui,
+    run: String,
     happened: Happened,
     end: Moment,
     is_new: bool,
@@ -55,7 +56,8 @@ pub(crate) async fn get(State(ui): State<Ui>, visit: Visit) -> Response {
         return failed(&visit, trouble).await;
     };
     let end = ui.tenure.store().clock().moment().after(LASTS);
-    let looking = Looking { happened: ui.tenure.events(), end, is_new: true, ui, _place: place };
+    let looking =
+        Looking { happened: ui.tenure.events(), end, is_new: true, ui, run: visit.run, _place: place };
     let mut response = Sse::new(hints(looking)).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -74,8 +76,8 @@ impl Looking {
     async fn next(&mut self) -> Option<Event> {
         if self.is_new {
             self.is_new = false;
-            // By this a page finds out that it was made by a server that has ended meanwhile.
-            return Some(Event::default().event("hello").retry(RETRY).data(&self.ui.run));
+            // By this a page finds out that it was made by a server whose forms are not taken here.
+            return Some(Event::default().event("hello").retry(RETRY).data(&self.run));
         }
         let clock = self.ui.tenure.store().clock();
         clock.sleep(APART).await;

@@ -11,6 +11,7 @@ use crate::asking::{Trouble, encoded};
 use crate::guard::{Filled, check};
 use crate::layout::failed;
 use crate::pages::bulk_new::{Meant, has_to_be_sure};
+use crate::parts::count;
 use crate::visit::Visit;
 
 /// `POST bulk/new`
@@ -30,6 +31,7 @@ async fn begun(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<St
         ids: said("ids").split_whitespace().map(str::to_owned).collect(),
     };
     let preview = meant.count(visit).await?;
+    not_more(&preview, said("matched"))?;
     if has_to_be_sure(&preview) && said("typed") != said("matched") {
         let detail = "To do something with so many jobs their number has to be written as it was shown; nothing was done.";
         return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The number is another one", detail));
@@ -38,6 +40,23 @@ async fn begun(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<St
     ask["params"] = params(said("action"), &said)?;
     let job = visit.ask(Method::POST, "/v1/bulk", &ask).await?;
     Ok(job["id"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Refuses if more jobs are meant by now than were shown, beyond what comes and goes while somebody reads.
+fn not_more(preview: &Value, shown: &str) -> Result<(), Trouble> {
+    let now = preview["matched"].as_u64().unwrap_or_default();
+    // Whoever says nothing has been shown nothing.
+    let shown = shown.parse::<u64>().unwrap_or_default();
+    if now <= shown + (shown / 10).max(10) {
+        return Ok(());
+    }
+    let or_more = if preview["capped"] == true { " or more" } else { "" };
+    let detail = format!(
+        "{} jobs were meant when it was shown, and {}{or_more} are by now; nothing was done. Go back, load the page again, and look.",
+        count(shown),
+        count(now)
+    );
+    Err(Trouble::new(StatusCode::CONFLICT, "They have become many more", &detail))
 }
 
 /// What else an action needs, and nothing that it does not.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tenure::Timestamp;
 use tenure::schedule::Zone;
 
-use crate::asking::encoded;
+use crate::asking::{Trouble, encoded};
 use crate::likes::by_clock;
 use crate::visit::Visit;
 
@@ -126,6 +126,19 @@ pub(crate) fn button_with(visit: &Visit, to: &str, label: &str, said: &[(&str, &
             button data-does=(to.rsplit('/').next().unwrap_or_default()) { (label) }
         }
     }
+}
+
+/// A part of a page, or why it could not be read: what could not be read is not told to be empty.
+pub(crate) fn part(read: &Result<Value, Trouble>, shown: impl FnOnce(&Value) -> Markup) -> Markup {
+    match read {
+        Ok(read) => shown(read),
+        Err(trouble) => unread(trouble),
+    }
+}
+
+/// What stands where something could not be read.
+pub(crate) fn unread(trouble: &Trouble) -> Markup {
+    html! { p.wrong { "This part could not be read: " (trouble.detail) } }
 }
 
 /// What stands where there is nothing to show.

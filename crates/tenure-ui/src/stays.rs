@@ -1,7 +1,7 @@
 //! Who is signed in: kept in this program, and over when it ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure::Timestamp;
@@ -17,7 +17,6 @@ const MOST: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Stays {
     known: Mutex<BTreeMap<String, Stay>>,
-    key: OnceLock<Option<String>>,
 }
 
 struct Stay {
@@ -49,13 +48,6 @@ impl Stays {
     /// Signs out.
     pub(crate) fn end(&self, cookie: &str) {
         self.known().remove(&digest(&[cookie]));
-    }
-
-    /// What stands in each form of a page that was shown to whoever has this cookie: a page of somebody else's does not
-    /// know it. None if the system gives no chance: then no form is taken.
-    pub(crate) fn form_token(&self, cookie: &str) -> Option<String> {
-        let key = self.key.get_or_init(drawn).as_ref()?;
-        Some(digest(&[key, cookie]))
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Stay>> {

@@ -7,6 +7,10 @@ use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
 
+use serde_json::Value;
+use tenure_http::Remote;
+use tokio::sync::OnceCell;
+
 use crate::Ui;
 use crate::likes::{Likes, by_clock};
 
@@ -28,6 +32,14 @@ pub(crate) struct Visit {
     pub access_token: Option<String>,
     /// Whether a browser came over TLS.
     pub is_secure: bool,
+    /// Where it came from, if that is known: whoever guesses access tokens here is counted as anywhere else.
+    pub remote: Option<Remote>,
+    /// What tells servers that take the forms of this page from others.
+    pub run: String,
+    /// What stands in each form.
+    form_token: Option<String>,
+    /// Who looks, once that was asked.
+    pub(crate) who: OnceCell<Value>,
 }
 
 impl FromRequestParts<Ui> for Visit {
@@ -36,22 +48,28 @@ impl FromRequestParts<Ui> for Visit {
     async fn from_request_parts(parts: &mut Parts, ui: &Ui) -> Result<Self, Infallible> {
         let nested = NestedPath::from_request_parts(parts, ui).await.ok();
         let home = nested.map_or_else(String::new, |nested| nested.as_str().to_owned());
-        let home = format!("{}/", home.trim_end_matches('/'));
+        let home = format!("{}{}/", ui.prefix, home.trim_end_matches('/'));
         let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, ui).await;
         let headers = &parts.headers;
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
         let access_token = ui.stays.find(&cookie, ui.tenure.now());
+        let cookie = if access_token.is_some() { cookie } else { String::new() };
+        let keys = ui.keys().await;
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
         Ok(Self {
             ui: ui.clone(),
             home,
             query: uri.query().unwrap_or_default().to_owned(),
             likes: Likes::of(headers),
-            server: format!("{}://{host}", if is_secure { "https" } else { "http" }),
-            cookie: if access_token.is_some() { cookie } else { String::new() },
+            server: format!("{}://{host}{}", if is_secure { "https" } else { "http" }, ui.prefix),
+            remote: parts.extensions.get::<Remote>().copied(),
+            run: keys.run.clone(),
+            form_token: keys.form_token(&cookie),
+            cookie,
             access_token,
             is_secure,
+            who: OnceCell::new(),
         })
     }
 }
@@ -64,7 +82,7 @@ impl Visit {
 
     /// What stands in each form.
     pub(crate) fn form_token(&self) -> Option<String> {
-        self.ui.stays.form_token(&self.cookie)
+        self.form_token.clone()
     }
 
     /// What was said behind the question mark by this name.

@@ -175,7 +175,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Url,
         flag: flag("public-url", "URL"),
         about: "Where others reach this server, such as https://jobs.example.com: push endpoints are told; where it listens, if \
-                nothing is said",
+                nothing is said. A path behind it is what a proxy takes off, and links of the dashboard lead through it",
         ..PLAIN
     },
     Setting {

@@ -15,7 +15,9 @@ from stage import free_port
 def play(stage):
     page = stage.page()
     told(stage, page)
+    left(stage, page)
     logs(stage, page)
+    other_servers(stage)
     outage(stage)
 
 
@@ -49,6 +51,37 @@ def told(stage, page):
     expect(page.locator("tbody input[type=checkbox]").first).to_be_checked()
 
 
+def left(stage, page):
+    """A job that has ended is not shown as if it ran."""
+    jobs = [stage.enqueue("brief", queue="brief") for _ in range(2)]
+    claimed = stage.ask("POST", "/v1/claim", {"queues": ["brief"], "name": "quick", "lease_seconds": 600, "limit": 2})["jobs"]
+    page.goto(f"{stage.ui}jobs?state=running&q=kind%3Abrief")
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    ends = claimed[0]
+    stage.ask("POST", f"/v1/jobs/{ends['id']}/complete", {"token": ends["token"]})
+    row = page.locator(f"tr[data-key='{ends['id']}']")
+    expect(row).to_contain_text("no longer in this list", timeout=10_000)
+    expect(page.locator("#fresh")).to_have_text("1 left")
+    stage.judged(page, "a row that has left its list")
+    page.locator("#fresh").click()
+    expect(page.locator("#list tbody tr")).to_have_count(1)
+    assert len(jobs) == 2
+
+
+def other_servers(stage):
+    """Pages of two servers that make other ones, behind one address, are not loaded again for ever."""
+    page = stage.page()
+    page.route("**/ui/live", lambda route: route.fulfill(content_type="text/event-stream", body="event: hello\nretry: 200\ndata: another\n\n"))
+    loads = []
+    page.on("request", lambda request: loads.append(request.url) if request.is_navigation_request() else None)
+    page.goto(f"{stage.ui}queues")
+    expect(page.locator("#old")).to_contain_text("Another server answers", timeout=10_000)
+    page.wait_for_timeout(2_000)
+    assert len(loads) <= 2, loads
+    expect(page.locator("#old")).to_contain_text("Another server answers")
+    page.context.close()
+
+
 def logs(stage, page):
     """A log opens at its end and follows, unless somebody reads further up."""
     job = stage.enqueue("chatty", queue="chat")
@@ -63,11 +96,24 @@ def logs(stage, page):
     say(1501, ["\u001b[31mit is on fire\u001b[0m"])
     expect(log.locator(".a31")).to_have_text("it is on fire", timeout=10_000)
     assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it follows"
+    # Whoever reads further up, and has the keyboard there, stays where he is; what comes is put behind.
+    log.focus()
+    log.evaluate("(log) => { log.scrollTop = 500; }")
+    expect(page.locator("#follow")).to_have_text("Follow the end")
+    say(1502, ["while somebody reads"])
+    expect(log).to_contain_text("while somebody reads", timeout=10_000)
+    assert log.evaluate("(log) => log.scrollTop") == 500, "it jumped"
+    assert log.evaluate("(log) => log === document.activeElement"), "the keyboard is not there any more"
+    page.locator("#follow").click()
+    assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it does not follow again"
+    say(1503, ["and follows"])
+    expect(log).to_contain_text("and follows", timeout=10_000)
+    assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it does not follow"
     page.get_by_role("link", name="Earlier lines").click()
     expect(page.locator(".logs")).to_contain_text("line 1\n")
     page.get_by_label("Lines that have this").fill("ON FIRE")
     page.get_by_role("button", name="Search lines").click()
-    expect(page.get_by_text("1 of 1501 lines")).to_be_visible()
+    expect(page.get_by_text("1 of 1503 lines")).to_be_visible()
     expect(page.locator(".logs")).to_have_text(re.compile(r"it is on fire\s*$"))
     stage.judged(page, "a search in a log")
     page.get_by_role("link", name="All lines").click()
@@ -75,7 +121,7 @@ def logs(stage, page):
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     lines = open(download.value.path(), encoding="utf-8").read().splitlines()
-    assert len(lines) == 1501 and lines[0].endswith("line 1"), lines[:2]
+    assert len(lines) == 1503 and lines[0].endswith("line 1"), lines[:2]
 
 
 def outage(stage):
@@ -99,7 +145,7 @@ def outage(stage):
         expect(page.locator("main")).to_contain_text("afterwards", timeout=40_000)
         expect(page.locator("#old")).to_be_hidden()
         stage.expects_outage = False
-        # Forms are those of the new server.
+        # Its forms are taken by the new server as well.
         page.get_by_role("main").get_by_role("button", name="pause").click()
         expect(page.get_by_role("status")).to_contain_text("Paused")
         page.context.close()

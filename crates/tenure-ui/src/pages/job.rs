@@ -10,7 +10,7 @@ use super::logs::{self, Lines, Sought};
 use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{between, button, json, list, short, span, state, text, time};
+use crate::parts::{between, button, json, list, part, short, span, state, text, time, unread};
 use crate::visit::Visit;
 
 /// `GET jobs/{id}`
@@ -22,11 +22,12 @@ pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
 async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let path = format!("/v1/jobs/{}", encoded(id));
     let job = visit.get(&path).await?;
-    let why = visit.get(&format!("{path}/explain")).await.unwrap_or_default();
-    let attempts = visit.get(&format!("{path}/attempts")).await.unwrap_or_default();
+    let why = visit.get(&format!("{path}/explain")).await;
+    let attempts = visit.get(&format!("{path}/attempts")).await;
     let acts = visit.may("manage").await;
-    let (standing, attempts) = (text(&job, "state"), list(&attempts, "items"));
-    let delivery = logs::wanted(visit, attempts);
+    let (standing, tried) =
+        (text(&job, "state"), attempts.as_ref().map_or(&[][..], |all| list(all, "items")));
+    let delivery = logs::wanted(visit, tried);
     let lines = Lines::sought(visit, id, delivery, &Sought::of(visit), visit.said("lines") == "all").await;
     let app = of_kind(visit, text(&job, "kind"), text(&job, "queue")).await;
     let now = visit.ui.tenure.now().to_string();
@@ -37,19 +38,19 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 (state(standing))
                 @if acts { div.acts { (buttons(visit, id, standing)) } }
             }
-            p.why { (text(&why, "detail")) }
+            (part(&why, |why| html! { p.why { (text(why, "detail")) } }))
             @if let Some(fraction) = job["progress"]["fraction"].as_f64() {
                 p.progress {
                     progress max="1" value=(fraction) aria-label="Progress" {}
                     " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message"))
                 }
             }
-            (timeline::chart(&job, attempts, &now))
+            (timeline::chart(&job, tried, &now))
             (facts(visit, &job, app.as_ref()))
             @if job["error"].is_object() {
                 section.card { h2 { (if standing == "succeeded" { "Its last error, before it succeeded" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
-            section.card { (attempt_table(visit, attempts)) }
+            section.card { (part(&attempts, |all| attempt_table(visit, list(all, "items")))) }
             div.columns {
                 section.card { h2 { "Args" } (json(&job["args"])) }
                 section.card { h2 { "Result" } (json(&job["result"])) }
@@ -58,9 +59,12 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 }
             }
         }
-        @if let Ok(lines) = &lines { section.card {
-            @if lines.has_some() { (logs::search(visit, id, delivery)) }
-            div #said data-live { (logs::shown(visit, id, attempts, lines, "Logs")) }
+        section.card { @match &lines {
+            Ok(lines) => {
+                @if lines.has_some() { (logs::search(visit, id, delivery)) }
+                div #said data-live { (logs::shown(visit, id, tried, lines, "Logs")) }
+            },
+            Err(trouble) => { h2 { "Logs" } (unread(trouble)) },
         } }
         (copied::of_job(visit, &job))
     })

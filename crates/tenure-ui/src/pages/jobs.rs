@@ -1,15 +1,23 @@
 //! The list of jobs: by search, by state, page by page.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
-use tenure::SEARCH_FIELDS;
+use tenure::{SEARCH_FIELDS, limits};
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{STATES, between, count, empty, list, short, span, state, text, time};
 use crate::visit::Visit;
+
+/// Jobs on a page.
+const SHOWN: usize = 50;
+/// Jobs that are looked at until one is found; and for no longer than this.
+const MOST_LOOKED_AT: usize = 100_000;
+const WITHIN: Duration = Duration::from_secs(1);
 
 /// `GET jobs`
 pub(crate) async fn page(visit: Visit) -> Response {
@@ -20,23 +28,31 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let (search, chosen, cursor) = (visit.said("q"), visit.said("state"), visit.said("cursor"));
     let chosen = STATES.iter().map(|(name, _)| *name).find(|name| *name == chosen).unwrap_or_default();
-    let mut path = "/v1/jobs?limit=50".to_owned();
+    let mut path = format!("/v1/jobs?limit={SHOWN}");
     for (key, value) in [("q", search.as_str()), ("state", chosen), ("cursor", &cursor)] {
         if !value.is_empty() {
             path.push_str(&format!("&{key}={}", encoded(value)));
         }
     }
     // What is wrong with a search is told where it is written.
-    let (found, wrong) = match visit.get(&path).await {
-        Ok(found) => (found, None),
+    let (Looked { found, looked_at }, wrong) = match look(visit, &path).await {
+        Ok(looked) => (looked, None),
         Err(trouble) if trouble.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            (Value::Null, Some(trouble.detail))
+            (Looked { found: Value::Null, looked_at: 0 }, Some(trouble.detail))
         }
         Err(trouble) => return Err(trouble),
     };
     let stats =
         if search.is_empty() { visit.get("/v1/stats").await.unwrap_or_default() } else { Value::Null };
     let jobs = list(&found, "items");
+    let next = found["next_cursor"].as_str();
+    // What costs much is looked at once: no index helps a search whose page is not full and goes on all the same.
+    let is_dear = next.is_some() && jobs.len() < SHOWN;
+    let is_live = (cursor.is_empty() && !is_dear).then_some("");
+    let back_to = match next.filter(|_| is_dear) {
+        Some(next) => accepted(visit, next).await,
+        None => None,
+    };
     let acts = visit.may("manage").await;
     let to = |state: &str| visit.at(&format!("jobs?state={state}&q={}", encoded(&search)));
     Ok(html! {
@@ -51,7 +67,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         }
         @if let Some(wrong) = &wrong { (marked(&search, wrong)) }
         details.how { summary { "How to search" } (how()) }
-        nav.tabs #tabs data-live aria-label="States" {
+        nav.tabs #tabs data-live=[is_live] aria-label="States" {
             a href=(to("")) aria-current=[chosen.is_empty().then_some("true")] { "all" }
             @for (name, sign) in STATES {
                 a href=(to(name)) aria-current=[(chosen == name).then_some("true")] {
@@ -63,15 +79,56 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             }
         }
         @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
-        div #list data-hold data-live=[cursor.is_empty().then_some("")] {
-            @if jobs.is_empty() && wrong.is_none() {
+        div #list data-hold data-live=[is_live] {
+            @if is_dear { (partly(visit, jobs.len(), looked_at, back_to.as_deref())) }
+            @if jobs.is_empty() && is_dear {}
+            @else if jobs.is_empty() && wrong.is_none() {
                 (empty("No job is like that", "Look in another state, or make the search wider. What ended long ago is not kept."))
             } @else if wrong.is_none() { (table(visit, jobs, acts)) }
         }
-        @if let Some(next) = found["next_cursor"].as_str() {
-            p.more { a rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { "Older jobs →" } }
+        @if let Some(next) = next {
+            p.more { a.button[is_dear] rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { @if is_dear { "Look further →" } @else { "Older jobs →" } } }
         }
     })
+}
+
+/// What was found, and through how many jobs was looked, those of the last question counted as whole.
+struct Looked {
+    found: Value,
+    looked_at: usize,
+}
+
+/// Looks until something is found, the page is asked of all there are, or it takes too long.
+async fn look(visit: &Visit, path: &str) -> Result<Looked, Trouble> {
+    let clock = visit.ui.tenure.store().clock();
+    let began = clock.moment();
+    let (mut found, mut looked_at) = (visit.get(path).await?, limits::PAGE_EXAMINED);
+    let path = path.split_once("&cursor=").map_or(path, |(path, _)| path);
+    while let Some(next) = found["next_cursor"].as_str().filter(|_| list(&found, "items").is_empty()) {
+        if looked_at >= MOST_LOOKED_AT || clock.moment().since(began) >= WITHIN {
+            break;
+        }
+        found = visit.get(&format!("{path}&cursor={}", encoded(next))).await?;
+        looked_at += limits::PAGE_EXAMINED;
+    }
+    Ok(Looked { found, looked_at })
+}
+
+/// When the job was accepted behind which a listing goes on, or the one after it.
+async fn accepted(visit: &Visit, cursor: &str) -> Option<String> {
+    let found = visit.get(&format!("/v1/jobs?limit=1&cursor={}", encoded(cursor))).await.ok()?;
+    Some(text(list(&found, "items").first()?, "created_at").to_owned())
+}
+
+/// What is told of a search that looked at a part of the jobs only.
+fn partly(visit: &Visit, found: usize, looked_at: usize, back_to: Option<&str>) -> Markup {
+    html! {
+        p.why {
+            @if found == 0 { "None" } @else { "These" } " among the latest " (count(looked_at as u64)) " jobs that were looked at"
+            @if let Some(back_to) = back_to { ", back to " (time(visit, back_to)) } ". "
+            "No index helps this search: name a queue or a kind beside it, and fewer have to be looked at."
+        }
+    }
 }
 
 fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, between, count, jobs_in, json, list, span, text, time};
+use crate::parts::{STATES, between, count, jobs_in, json, list, part, span, text, time, unread};
 use crate::visit::Visit;
 
 /// Of so many jobs that ended last it is told how they went.
@@ -39,9 +39,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let about = visit.get(&format!("/v1/kinds/{}", encoded(name))).await.unwrap_or_default();
     let ended =
         |state: &str| format!("/v1/jobs?kind={}&state={state}&order=last_ended&limit={LAST}", encoded(name));
-    let good = visit.get(&ended("succeeded")).await.unwrap_or_default();
-    let bad = visit.get(&ended("failed")).await.unwrap_or_default();
-    let (good, bad) = (list(&good, "items"), list(&bad, "items"));
+    let (good, bad) = (visit.get(&ended("succeeded")).await, visit.get(&ended("failed")).await);
     Ok(html! {
         div #kind data-live {
             h1 { (name) }
@@ -51,14 +49,15 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     @if let Some(says) = about[key].as_str() { div { dt { (label) } dd { (says) } } }
                 }
                 @if let Some(link) = about["docs_url"].as_str() { div { dt { "More about it" } dd { a href=(link) rel="noreferrer" { (link) } } } }
-                @let spans = spans(good);
+                @let spans = good.as_ref().map_or_else(|_| Vec::new(), |good| spans(list(good, "items")));
                 @for (label, share) in [("Half took at most", 0.5), ("95 of 100 took at most", 0.95)] {
                     @if let Some(took) = within(&spans, share) { div { dt { (label) } dd { (span(took)) } } }
                 }
                 @if !spans.is_empty() { div { dt { "Told of the last" } dd { (count(spans.len() as u64)) " that succeeded" } } }
             }
+            @if let Err(trouble) = &good { (unread(trouble)) }
             section.card { (states(visit, name, kind)) }
-            section.card { (failures(visit, name, bad)) }
+            section.card { (part(&bad, |bad| failures(visit, name, list(bad, "items")))) }
         }
         @if about["schema"].is_object() { details.card { summary { "What its args have to be like" } (json(&about["schema"])) } }
     })

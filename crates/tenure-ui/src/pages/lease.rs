@@ -3,10 +3,11 @@
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{list, proof, text, time};
+use crate::parts::{list, part, proof, text, time};
 use crate::visit::Visit;
 
 /// `GET leases/{name}`
@@ -20,7 +21,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let lease = visit.get(&path).await?;
     let cursor = visit.said("cursor");
     let behind = if cursor.is_empty() { String::new() } else { format!("&cursor={}", encoded(&cursor)) };
-    let history = visit.get(&format!("{path}/history?limit=50{behind}")).await.unwrap_or_default();
+    let history = visit.get(&format!("{path}/history?limit=50{behind}")).await;
     let held = lease["locked"] == true;
     Ok(html! {
         h1 { (name) }
@@ -34,24 +35,9 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
             div { dt { "Waiting in line" } dd { (lease["waiting"]) } }
         }
         section.card #history data-live {
-            div.wide tabindex="0" role="region" aria-label="History" { table {
-                caption { "History, the latest first" }
-                thead { tr {
-                    th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "By" } th.number scope="col" { "Fence" }
-                    th scope="col" { "Note" }
-                } }
-                tbody { @for entry in list(&history, "items") {
-                    tr {
-                        td { (visit.exact(text(entry, "at"))) }
-                        td { (text(entry, "what")) }
-                        td { (text(&entry["by"], "owner")) }
-                        td.number { (text(entry, "fence")) }
-                        td.says { (text(entry, "note")) }
-                    }
-                } }
-            } }
+            (part(&history, |history| entries(visit, history)))
         }
-        @if let Some(next) = history["next_cursor"].as_str() {
+        @if let Some(next) = history.as_ref().ok().and_then(|history| history["next_cursor"].as_str()) {
             p.more { a rel="next" href=(visit.at(&format!("leases/{}?cursor={}", encoded(name), encoded(next)))) { "Earlier →" } }
         }
         @if held && visit.may("admin").await {
@@ -67,4 +53,25 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
             }
         }
     })
+}
+
+fn entries(visit: &Visit, history: &Value) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label="History" { table {
+            caption { "History, the latest first" }
+            thead { tr {
+                th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "By" } th.number scope="col" { "Fence" }
+                th scope="col" { "Note" }
+            } }
+            tbody { @for entry in list(history, "items") {
+                tr {
+                    td { (visit.exact(text(entry, "at"))) }
+                    td { (text(entry, "what")) }
+                    td { (text(&entry["by"], "owner")) }
+                    td.number { (text(entry, "fence")) }
+                    td.says { (text(entry, "note")) }
+                }
+            } }
+        } }
+    }
 }

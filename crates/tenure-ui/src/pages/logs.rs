@@ -170,8 +170,8 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines, 
         }
         @if lines.lines.is_empty() && lines.through.is_none() { p.faint { "It has logged nothing." } }
         @else if !lines.lines.is_empty() {
-            pre.logs data-tail tabindex="0" role="region" aria-label="Log lines" { @for line in &lines.lines {
-                span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n"
+            pre.logs data-tail=(lines.delivery) tabindex="0" role="region" aria-label="Log lines" { @for line in &lines.lines {
+                span data-line=(line["number"]) { span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n" }
             } }
         }
     }
@@ -200,6 +200,7 @@ pub(super) fn search(visit: &Visit, id: &str, delivery: u64) -> Markup {
                 @for (stream, says) in STREAMS { option value=(stream) selected[sought.stream == stream] { (says) } }
             }
             button { "Search lines" }
+            button.quiet #follow type="button" hidden { "Following the end" }
         }
     }
 }

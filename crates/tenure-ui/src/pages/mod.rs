@@ -18,6 +18,7 @@ pub(crate) mod logs;
 pub(crate) mod overview;
 pub(crate) mod queue;
 pub(crate) mod queues;
+mod says;
 pub(crate) mod schedule;
 pub(crate) mod schedule_new;
 pub(crate) mod schedules;

@@ -4,10 +4,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::throughput;
+use super::{says, throughput};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, count, empty, jobs_in, list, short, span, text, time};
+use crate::parts::{STATES, count, empty, jobs_in, list, part, short, span, text, time};
 use crate::visit::Visit;
 
 /// `GET /`
@@ -25,36 +25,34 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         Ok(stats) => stats,
         Err(_) => visit.get("/v1/stats").await?,
     };
-    let part = async |path: &str| visit.get(path).await.unwrap_or_default();
-    let (workers, schedules) = (part("/v1/workers").await, part("/v1/schedules?limit=100").await);
-    let (kinds, leases) = (part("/v1/kinds").await, part("/v1/leases?limit=100").await);
+    let workers = visit.get("/v1/workers").await;
+    let schedules = visit.get("/v1/schedules?order=next&limit=10").await;
+    let (kinds, leases) = (visit.get("/v1/kinds").await, visit.get("/v1/leases?held=true&limit=10").await);
+    let running = visit.get("/v1/jobs?state=running&order=oldest&limit=10").await;
     let queues = list(&stats, "items");
     let sum = |state: &str| queues.iter().filter_map(|queue| queue["jobs"][state].as_u64()).sum::<u64>();
     let oldest = queues.iter().filter_map(|queue| queue["oldest_due_seconds"].as_f64()).reduce(f64::max);
-    let series = stats["series"].as_array();
-    let lately = series
-        .map(|steps| steps.iter().rev().take(15).filter_map(|step| step["failed"].as_u64()).sum::<u64>());
-    let waited =
-        series.and_then(|steps| steps.iter().rev().find_map(|step| step["wait_p95_seconds"].as_f64()));
-    let running = part("/v1/jobs?state=running&order=oldest&limit=10").await;
-    let mut fires: Vec<&Value> =
-        list(&schedules, "items").iter().filter(|schedule| schedule["next_run_at"].is_string()).collect();
-    fires.sort_by_key(|schedule| text(schedule, "next_run_at"));
-    fires.truncate(10);
-    let held: Vec<&Value> =
-        list(&leases, "items").iter().filter(|lease| lease["locked"] == true).take(10).collect();
+    let lately = stats["series"].as_array().map(|series| Lately::of(series));
+    let alive = workers.as_ref().ok().map(|workers| alive(list(workers, "items")));
     Ok(html! {
         h1.sr { "Overview" }
+        div #says data-live { (says::sentence(visit, &stats, alive, lately.as_ref())) }
         div #health.strip data-live {
             (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
             (tile("Waiting", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
             (tile("Oldest due", &oldest.map_or_else(|| "none".to_owned(), span), &visit.at("queues"), "queued"))
-            @match lately {
-                Some(failed) => (tile("Failed in 15 min", &count(failed), &visit.at(&format!("jobs?q={}", encoded("state:failed ended:>-15m"))), "failed")),
+            @match &lately {
+                Some(lately) => (tile("Failed in 15 min", &count(lately.failed), &lately.failures(visit), "failed")),
                 None => (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed")),
             }
-            @if let Some(waited) = waited { (tile("Waited (95 of 100)", &span(waited), &visit.at("queues"), "queued")) }
-            (tile("Workers alive", &count(list(&workers, "items").len() as u64), &visit.at("workers"), "succeeded"))
+            @if let Some(waited) = lately.as_ref().and_then(|lately| lately.waited) {
+                (tile("Longest wait in 15 min (95 of 100)", &span(waited), &visit.at("queues"), "queued"))
+            }
+            @match alive {
+                Some(0) if sum("queued") > 0 => (tile("Workers alive", "0: nobody runs jobs", &visit.at("workers"), "failed")),
+                Some(alive) => (tile("Workers alive", &count(alive), &visit.at("workers"), "succeeded")),
+                None => (tile("Workers alive", "not known", &visit.at("workers"), "failed")),
+            }
         }
         @if let Some(series) = stats["series"].as_array() {
             section.card #throughput data-live { h2 { "Throughput" } (throughput::chart(visit, series)) }
@@ -65,42 +63,95 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             } @else { (queue_table(visit, queues)) }
         }
         div.columns.pair {
-            section.card #running data-live { (running_table(visit, list(&running, "items"))) }
-            section.card #kinds data-live { (kind_table(visit, list(&kinds, "items"))) }
-            section.card #fires data-live {
-                table {
-                    caption { "Next to fire" }
-                    thead { tr { th scope="col" { "Schedule" } th scope="col" { "Next" } } }
-                    tbody {
-                        @for schedule in &fires {
-                            @let name = text(schedule, "name");
-                            tr {
-                                td { a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) } }
-                                td { (time(visit, text(schedule, "next_run_at"))) }
-                            }
-                        }
-                        @if fires.is_empty() { tr { td.faint colspan="2" { "Nothing is going to fire." } } }
-                    }
-                }
-            }
-            section.card #held data-live {
-                table {
-                    caption { "Held leases" }
-                    thead { tr { th scope="col" { "Lease" } th scope="col" { "Holder" } } }
-                    tbody {
-                        @for lease in &held {
-                            @let name = text(lease, "name");
-                            tr {
-                                td { a href=(visit.at(&format!("leases/{}", encoded(name)))) { (name) } }
-                                td { (text(&lease["holder"], "owner")) }
-                            }
-                        }
-                        @if held.is_empty() { tr { td.faint colspan="2" { "Nobody holds a lease." } } }
-                    }
-                }
-            }
+            section.card #running data-live { (part(&running, |running| running_table(visit, list(running, "items")))) }
+            section.card #kinds data-live { (part(&kinds, |kinds| kind_table(visit, list(kinds, "items")))) }
+            section.card #fires data-live { (part(&schedules, |schedules| fires_table(visit, schedules))) }
+            section.card #held data-live { (part(&leases, |leases| held_table(visit, leases))) }
         }
     })
+}
+
+/// How things went in the last quarter of an hour, and the minute that is not over.
+pub(super) struct Lately {
+    /// From then on.
+    since: String,
+    pub(super) failed: u64,
+    /// Of the minute in which jobs waited longest: how long 95 of 100 did at most.
+    waited: Option<f64>,
+}
+
+impl Lately {
+    /// Minutes that are over, and the one that is not.
+    const STEPS: usize = 16;
+
+    fn of(series: &[Value]) -> Self {
+        let steps = &series[series.len().saturating_sub(Self::STEPS)..];
+        Self {
+            since: steps.first().map(|step| text(step, "at").to_owned()).unwrap_or_default(),
+            failed: steps.iter().filter_map(|step| step["failed"].as_u64()).sum(),
+            waited: steps.iter().filter_map(|step| step["wait_p95_seconds"].as_f64()).reduce(f64::max),
+        }
+    }
+
+    /// Where those are listed that are counted.
+    pub(super) fn failures(&self, visit: &Visit) -> String {
+        visit.at(&format!("jobs?q={}", encoded(&format!("state:failed ended:\">={}\"", self.since))))
+    }
+}
+
+/// Those who run jobs of others: what a server does for itself is not counted.
+fn alive(workers: &[Value]) -> u64 {
+    let is_own = |kind: &Value| kind.as_str().is_some_and(|kind| kind.starts_with("tenure."));
+    let serves_itself = |serves: &Value| {
+        let kinds = list(serves, "kinds");
+        !kinds.is_empty() && kinds.iter().all(is_own)
+    };
+    let runs_jobs = |worker: &&Value| {
+        let serves = list(worker, "serves");
+        serves.is_empty() || !serves.iter().all(serves_itself)
+    };
+    workers.iter().filter(runs_jobs).count() as u64
+}
+
+fn fires_table(visit: &Visit, schedules: &Value) -> Markup {
+    let fires = list(schedules, "items");
+    html! {
+        table {
+            caption { "Next to fire" @if schedules["capped"] == true { ", of the first ten thousand by name" } }
+            thead { tr { th scope="col" { "Schedule" } th scope="col" { "Next" } } }
+            tbody {
+                @for schedule in fires {
+                    @let name = text(schedule, "name");
+                    tr {
+                        td { a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) } }
+                        td { (time(visit, text(schedule, "next_run_at"))) }
+                    }
+                }
+                @if fires.is_empty() { tr { td.faint colspan="2" { "Nothing is going to fire." } } }
+            }
+        }
+    }
+}
+
+fn held_table(visit: &Visit, leases: &Value) -> Markup {
+    let (held, is_cut) = (list(leases, "items"), leases["next_cursor"].is_string());
+    html! {
+        table {
+            caption { "Held leases" }
+            thead { tr { th scope="col" { "Lease" } th scope="col" { "Holder" } } }
+            tbody {
+                @for lease in held {
+                    @let name = text(lease, "name");
+                    tr {
+                        td { a href=(visit.at(&format!("leases/{}", encoded(name)))) { (name) } }
+                        td { (text(&lease["holder"], "owner")) }
+                    }
+                }
+                @if is_cut { tr { td colspan="2" { a href=(visit.at("leases")) { "There may be more →" } } } }
+                @else if held.is_empty() { tr { td.faint colspan="2" { "Nobody holds a lease." } } }
+            }
+        }
+    }
 }
 
 fn tile(name: &str, value: &str, to: &str, state: &str) -> Markup {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::throughput;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, button, count, jobs_in, list, proof, span, text, time};
+use crate::parts::{STATES, button, count, jobs_in, list, part, proof, span, text, time};
 use crate::visit::Visit;
 
 /// `GET queues/{name}`
@@ -25,14 +25,13 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
         Ok(stats) => stats,
         Err(_) => visit.get(&format!("{path}/stats")).await?,
     };
-    let why = visit.get(&format!("{path}/explain")).await.unwrap_or_default();
-    let workers = visit.get("/v1/workers").await.unwrap_or_default();
+    let why = visit.get(&format!("{path}/explain")).await;
+    let workers = visit.get("/v1/workers").await;
     let serves = |worker: &&Value| {
         list(worker, "serves")
             .iter()
             .any(|serves| matches!(text(serves, "queue"), "*") || text(serves, "queue") == name)
     };
-    let workers: Vec<&Value> = list(&workers, "items").iter().filter(serves).collect();
     let (paused, acts) = (queue["paused"] == true, visit.may("manage").await);
     let to = |act: &str| format!("queues/{}/{act}", encoded(name));
     Ok(html! {
@@ -44,19 +43,20 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     @if paused { (button(visit, &to("resume"), "Resume", "")) } @else { (button(visit, &to("pause"), "Pause", "")) }
                 } }
             }
-            @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
+            (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (text(reason, "detail")) } } }))
             dl.facts {
                 div { dt { "Runs at once, at most" } dd { (queue["max_running"].as_u64().map_or_else(|| "any number".to_owned(), count)) } }
                 div { dt { "Starts, at most" } dd { (rate(&queue["rate"])) } }
                 div { dt { "Longest due" } dd { (stats["oldest_due_seconds"].as_f64().map_or_else(|| "nothing is due".to_owned(), span)) } }
                 @if let Some(last) = latest(&stats) {
-                    div { dt { "Waited lately (half, 95 of 100)" } dd { (within(last, "wait")) } }
-                    div { dt { "Ran lately (half, 95 of 100)" } dd { (within(last, "run")) } }
+                    @let since = time(visit, text(last, "at"));
+                    div { dt { "Waited (half, 95 of 100), the minute " (since) } dd { (within(last, "wait")) } }
+                    div { dt { "Ran (half, 95 of 100), the same minute" } dd { (within(last, "run")) } }
                 }
             }
             @if let Some(series) = stats["series"].as_array() { section.card { h2 { "Throughput" } (throughput::chart(visit, series)) } }
             section.card { (kinds(visit, name, &stats)) }
-            section.card { (served(visit, &workers)) }
+            section.card { (part(&workers, |workers| served(visit, &list(workers, "items").iter().filter(serves).collect::<Vec<_>>()))) }
         }
         @if acts { (forms(visit, name, &queue)) }
     })

@@ -10,7 +10,7 @@ use super::app::of_kind;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::likes::by_clock;
-use crate::parts::{button, json, list, proof, short, text, time_in};
+use crate::parts::{button, json, list, part, proof, short, text, time_in};
 use crate::visit::Visit;
 
 /// `GET schedules/{name}`
@@ -22,8 +22,8 @@ pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
 async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let path = format!("/v1/schedules/{}", encoded(name));
     let schedule = visit.get(&path).await?;
-    let part = async |of: &str| visit.get(&format!("{path}/{of}")).await.unwrap_or_default();
-    let (why, next, runs) = (part("explain").await, part("next?count=10").await, part("runs?limit=20").await);
+    let of = async |of: &str| visit.get(&format!("{path}/{of}")).await;
+    let (why, next, runs) = (of("explain").await, of("next?count=10").await, of("runs?limit=20").await);
     let paused = !schedule["paused"].is_null();
     let zone = visit.likes.zone_of(text(&schedule, "time_zone"));
     let job = &schedule["job"];
@@ -43,10 +43,10 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     }
                 }
             }
-            @for reason in list(&why, "items") { p.why { (text(reason, "detail")) } }
+            (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (text(reason, "detail")) } } }))
             div.columns.pair {
-                section.card { (coming(visit, &zone, list(&next, "items"))) }
-                section.card { (past(visit, &zone, list(&runs, "items"))) }
+                section.card { (part(&next, |next| coming(visit, &zone, list(next, "items")))) }
+                section.card { (part(&runs, |runs| past(visit, &zone, list(runs, "items")))) }
                 section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
                 section.card { h2 { "Its job" } (json(&schedule["job"])) }
             }

@@ -57,8 +57,10 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
     let field = |label: &str, name: &str, value: &str, like: &str, needed: bool| {
         html! { label { (label) input name=(name) value=(value) placeholder=(like) required[needed] autocomplete="off" spellcheck="false"; } }
     };
+    let may = visit.may("manage").await;
     html! {
         h1 { "New schedule" }
+        @if !may { p.notice { "Only told here: to set a schedule needs the right manage, on a server that changes things." } }
         @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong.detail) } }
         div.columns {
             form.card.stack method="post" action=(visit.at("new-schedule")) data-preview {
@@ -71,7 +73,7 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
                 (field("Their queue", "queue", &drafted.queue, "default", false))
                 label { "What their handler is given, as JSON" textarea name="args" rows="3" spellcheck="false" placeholder="null" { (drafted.args) } }
                 div.bar {
-                    button.main { "Set this schedule" }
+                    @if may { button.main { "Set this schedule" } }
                     button formmethod="get" formnovalidate { "Only show what it means" }
                 }
             }

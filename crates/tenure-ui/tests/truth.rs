@@ -1,0 +1,252 @@
+//! What pages tell is so: of many things as of few, of what could not be read, and of who may do what.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+mod site;
+
+use serde_json::{Value, json};
+use site::{Site, token};
+use tenure::Tenure;
+use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, Tokens};
+use tenure_ui::Dashboard;
+
+const JSON: &str = "content-type: application/json\r\n";
+
+fn guarded() -> Options {
+    let mut options = Options::default();
+    options.access = Access::Tokens;
+    options
+}
+
+async fn enqueue(site: &Site, jobs: Vec<Value>) {
+    let body = json!({ "jobs": jobs }).to_string();
+    let sent = site.ask("POST /v1/jobs/batch", JSON, &body).await;
+    assert!(sent.starts_with("HTTP/1.1 20"), "{sent}");
+}
+
+/// The cookie of somebody who has signed in with a token that reaches one queue only.
+async fn of_one_queue(site: &Site) -> String {
+    let new = NewAccessToken {
+        name: "a person".to_owned(),
+        scopes: vec![Scope::Read],
+        reach: Reach::new(&["mail".to_owned()], &[]).unwrap(),
+        keep: None,
+    };
+    let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
+    let answer =
+        site.act("/ui/sign-in", "", &format!("token={}&access_token={text}", site.token().await)).await;
+    let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
+    format!("cookie: {}\r\n", cookie.split_once(';').unwrap().0)
+}
+
+#[tokio::test]
+async fn who_guesses_tokens_where_people_sign_in_is_held_up_as_anywhere_else() {
+    let mut options = guarded();
+    options.unknown_tokens_per_minute = 5;
+    let site = Site::open(options).await;
+    let form = site.token().await;
+    for at in 0..8 {
+        let guess = format!("token={form}&access_token=guess{at}");
+        let answer = site.act("/ui/sign-in", "", &guess).await;
+        let expected = if at < 5 { "HTTP/1.1 401" } else { "HTTP/1.1 429" };
+        assert!(answer.starts_with(expected), "{at}: {answer}");
+    }
+    // It is one count for the pages and the routes of the contract.
+    let bearer = "authorization: Bearer guess\r\n";
+    let answer = site.ask("GET /v1/whoami", bearer, "").await;
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+}
+
+#[tokio::test]
+async fn servers_of_one_store_take_each_others_forms_and_make_the_same_pages() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let (one, other) =
+        (Site::on(tenure.clone(), Options::default()).await, Site::on(tenure, Options::default()).await);
+    one.enqueue("echo").await;
+    let run = |page: &str| page.split_once("data-run=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    assert_eq!(run(&one.get("/ui/").await), run(&other.get("/ui/").await));
+    let fields = format!("token={}", one.token().await);
+    let answer = other.act("/ui/queues/mail/pause", "", &fields).await;
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+    // A store of somebody else's has another key.
+    let elsewhere = Site::open(Options::default()).await;
+    let answer = elsewhere.act("/ui/queues/mail/pause", "", &fields).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_fires_next_and_who_holds_what_is_found_among_many() {
+    let site = Site::open(Options::default()).await;
+    for at in 0..105 {
+        let daily = r#"{"spec":{"every_seconds":86400},"job":{"kind":"close"}}"#;
+        let answer = site.ask(&format!("PUT /v1/schedules/a-{at:03}"), JSON, daily).await;
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+        let taken = site
+            .ask(&format!("POST /v1/leases/a-{at:03}/acquire"), JSON, r#"{"owner":"me","ttl_seconds":600}"#)
+            .await;
+        let told: Value = serde_json::from_str(taken.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let back = json!({ "token": told["token"] }).to_string();
+        let freed = site.ask(&format!("POST /v1/leases/a-{at:03}/release"), JSON, &back).await;
+        assert!(freed.starts_with("HTTP/1.1 204"), "{freed}");
+    }
+    let soon = r#"{"spec":{"every_seconds":60},"job":{"kind":"close"}}"#;
+    site.ask("PUT /v1/schedules/zz-soon", JSON, soon).await;
+    site.ask("POST /v1/leases/zz-held/acquire", JSON, r#"{"owner":"the holder","ttl_seconds":600}"#).await;
+    let page = site.get("/ui/").await;
+    assert!(page.contains("/ui/schedules/zz-soon"), "{page}");
+    assert!(page.contains("/ui/leases/zz-held") && !page.contains("Nobody holds a lease"), "{page}");
+    let first = site.get("/v1/schedules?order=next&limit=1").await;
+    assert!(first.contains("zz-soon") && !first.contains("a-000"), "{first}");
+    let held = site.get("/v1/leases?held=true").await;
+    assert!(held.contains("the holder") && !held.contains("a-000"), "{held}");
+    for wrong in
+        ["/v1/schedules?order=last", "/v1/schedules?order=next&cursor=a-000", "/v1/leases?held=perhaps"]
+    {
+        let answer = site.get(wrong).await;
+        assert!(answer.starts_with("HTTP/1.1 4"), "{wrong}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_no_index_helps_looks_further_and_says_how_far() {
+    let site = Site::open(Options::default()).await;
+    let jobs = |from: u64, to: u64| (from..to).map(|n| json!({"kind": "fill", "args": {"n": n}})).collect();
+    for begin in (0..12_000).step_by(1_000) {
+        enqueue(&site, jobs(begin, begin + 1_000)).await;
+    }
+    let found = site.get("/ui/jobs?q=args.n:3").await;
+    assert!(found.contains("data-key=") && !found.contains("No job is like that"), "{found}");
+    let none = site.get("/ui/jobs?q=args.n:99999").await;
+    assert!(none.contains("No job is like that"), "{none}");
+    // Some of the latest ten thousand are, and whether others are is not known.
+    let partly = site.get("/ui/jobs?q=args.n:11999").await;
+    assert!(partly.contains("among the latest 10,000 jobs that were looked at, back to "), "{partly}");
+    assert!(partly.contains("Look further →"), "{partly}");
+    assert!(
+        !partly.contains("id=\"list\" data-hold data-live"),
+        "what costs much is not asked for again: {partly}"
+    );
+    assert!(site.get("/ui/jobs").await.contains("id=\"list\" data-hold data-live"));
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_is_not_told_to_be_empty() {
+    let site = Site::open(guarded()).await;
+    let cookie = of_one_queue(&site).await;
+    let page = site.ask("GET /ui/", &cookie, "").await;
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("This part could not be read: "), "{page}");
+    assert!(!page.contains("Nobody holds a lease") && !page.contains("Nothing is going to fire"), "{page}");
+}
+
+#[tokio::test]
+async fn nothing_is_done_with_many_more_jobs_than_were_shown() {
+    let site = Site::open(Options::default()).await;
+    let later = |jobs: usize| (0..jobs).map(|_| json!({"kind": "echo", "delay_seconds": 3600.0})).collect();
+    enqueue(&site, later(150)).await;
+    let fields =
+        format!("token={}&q=kind%3Aecho&ids=&action=cancel&matched=150&typed=150", site.token().await);
+    enqueue(&site, later(100)).await;
+    let answer = site.act("/ui/bulk/new", "", &fields).await;
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    assert!(answer.contains("150 jobs were meant when it was shown, and 250 are by now"), "{answer}");
+    assert!(site.get("/ui/bulk").await.contains("Nothing was done with many jobs"));
+}
+
+#[tokio::test]
+async fn to_look_at_what_would_be_done_is_not_written_down_as_done() {
+    let site = Site::open(Options::default()).await;
+    enqueue(&site, vec![json!({"kind": "echo", "delay_seconds": 3600.0})]).await;
+    let looked = site.get("/ui/bulk/new?q=kind%3Aecho").await;
+    assert!(looked.starts_with("HTTP/1.1 200"), "{looked}");
+    let audit = site.get("/ui/audit").await;
+    assert!(!audit.contains("/v1/bulk"), "{audit}");
+    let fields = format!("token={}&q=kind%3Aecho&ids=&action=cancel&matched=1", site.token().await);
+    let done = site.act("/ui/bulk/new", "", &fields).await;
+    assert!(done.starts_with("HTTP/1.1 303"), "{done}");
+    let audit = site.get("/ui/audit").await;
+    assert!(audit.contains("/v1/bulk"), "{audit}");
+}
+
+#[tokio::test]
+async fn the_overview_says_what_is_not_well_and_counts_those_who_run_jobs_of_others() {
+    let site = Site::open(Options::default()).await;
+    assert!(site.get("/ui/").await.contains("All is well"));
+    assert!(site.get("/ui/").await.contains("at most 0 in a minute"));
+    enqueue(&site, vec![json!({"kind": "echo", "queue": "mail"})]).await;
+    let claim = async |kind: &str, id: &str| {
+        let body =
+            json!({"queues": ["mail"], "kinds": [kind], "worker_id": id, "name": kind, "lease_seconds": 60});
+        let answer = site.ask("POST /v1/claim", JSON, &body.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(site.get("/ui/workers").await.contains(id));
+    };
+    claim("tenure.bulk", "01a20712-29aa-76d9-85bf-1bfa769b4511").await;
+    let page = site.get("/ui/").await;
+    assert!(page.contains("0: nobody runs jobs") && page.contains("Nobody runs jobs, and 1 wait"), "{page}");
+    site.tenure.queues().pause("mail").await.unwrap();
+    assert!(site.get("/ui/").await.contains("mail is paused, 1 wait"));
+    claim("another", "01a20712-29aa-76d9-85bf-1bfa769b4512").await;
+    assert!(!site.get("/ui/").await.contains("obody runs jobs"));
+}
+
+#[tokio::test]
+async fn failures_lead_to_those_that_are_counted() {
+    let site = Site::open(Options::default()).await;
+    let page = site.get("/ui/").await;
+    let (_, to) = page.split_once("href=\"/ui/jobs?q=state%3Afailed%20ended").unwrap();
+    let to = format!("/ui/jobs?q=state%3Afailed%20ended{}", to.split_once('"').unwrap().0);
+    let list = site.get(&to).await;
+    assert!(list.starts_with("HTTP/1.1 200") && !list.contains("id=\"wrong\""), "{list}");
+}
+
+#[tokio::test]
+async fn no_door_is_shown_that_leads_to_a_refusal() {
+    let site = Site::open(guarded()).await;
+    let viewer = site.signed_in(&[Scope::Read]).await;
+    let page = site.ask("GET /ui/new-schedule?rule=daily%2002:30", &viewer, "").await;
+    assert!(page.contains("When it would fire next") && !page.contains("Set this schedule"), "{page}");
+    assert!(!page.contains("\"/ui/webhooks\"") && !page.contains("\"/ui/audit\""), "{page}");
+    let manager = site.signed_in(&[Scope::Manage]).await;
+    let page = site.ask("GET /ui/new-schedule", &manager, "").await;
+    assert!(page.contains("Set this schedule"), "{page}");
+    assert!(page.contains("\"/ui/webhooks\"") && !page.contains("\"/ui/audit\""), "{page}");
+    let admin = site.signed_in(&[Scope::Admin]).await;
+    assert!(site.ask("GET /ui/", &admin, "").await.contains("\"/ui/audit\""));
+    for scope in [Scope::Enqueue, Scope::Work] {
+        let new = NewAccessToken {
+            name: "a program".to_owned(),
+            scopes: vec![scope],
+            reach: Reach::default(),
+            keep: None,
+        };
+        let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
+        let form = token(&site.get("/ui/sign-in").await);
+        let answer = site.act("/ui/sign-in", "", &format!("token={form}&access_token={text}")).await;
+        assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("cannot look"), "{answer}");
+        assert!(!answer.contains("set-cookie"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn behind_a_proxy_that_takes_a_prefix_off_links_lead_through_it() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let mut options = Options::default();
+    options.bind = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::bind(&tenure, options).await.unwrap();
+    let pages = Dashboard::over(&tenure, server.contract()).behind("/jobs-admin/").mounted();
+    let server = server.merge(pages);
+    let site = Site { at: server.address(), tenure };
+    tokio::spawn(server.run(std::future::pending()));
+    for at in ["/", "/ui"] {
+        assert!(site.get(at).await.contains("location: /jobs-admin/ui/\r\n"), "{at}");
+    }
+    let page = site.get("/ui/").await;
+    assert!(
+        page.contains("href=\"/jobs-admin/ui/jobs\"") && page.contains("\"/jobs-admin/ui/assets/"),
+        "{page}"
+    );
+    assert!(page.contains("data-home=\"/jobs-admin/ui/\"") && !page.contains("\"/ui/"), "{page}");
+    site.enqueue("echo").await;
+    let done = site.act("/ui/queues/mail/pause", "", &format!("token={}", site.token().await)).await;
+    assert!(done.contains("location: /jobs-admin/ui/queues/mail?did=pause"), "{done}");
+}
