@@ -2,7 +2,7 @@
 
 use own_postgres::Server;
 
-use super::{change, fire, firing, row, slots, views};
+use super::{fire, firing, row, slots, views};
 use crate::connection::Connection;
 use crate::plans::{assert_found_by_an_index, fresh, plan_of};
 use crate::query::Query;
