@@ -33,9 +33,9 @@ pub enum Condition {
     Own,
     /// It has this tag.
     Tag(Name),
-    /// Its id, as people see it, begins with this.
+    /// Its id, as people see it, begins with this; with a `…` in it, begins and ends with what stands around that.
     IdBegins(String),
-    /// Its holder's id, as people see it, begins with this.
+    /// Its holder's id, as people see it, begins with this, or is as said of `IdBegins`.
     HolderBegins(String),
     /// What its args hold at a path is this, or a list with this in it.
     Arg {
@@ -82,9 +82,9 @@ impl Condition {
             Self::KindHolds(text) => holds_text(job.kind.as_str(), text),
             Self::Own => job.kind.is_own(),
             Self::Tag(tag) => job.terms.tags.contains(tag),
-            Self::IdBegins(text) => job.id.to_string().starts_with(&text.to_lowercase()),
+            Self::IdBegins(text) => is_id(&job.id.to_string(), &text.to_lowercase()),
             Self::HolderBegins(text) => {
-                job.holder.is_some_and(|holder| holder.to_string().starts_with(&text.to_lowercase()))
+                job.holder.is_some_and(|holder| is_id(&holder.to_string(), &text.to_lowercase()))
             }
             Self::Arg { path, value } => match (arg(job, path), serde_json::from_str(value)) {
                 (Some(found), Ok(value)) => is_or_holds(&found, &value),
@@ -101,6 +101,14 @@ impl Condition {
             Self::Ended(range) => job.state.ended().is_some_and(|at| range.contains(&at)),
             Self::Took(range) => took(job, now).is_some_and(|span| range.contains(&span)),
         }
+    }
+}
+
+/// Whether an id is meant by how it begins, or by how it begins and ends: that is how it is shown where there is little room.
+fn is_id(id: &str, said: &str) -> bool {
+    match said.split_once('…').or_else(|| said.split_once("...")) {
+        Some((begin, end)) => id.starts_with(begin) && id.ends_with(end),
+        None => id.starts_with(said),
     }
 }
 

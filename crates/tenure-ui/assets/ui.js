@@ -1,6 +1,7 @@
 // Live updates, keys, and what is filled in while somebody writes. Without this the pages can be read and acted on all the same.
 const root = document.documentElement;
-const { home, run } = root.dataset;
+const { home, run, zone } = root.dataset;
+root.dataset.script = "";
 const one = (what, within = document) => within.querySelector(what);
 const all = (what, within = document) => [...within.querySelectorAll(what)];
 const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one("#help"), palette = one("#palette");
@@ -41,11 +42,17 @@ async function refresh() {
     if (!isOther) say("");
   } catch {
     if (Date.now() - lastHeard > worriesAfter + pace) {
-      say(`No answer since ${new Date(lastHeard).toLocaleTimeString()}: what is shown is as it was then.`);
+      say(`No answer since ${clock(lastHeard)}: what is shown is as it was then.`);
     }
   } finally {
     asking = false;
   }
+}
+
+// A time of day by the clocks that somebody likes, or by those of UTC if this browser does not know them.
+function clock(at) {
+  const how = (timeZone) => new Date(at).toLocaleTimeString("en-GB", { timeZone, timeZoneName: "short" });
+  try { return how(zone); } catch { return how("UTC"); }
 }
 
 function say(text, link) {
@@ -299,12 +306,22 @@ where.addEventListener("keydown", (event) => {
 
 // ---- What is filled in ----------------------------------------------------------------------------------------------------
 
-for (const button of all("[data-copy]")) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(one(`#${button.dataset.copy}`).textContent);
-    button.textContent = "Copied";
-  });
+addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(one(`#${button.dataset.copy}`).textContent);
+  button.textContent = "Copied";
+});
+
+// Where rooms stand in one line that scrolls, the one that somebody is in is seen.
+const rooms = one(".top nav"), here = one("[aria-current]", rooms);
+if (here) rooms.scrollLeft = here.offsetLeft - rooms.offsetLeft - (rooms.clientWidth - here.clientWidth) / 2;
+
+// What was done is told once: who loads the page again, or sends its address to somebody, has done nothing.
+if (new URLSearchParams(location.search).has("did")) {
+  const at = new URL(location.href);
+  at.searchParams.delete("did");
+  history.replaceState(history.state, "", at);
 }
 
 const ownZone = one("#own-zone");

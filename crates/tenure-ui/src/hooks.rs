@@ -26,7 +26,7 @@ pub(crate) async fn add(visit: Visit, headers: HeaderMap, Form(filled): Form<Fil
         section.card {
             h1 { "The webhook is there" }
             p { code { (text("url")) } " is told what happens from now on. Each delivery is signed with this secret, which nobody is told again:" }
-            div.copy { h2 { "Its secret" } button.quiet type="button" data-copy="secret" hidden { "Copy" span.sr { " the secret" } } }
+            div.copy { h2 { "Its secret" } button.quiet type="button" data-copy="secret" { "Copy" span.sr { " the secret" } } }
             pre tabindex="0" role="region" aria-label="The secret" { code #secret { (text("secret")) } }
             p { a href=(visit.at(&format!("webhooks/{}", encoded(text("id"))))) { "To the webhook" } }
         }

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::asking::Trouble;
 use crate::assets;
+use crate::said::upright;
 use crate::visit::Visit;
 
 /// Where, name, and the key that leads there after `g`.
@@ -107,7 +108,7 @@ pub(crate) async fn failed(visit: &Visit, trouble: Trouble) -> Response {
 /// All of a page.
 pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -> Response {
     let token = visit.form_token().unwrap_or_default();
-    let did = visit.said("did");
+    let did = if visit.is_led_here { visit.said("did") } else { String::new() };
     let notice = NOTICES.iter().find(|(what, _)| *what == did).map(|(_, said)| *said);
     let likes = &visit.likes;
     let rooms = open(visit).await;
@@ -115,7 +116,7 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
     let page = html! {
         (DOCTYPE)
         html lang="en" data-theme=(likes.theme) data-density=(likes.density) data-keys=(likes.keys) data-live=(likes.live)
-            data-home=(visit.home) data-run=(visit.run) {
+            data-home=(visit.home) data-zone=(likes.zone.name()) data-run=(visit.run) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -165,7 +166,7 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
             }
         }
     };
-    Html(page.into_string()).into_response()
+    Html(upright(page.into_string())).into_response()
 }
 
 fn colours(theme: &str) -> &str {

@@ -28,6 +28,7 @@ mod pages;
 mod parts;
 mod plans;
 mod programs;
+mod said;
 mod secret;
 mod settings;
 mod stays;

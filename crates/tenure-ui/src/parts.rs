@@ -31,6 +31,10 @@ const STANDINGS: [(&str, &str); 7] = [
     ("wrong", "✕"),
 ];
 
+/// How much of an id is shown before and behind what is left out.
+const HEAD: usize = 13;
+const TAIL: usize = 4;
+
 /// The text of a field, empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
@@ -146,9 +150,21 @@ pub(crate) fn empty(title: &str, hint: &str) -> Markup {
     html! { div.empty { h2 { (title) } p { (hint) } } }
 }
 
-/// The first letters of an id: those that tell when it was made are the same for all of a moment, so its end is shown.
-pub(crate) fn short(id: &str) -> &str {
-    id.get(id.len().saturating_sub(12)..).unwrap_or(id)
+/// An id where there is little room: when it was made, by which jobs of one schedule differ, and its end, by which those of one
+/// moment do. All of it is there to be copied, and a search takes it as it is shown.
+pub(crate) fn short(id: &str) -> Markup {
+    let (head, tail) = (HEAD.min(id.len()), id.len().saturating_sub(TAIL));
+    match (id.get(..head), id.get(head..tail), id.get(tail..)) {
+        (Some(head), Some(middle), Some(tail)) if !middle.is_empty() => {
+            html! { (head) span.cut { (middle) } (tail) }
+        }
+        _ => html! { (id) },
+    }
+}
+
+/// An id as a whole, with a button that copies it.
+pub(crate) fn whole_id(name: &str, id: &str) -> Markup {
+    html! { p.whole { span.id #(name) { (id) } " " button.quiet type="button" data-copy=(name) { "Copy" span.sr { " its id" } } } }
 }
 
 /// JSON, readable; as text.

@@ -30,6 +30,8 @@ pub(crate) struct Visit {
     /// The cookie of whoever is signed in; empty if nobody is.
     pub cookie: String,
     pub access_token: Option<String>,
+    /// Whether no page of somebody else has led here, as far as the browser tells: what was done is told to nobody who did not do it.
+    pub is_led_here: bool,
     /// Whether a browser came over TLS.
     pub is_secure: bool,
     /// Where it came from, if that is known: whoever guesses access tokens here is counted as anywhere else.
@@ -68,6 +70,7 @@ impl FromRequestParts<Ui> for Visit {
             form_token: keys.form_token(&cookie),
             cookie,
             access_token,
+            is_led_here: headers.get("sec-fetch-site").is_none_or(|from| from == "same-origin"),
             is_secure,
             who: OnceCell::new(),
         })

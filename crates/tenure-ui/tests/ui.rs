@@ -232,6 +232,93 @@ async fn lines_of_a_log_are_sought_by_what_they_say_and_by_their_stream() {
 }
 
 #[tokio::test]
+async fn an_id_is_found_as_it_is_shown_and_copied_as_a_whole() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let list = site.get("/ui/jobs").await;
+    assert!(list.contains("01a20712-29aa<span class=\"cut\">-76d9-85bf-1bfa769b</span>451a</a>"), "{list}");
+    let row = format!("data-key=\"{ID}\"");
+    for (said, is_there) in [
+        ("01a20712-29aa%E2%80%A6451a", true),
+        ("id:01A20712-29aa%E2%80%A6451a", true),
+        ("id:01a20712-29aa...451a", true),
+        ("id:01a20712-29aa%E2%80%A6451b", false),
+        ("id:01a20712-29ab%E2%80%A6451a", false),
+    ] {
+        let found = site.get(&format!("/ui/jobs?q={said}")).await;
+        assert_eq!(found.contains(&row), is_there, "{said}: {found}");
+    }
+    let page = site.get(&format!("/ui/jobs/{ID}")).await;
+    assert!(
+        page.contains(&format!("id=\"job-id\">{ID}</span>")) && page.contains("data-copy=\"job-id\""),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn why_a_job_waits_is_said_by_the_clocks_that_somebody_likes() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let page = site.ask(&format!("GET /ui/jobs/{ID}"), "cookie: tenure_zone=Asia/Kolkata\r\n", "").await;
+    let (_, why) = page.split_once("<p class=\"why\">").unwrap();
+    let why = why.split_once("</p>").unwrap().0;
+    assert!(why.starts_with("it is due at 20") && why.contains(" Asia/Kolkata (<time"), "{why}");
+    let shown = why.split_once(" (<time").unwrap().0;
+    assert!(!shown.contains('Z') && !shown.contains('T') && why.contains("</time>) (enqueued"), "{why}");
+}
+
+#[tokio::test]
+async fn what_has_ended_is_not_at_it_any_more() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
+    site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
+    let claimed =
+        site.ask("POST /v1/claim", json, r#"{"queues":["mail"],"name":"w","lease_seconds":60}"#).await;
+    let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let token = &claimed["jobs"][0]["token"];
+    let beat =
+        serde_json::json!({ "token": token, "progress": { "fraction": 0.97, "message": "settling down" } });
+    site.ask(&format!("POST /v1/jobs/{ID}/heartbeat"), json, &beat.to_string()).await;
+    let at = format!("/ui/jobs/{ID}");
+    let page = site.get(&at).await;
+    assert!(page.contains("97 %") && site.get("/ui/jobs").await.contains("settling down"), "{page}");
+    let done = serde_json::json!({ "token": token, "result": null });
+    let ended = site.ask(&format!("POST /v1/jobs/{ID}/complete"), json, &done.to_string()).await;
+    assert!(ended.starts_with("HTTP/1.1 2"), "{ended}");
+    let page = site.get(&at).await;
+    assert!(page.contains("state succeeded") && !page.contains("97 %"), "{page}");
+    assert!(!site.get("/ui/jobs").await.contains("settling down"));
+}
+
+#[tokio::test]
+async fn signs_that_turn_letters_around_are_shown_and_turn_nothing() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let job =
+        serde_json::json!({ "id": ID, "kind": "echo", "args": { "text": "abc\u{202e}def" } }).to_string();
+    site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
+    let page = site.get(&format!("/ui/jobs/{ID}")).await;
+    assert!(page.contains("abc⟨U+202E⟩def") && !page.contains('\u{202e}'), "{page}");
+}
+
+#[tokio::test]
+async fn what_was_done_is_told_to_nobody_who_was_led_there_from_elsewhere() {
+    let site = Site::open(Options::default()).await;
+    let led = |from: &'static str| format!("sec-fetch-site: {from}\r\n");
+    for (headers, is_told) in [
+        (led("same-origin"), true),
+        (String::new(), true),
+        (led("cross-site"), false),
+        (led("same-site"), false),
+        (led("none"), false),
+    ] {
+        let page = site.ask("GET /ui/leases?did=break", &headers, "").await;
+        assert_eq!(page.contains("was taken from its holder"), is_told, "{headers}");
+    }
+}
+
+#[tokio::test]
 async fn a_worker_is_told_to_take_no_more_and_to_end() {
     let site = Site::open(Options::default()).await;
     let json = "content-type: application/json\r\n";
@@ -429,6 +516,19 @@ async fn the_calendar_shows_what_fires_in_a_week_and_marks_where_clocks_change()
     assert!(page.contains("/ui/schedules/nightly") && page.contains("30 2 * * *"), "{page}");
     assert!(page.contains("The clocks of Europe/Berlin change at 2035-03-25 01:00:00 UTC"), "{page}");
     assert!(page.contains("calendar?week=2035-03-12") && page.contains("calendar?week=2035-03-26"), "{page}");
+    // An hour leads to its minutes, and says who fires in them and which are free.
+    assert!(
+        page.contains("calendar?hour=2035-03-20T01#hour") && page.contains("Tue 20 Mar, 01:00, 1"),
+        "{page}"
+    );
+    assert!(page.contains("Freest: ") && page.contains("Tue 20 Mar, 02:00, free"), "{page}");
+    let hour = site.get("/ui/calendar?hour=2035-03-20T01").await;
+    assert!(hour.contains("2035-03-19 to 2035-03-25"), "{hour}");
+    assert!(hour.contains("<td class=\"slot\">01:30</td><td><a href=\"/ui/schedules/nightly\">"), "{hour}");
+    assert!(hour.contains("Free: 01:00 to 01:30, 01:31 to 02:00."), "{hour}");
+    // What is over is not free.
+    let past = site.get("/ui/calendar?week=2020-03-16").await;
+    assert!(!past.contains(", free") && !past.contains("Freest"), "{past}");
 }
 
 #[tokio::test]

@@ -38,8 +38,13 @@ def jobs(stage, page):
     press(page, "Do again")
     assert state(stage, job) == "queued"
     press(page, "Cancel this job")
+    page.get_by_text("Delete…").click()
     press(page, "Delete this job")
-    expect(page).to_have_url(f"{stage.ui}jobs?did=delete")
+    expect(page.get_by_role("status")).to_contain_text("removed")
+    # It is told once.
+    expect(page).to_have_url(f"{stage.ui}jobs")
+    page.reload()
+    expect(page.get_by_role("status")).to_have_count(0)
 
 
 def queues(stage, page):

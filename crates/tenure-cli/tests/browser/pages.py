@@ -13,11 +13,27 @@ def fill(stage):
     hook = stage.ask("POST", "/v1/webhooks", {"url": "http://127.0.0.1:9/", "types": ["*"]})["id"]
     stage.ask("POST", f"/v1/webhooks/{hook}/test", {})
     worker = stage.ask("GET", "/v1/workers")["items"][0]["worker_id"]
-    return job, bulk, hook, worker
+    return job, bulk, hook, worker, long_winded(stage)
 
 
-def addresses(job, bulk, hook, worker):
+def long_winded(stage):
+    """A job whose words have no end, wherever a job says something."""
+    endless = "unbroken" * 30
+    job = stage.enqueue("long-winded", queue="long-winded", args={"text": endless}, tags=["t" * 60], max_attempts=2)
+    for is_last in (False, True):
+        proof = {"token": stage.ask("POST", "/v1/claim", {"queues": ["long-winded"], "name": "w" * 100})["jobs"][0]["token"]}
+        if is_last:
+            stage.ask("POST", f"/v1/jobs/{job}/heartbeat", {**proof, "progress": {"fraction": 0.4, "message": endless}})
+            stage.ask("POST", f"/v1/jobs/{job}/logs", {**proof, "first": 1, "lines": [endless * 3]})
+        else:
+            stage.ask("POST", f"/v1/jobs/{job}/fail", {**proof, "error": {"type": "x", "detail": endless}, "retryable": True})
+            stage.ask("POST", f"/v1/jobs/{job}/run-now", {})
+    return job
+
+
+def addresses(job, bulk, hook, worker, long_winded):
     return [
+        f"jobs/{long_winded}",
         "", "jobs", "jobs?state=failed", "jobs?q=kind%3Aecho", "jobs?q=stat%3A1", f"jobs/{job}", "queues", "schedules",
         "schedules/nightly", "schedules/pulse", "calendar", "leases", "leases/by-hand", "workers", "kinds", "events",
         "audit", "sign-in", "settings", "bulk", f"bulk/{bulk}", "bulk/new?q=kind%3Aecho", "bulk/new", "webhooks",

@@ -59,6 +59,15 @@ class Stage:
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if over > 0:
             self.mistakes.append(f"{where}: is {over} pixels wider than the screen")
+        # Headings are larger than text, and no text is too small to be read.
+        sizes = page.evaluate("""() => {
+            const size = (one) => parseFloat(getComputedStyle(one).fontSize);
+            const seen = (what) => [...document.querySelectorAll(what)].filter((one) => one.offsetHeight > 1 && size(one) > 0);
+            const small = seen('main *').filter((one) => size(one) < 12).map((one) => one.outerHTML.slice(0, 80));
+            const heads = seen('main h2, main caption:not(.sr)').filter((one) => size(one) <= size(document.body));
+            return [...small.slice(0, 3), ...heads.slice(0, 3).map((one) => one.outerHTML.slice(0, 80))];
+        }""")
+        self.mistakes += [f"{where}: text of a wrong size: {each}" for each in sizes]
 
     def ask(self, method, path, body=None, headers=None):
         data = None if body is None else json.dumps(body).encode()

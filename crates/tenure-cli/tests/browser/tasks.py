@@ -1,6 +1,7 @@
 """What somebody wants to know who has never seen these pages: each in three clicks at most, or one search and two."""
 
 import datetime
+import re
 import time
 
 from playwright.sync_api import expect
@@ -83,14 +84,20 @@ def who_held_it(stage):
 
 def a_free_hour(stage):
     one = Stranger(stage, "a free hour in the week")
-    stage.ask("POST", "/v1/schedules/stock-north/pause", {})
-    stage.ask("POST", "/v1/schedules/stock-south/pause", {})
     one.room("Calendar")
-    cells = one.page.locator(".heat tbody td")
-    assert cells.count() == 7 * 24
-    free = one.page.eval_on_selector_all(
-        ".heat tbody td", "(cells) => cells.filter((cell) => cell.className === '' && cell.textContent.trim() === '').length")
-    assert 0 < free < 7 * 24, f"{free} hours are free"
+    assert one.page.locator(".heat tbody td").count() == 7 * 24
+    # No coming hour of the shop is empty: what is free are minutes, and the page says which.
+    freest = one.page.locator("#freest")
+    expect(freest).to_contain_text("in which nothing begins")
+    said = freest.get_by_role("link").inner_text()
+    one.click(freest.get_by_role("link"))
+    hour = one.page.locator("#hour")
+    begin = re.search(r"(\d\d:\d\d) to", said)[1]
+    expect(hour).to_contain_text(re.compile(f"Free:.*{begin} to"))
+    # Who fires around it is named with its minute.
+    expect(hour.get_by_role("row").filter(has_text=re.compile(r"^\d\d:\d\d")).get_by_role("link").first).to_be_visible()
+    taken = hour.locator("td.slot").all_inner_texts()
+    assert begin not in taken, f"{begin} is taken: {taken}"
     one.done()
 
 

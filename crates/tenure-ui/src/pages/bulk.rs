@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{button, count, empty, list, short, state, text, time};
+use crate::parts::{button, count, empty, list, short, state, text, time, whole_id};
+use crate::said::sentence;
 use crate::visit::Visit;
 
 /// The kind of the jobs that do it.
@@ -84,14 +85,14 @@ async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     Ok(html! {
         div #operation data-live {
             div.head {
-                div { h1 { (act(&job["args"])) } p.id { (id) } }
+                div { h1 { (act(&job["args"])) } (whole_id("bulk-id", id)) }
                 (state(standing))
                 @if !ended && visit.may("manage").await {
                     div.acts { (button(visit, &format!("bulk/{}/cancel", encoded(id)), "Cancel this operation", "danger")) }
                 }
             }
-            @if !ended { p.why { (text(&why, "detail")) } }
-            @if let Some(fraction) = job["progress"]["fraction"].as_f64() {
+            @if !ended { p.why { (sentence(visit, &visit.likes.zone, text(&why, "detail"))) } }
+            @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
                 p { progress max="1" value=(fraction) aria-label="Progress" {}
                     " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message")) }
             }

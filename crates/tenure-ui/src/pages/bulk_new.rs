@@ -91,9 +91,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                             " " (name) " " span.faint { "(" (with) ")" } }
                     }
                 }
-                label.field { "To move: to which queue" input name="queue" autocomplete="off"; }
-                label.field { "To give another priority: from -100, the first, to 100" input name="priority" type="number" min="-100" max="100"; }
-                label.field { "To cancel: why, for the record" input name="reason" autocomplete="off"; }
+                label.field.for-move { "To move: to which queue" input name="queue" autocomplete="off"; }
+                label.field.for-priority { "To give another priority: from -100, the first, to 100" input name="priority" type="number" min="-100" max="100"; }
+                label.field.for-cancel { "To cancel: why, for the record" input name="reason" autocomplete="off"; }
                 @if has_to_be_sure(&preview) {
                     label.field { "They are many. Write how many: " (matched) input name="typed" required autocomplete="off" inputmode="numeric"; }
                 }

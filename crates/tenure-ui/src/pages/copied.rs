@@ -31,7 +31,7 @@ pub(super) fn of_job(visit: &Visit, job: &Value) -> Markup {
         details.card {
             summary { "Copy as curl, command line or Rust" }
             @for (name, label, code) in [("as-curl", "curl", curl), ("as-line", "Command line", line), ("as-rust", "Rust", rust)] {
-                div.copy { h3 { (label) } button.quiet type="button" data-copy=(name) hidden { "Copy" span.sr { " as " (label) } } }
+                div.copy { h3 { (label) } button.quiet type="button" data-copy=(name) { "Copy" span.sr { " as " (label) } } }
                 pre tabindex="0" role="region" aria-label=(label) { code #(name) { (code) } }
             }
         }

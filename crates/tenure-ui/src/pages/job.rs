@@ -10,7 +10,10 @@ use super::logs::{self, Lines, Sought};
 use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{between, button, json, list, part, short, span, state, text, time, unread};
+use crate::parts::{
+    between, button, json, list, part, proof, short, span, state, text, time, unread, whole_id,
+};
+use crate::said::sentence;
 use crate::visit::Visit;
 
 /// `GET jobs/{id}`
@@ -34,23 +37,23 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     Ok(html! {
         div #job data-live {
             div.head {
-                div { h1 { (text(&job, "kind")) } p.id { (id) } }
+                div { h1 { (text(&job, "kind")) } (whole_id("job-id", id)) }
                 (state(standing))
                 @if acts { div.acts { (buttons(visit, id, standing)) } }
             }
-            (part(&why, |why| html! { p.why { (text(why, "detail")) } }))
-            @if let Some(fraction) = job["progress"]["fraction"].as_f64() {
+            (part(&why, |why| html! { p.why { (sentence(visit, &visit.likes.zone, text(why, "detail"))) } }))
+            @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
                 p.progress {
                     progress max="1" value=(fraction) aria-label="Progress" {}
                     " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message"))
                 }
             }
-            (timeline::chart(&job, tried, &now))
+            (timeline::chart(visit, &job, tried, &now))
             (facts(visit, &job, app.as_ref()))
             @if job["error"].is_object() {
                 section.card { h2 { (if standing == "succeeded" { "Its last error, before it succeeded" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
-            section.card { (part(&attempts, |all| attempt_table(visit, list(all, "items")))) }
+            section.card { (part(&attempts, |all| html! { div.wide tabindex="0" role="region" aria-label="Attempts" { (attempt_table(visit, list(all, "items"))) } })) }
             div.columns {
                 section.card { h2 { "Args" } (json(&job["args"])) }
                 section.card { h2 { "Result" } (json(&job["result"])) }
@@ -75,11 +78,22 @@ fn buttons(visit: &Visit, id: &str, standing: &str) -> Markup {
         |what: &str, label: &str, class: &str| button(visit, &format!("jobs/{id}/{what}"), label, class);
     let ended = matches!(standing, "succeeded" | "failed" | "cancelled");
     html! {
-        @if ended { (act("retry", "Do again", "")) (act("delete", "Delete this job", "danger")) }
+        @if ended { (act("retry", "Do again", "")) (forgotten(visit, id)) }
         @else {
             @if standing == "scheduled" { (act("run-now", "Run now", "")) }
             (act("cancel", "Cancel this job", "danger"))
         }
+    }
+}
+
+/// What cannot be undone is asked for twice.
+fn forgotten(visit: &Visit, id: &str) -> Markup {
+    html! {
+        details.ask { summary { "Delete…" } form.stack method="post" action=(visit.at(&format!("jobs/{id}/delete"))) {
+            (proof(visit))
+            p { "Its args, result, attempts and log are gone then." }
+            button.danger data-does="delete" { "Delete this job" }
+        } }
     }
 }
 
@@ -97,7 +111,7 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
             div { dt { "Priority" } dd { (job["priority"]) } }
             @for (label, key) in [
                 ("Created", "created_at"), ("Due", "run_at"), ("Started", "started_at"), ("Ended", "finished_at"),
-                ("Asked to stop", "cancel_requested_at"),
+                ("Asked to stop", "cancel_requested_at"), ("Kept until", "expires_at"),
             ] {
                 @if job[key].is_string() { div { dt { (label) } dd { (time(visit, text(job, key))) } } }
             }
@@ -105,6 +119,7 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
                 div { dt { "Worker" } dd.id { a href=(visit.at(&format!("workers/{}", encoded(text(&job["lease"], "worker_id"))))) { (short(text(&job["lease"], "worker_id"))) } } }
                 div { dt { "Fence" } dd { (text(&job["lease"], "fence")) } }
             }
+            @if let Some(most) = job["timeout_seconds"].as_f64() { div { dt { "An attempt may take" } dd { (span(most)) } } }
             @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
                 @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
             }
@@ -129,7 +144,7 @@ fn attempt_table(visit: &Visit, attempts: &[Value]) -> Markup {
                     tr {
                         td { (attempt["attempt"]) }
                         td { (state(attempt["outcome"].as_str().unwrap_or("running"))) }
-                        td { (visit.exact(text(attempt, "started_at"))) }
+                        td.slot { (visit.exact(text(attempt, "started_at"))) }
                         td.number {
                             (between(text(attempt, "started_at"), text(attempt, "finished_at")).map_or_else(|| "–".to_owned(), span))
                         }

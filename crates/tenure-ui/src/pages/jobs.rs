@@ -197,7 +197,9 @@ fn how() -> Markup {
     }
 }
 
-/// The error, or how far it has come.
+/// How far it has come while it runs, and what went wrong unless that is over.
 fn says(job: &Value) -> &str {
-    job["error"]["detail"].as_str().or(job["progress"]["message"].as_str()).unwrap_or_default()
+    let progress = job["progress"]["message"].as_str().filter(|_| job["state"] == "running");
+    let error = job["error"]["detail"].as_str().filter(|_| job["state"] != "succeeded");
+    progress.or(error).unwrap_or_default()
 }

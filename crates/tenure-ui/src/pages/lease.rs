@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{list, part, proof, text, time};
+use crate::parts::{list, part, proof, short, text, time};
 use crate::visit::Visit;
 
 /// `GET leases/{name}`
@@ -28,7 +28,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
         dl.facts #lease data-live {
             div { dt { "State" } dd { (text(&lease, "state")) } }
             div { dt { "Holder" } dd { @if held { (text(&lease["holder"], "owner")) } @else { "nobody" } } }
-            div { dt { "Host" } dd { (lease["holder"]["host_id"].as_str().unwrap_or("not said")) } }
+            @if let Some(host) = lease["holder"]["host_id"].as_str() { div { dt { "Host" } dd.id { (short(host)) } } }
             div { dt { "Fence" } dd { (text(&lease, "fence")) } }
             div { dt { "Since" } dd { (time(visit, text(&lease, "held_since"))) } }
             div { dt { "Until" } dd { (time(visit, text(&lease, "expires_at"))) } }

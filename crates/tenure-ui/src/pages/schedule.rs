@@ -11,6 +11,7 @@ use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::likes::by_clock;
 use crate::parts::{button, json, list, part, proof, short, text, time_in};
+use crate::said::sentence;
 use crate::visit::Visit;
 
 /// `GET schedules/{name}`
@@ -26,6 +27,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let (why, next, runs) = (of("explain").await, of("next?count=10").await, of("runs?limit=20").await);
     let paused = !schedule["paused"].is_null();
     let zone = visit.likes.zone_of(text(&schedule, "time_zone"));
+    let own = Zone::named(text(&schedule, "time_zone")).unwrap_or_else(|_| Zone::utc());
     let job = &schedule["job"];
     let app = of_kind(visit, text(job, "kind"), job["queue"].as_str().unwrap_or("default")).await;
     let to = |act: &str| format!("schedules/{}/{act}", encoded(name));
@@ -43,9 +45,9 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     }
                 }
             }
-            (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (text(reason, "detail")) } } }))
+            (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (sentence(visit, &zone, text(reason, "detail"))) } } }))
             div.columns.pair {
-                section.card { (part(&next, |next| coming(visit, &zone, list(next, "items")))) }
+                section.card { (part(&next, |next| coming(visit, &zone, &own, list(next, "items")))) }
                 section.card { (part(&runs, |runs| past(visit, &zone, list(runs, "items")))) }
                 section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
                 section.card { h2 { "Its job" } (json(&schedule["job"])) }
@@ -65,16 +67,16 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     })
 }
 
-fn coming(visit: &Visit, zone: &Zone, slots: &[Value]) -> Markup {
+fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value]) -> Markup {
     html! {
         table {
             caption { "What comes" }
-            thead { tr { th scope="col" { "In" } th scope="col" { "By its clock" } } }
+            thead { tr { th scope="col" { "In" } th scope="col" { "By its clocks" } } }
             tbody {
                 @for slot in slots {
                     tr {
                         td { (time_in(visit, zone, text(slot, "at"))) }
-                        td { (text(slot, "local"))
+                        td { (by_clock(own, text(slot, "at")))
                             @if let Some(change) = slot["clock_change"].as_str() { " " span.tag { "clock change: " (change) } } }
                     }
                 }
@@ -88,13 +90,13 @@ fn past(visit: &Visit, zone: &Zone, runs: &[Value]) -> Markup {
     html! {
         table {
             caption { "What became of its slots" }
-            thead { tr { th.number scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
+            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
             tbody {
                 @for run in runs {
                     @let id = text(run, "job_id");
                     tr {
-                        td.number { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
-                        td { (text(run, "outcome")) " " (text(run, "skipped_because")) }
+                        td.slot { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
+                        td { (text(run, "outcome").replace('_', " ")) " " (text(run, "skipped_because").replace('_', " ")) }
                         td { @if !id.is_empty() { a.id href=(visit.at(&format!("jobs/{id}"))) { (short(id)) } } }
                     }
                 }

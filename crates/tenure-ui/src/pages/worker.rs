@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{button, list, proof, short, state, text, time};
+use crate::parts::{between, button, list, proof, short, span, state, text, time, whole_id};
 use crate::visit::Visit;
 
 /// `GET workers/{id}`
@@ -40,14 +40,14 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     Ok(html! {
         div #worker data-live {
             div.head {
-                div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } p.id { (id) } }
+                div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
                 @if worker.is_some() && visit.may("manage").await { (acts(visit, id)) }
             }
             @if let Some(worker) = worker {
                 dl.facts {
                     div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
                     div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
-                    div { dt { "Counts as alive for" } dd { (time(visit, text(worker, "alive_until"))) } }
+                    div { dt { "Counts as alive for" } dd { (alive(visit, worker)) } }
                 }
                 section.card {
                     table {
@@ -66,6 +66,12 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             section.card { (jobs(visit, running)) }
         }
     })
+}
+
+/// How long it counts as alive if nothing is heard of it any more.
+fn alive(visit: &Visit, worker: &Value) -> String {
+    let left = between(&visit.ui.tenure.now().to_string(), text(worker, "alive_until"));
+    left.filter(|left| *left > 0.0).map_or_else(|| "not any more".to_owned(), span)
 }
 
 fn jobs(visit: &Visit, running: &[Value]) -> Markup {

@@ -111,7 +111,7 @@ fn what_is_not_understood_is_told_with_its_place() {
     };
     let (at, words) = told("state:failed quue:mail");
     assert_eq!(at, 14);
-    assert!(words.contains("queue: perhaps"), "{words}");
+    assert!(words.contains("perhaps queue:"), "{words}");
     assert_eq!(told("state:broken").0, 7);
     assert_eq!(told("queue:mail,,x").0, 12);
     assert_eq!(told("kind:").0, 6);

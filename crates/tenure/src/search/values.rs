@@ -91,7 +91,7 @@ fn unknown_field(word: &Word, unknown: &str) -> BadSearch {
     let names = names.join(", ");
     let allowed = match near {
         Some(near) => {
-            format!("{near}: perhaps, or another of {names}; quotes around text that holds a colon")
+            format!("perhaps {near}:, or another of {names}; quotes around text that holds a colon")
         }
         None => format!("one of {names}; quotes around text that holds a colon"),
     };

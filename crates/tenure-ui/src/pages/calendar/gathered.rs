@@ -125,7 +125,7 @@ fn spread(group: &Value, add: &mut impl FnMut(&str, u64)) {
 }
 
 /// How often a group fires; what is too much to be counted is much.
-fn fires(group: &Value) -> u64 {
+pub(super) fn fires(group: &Value) -> u64 {
     group["count"].as_u64().unwrap_or(MUCH)
 }
 

@@ -1,6 +1,7 @@
 //! A week of schedules hour by hour, or a month of them day by day: what was, what comes, and where there is room.
 
 mod gathered;
+mod hour;
 mod walls;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
 use self::walls::{DAY, HOUR, date, day_of, instant, month_of, said, wall, weekday};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{count, empty, time};
+use crate::parts::{count, empty, span, time};
 use crate::visit::Visit;
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -68,14 +69,26 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let zone = &visit.likes.zone;
     let today = wall(zone, visit.ui.tenure.now());
     let (week, month) = (visit.said("week"), visit.said("month"));
+    let chosen = hour::of(&visit.said("hour")).filter(|_| month.is_empty());
     let range = if month.is_empty() {
-        Range::week(said(&week).unwrap_or(today))
+        Range::week(chosen.or_else(|| said(&week)).unwrap_or(today))
     } else {
         Range::month(said(&format!("{month}-01")).unwrap_or(today))
     };
     let found = parts(visit, instant(zone, range.first), instant(zone, range.last)).await?;
     let constant = constant(&found);
     let (hours, lines) = (hours(&found, zone, range.first, &constant), lines(&found));
+    let free = hour::free(
+        &hour::taken(&found, zone, &constant),
+        range.first.max(today - today.rem_euclid(HOUR) + HOUR),
+        range.last,
+    );
+    // The first of the longest that has not begun.
+    let freest = free.into_iter().rev().max_by_key(|(from, to)| to - from);
+    let looked = match chosen {
+        Some(hour) => Some(hour::section(visit, hour, today, &constant).await?),
+        None => None,
+    };
     Ok(html! {
         (head(visit, &range, today))
         @for (zone, at) in changes(&found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
@@ -83,7 +96,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             (empty("Nothing fires in this time", "A schedule is made here, by a program, or with tenure schedule add."))
             p.empty { a.button href=(visit.at("new-schedule")) { "New schedule" } }
         } @else {
+            @if let Some(looked) = &looked { (looked) }
             section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) }
+                @if let Some((from, to)) = freest { (freest_said(visit, from, to)) }
                 @if !constant.is_empty() { p.faint { "Not counted here, because they fire more than once in a minute: "
                     (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } } }
             section.card { (table(visit, &lines)) }
@@ -130,28 +145,64 @@ fn month_name(begun: i64) -> String {
     format!("{} {}", MONTHS.get(month - 1).copied().unwrap_or_default(), date.get(..4).unwrap_or_default())
 }
 
+/// A day in a few letters, such as `Tue 24 Nov`.
+fn day_name(day: i64) -> String {
+    let date = date(day);
+    let part = |range: std::ops::Range<usize>| date.get(range).and_then(|part| part.parse::<usize>().ok());
+    let name = usize::try_from(weekday(day)).ok().and_then(|at| DAYS.get(at)).copied().unwrap_or_default();
+    let month = MONTHS.get(part(5..7).unwrap_or(1) - 1).and_then(|name| name.get(..3)).unwrap_or_default();
+    format!("{name} {} {month}", part(8..10).unwrap_or(1))
+}
+
+/// Where most time lies in which nothing begins.
+fn freest_said(visit: &Visit, from: i64, to: i64) -> Markup {
+    let other = day_of(to) != day_of(from) && to != day_of(from) + DAY;
+    html! {
+        p #freest { "Freest: " a href=(visit.at(&format!("calendar?hour={}", hour::named(from)))) {
+            (day_name(day_of(from))) ", " (hour::clock(from)) " to " @if other { (day_name(day_of(to))) ", " } (hour::clock(to)) }
+            ", " (span((to - from) as f64 / 1_000_000.0)) " in which nothing begins." }
+    }
+}
+
 fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Fires by hour" {
             table.heat {
                 caption { "Fires by hour" }
                 thead { tr { td {} @for hour in 0..24 { th scope="col" { (format!("{hour:02}")) } } } }
-                tbody { @for (at, name) in (0_i64..).zip(DAYS) {
+                tbody { @for at in 0..7_i64 {
+                    @let name = day_name(range.first + at * DAY);
                     tr {
                         th scope="row" { (name) }
                         @for hour in 0..24 {
                             @let fires = hours.at(at, hour);
-                            @let is_now = (range.first + at * DAY + hour * HOUR) == today - today.rem_euclid(HOUR);
-                            td class=(density(fires, 1)) aria-current=[is_now.then_some("time")]
-                                title=(format!("{name} {hour:02}:00, {}", sum(fires))) {
-                                @if fires > 0 { (short(fires)) }
+                            @let begin = range.first + at * DAY + hour * HOUR;
+                            @let is_now = begin == today - today.rem_euclid(HOUR);
+                            @let is_over = begin + HOUR <= today;
+                            td class=(if is_over { "past" } else { density(fires, 1) }) aria-current=[is_now.then_some("time")] {
+                                (cell(visit, begin, fires, is_over))
                             }
                         }
                     }
                 } }
             }
         }
-        p.faint { "An empty hour is a free one. The hour that is now has a frame. By the clocks of " (visit.likes.zone.name()) "." }
+        p.faint { "An hour leads to its minutes. What is over is grey, an empty one of the others is free, and the one that is now has a frame. By the clocks of " (visit.likes.zone.name()) "." }
+    }
+}
+
+/// How often something fires in an hour, leading to when. In one that is over and had nothing there is nothing to see.
+fn cell(visit: &Visit, begin: i64, fires: u64, is_over: bool) -> Markup {
+    let when = format!("{}, {}", day_name(day_of(begin)), hour::clock(begin));
+    let says = match (fires, is_over) {
+        (0, true) => return html! { span title={ (when) ", nothing" } { "\u{a0}" } },
+        (0, false) => format!("{when}, free"),
+        _ => format!("{when}, {}", sum(fires)),
+    };
+    html! {
+        a href=(visit.at(&format!("calendar?hour={}#hour", hour::named(begin)))) title=(says) aria-label=(says) {
+            @if fires > 0 { (short(fires)) } @else { "\u{a0}" }
+        }
     }
 }
 
@@ -165,8 +216,9 @@ fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Marku
                 tbody { @for week in 0..weeks { tr { @for day in week * 7..week * 7 + 7 {
                     @let at = range.first + day * DAY;
                     @let fires = hours.of_day(day);
+                    @let is_over = at + DAY <= today;
                     @let is_other = range.month.is_some_and(|month| month_of(at) != month);
-                    td class={ (density(fires, HOURS_OF_DAY)) (if is_other { " other" } else { "" }) }
+                    td class={ (if is_over { "past" } else { density(fires, HOURS_OF_DAY) }) (if is_other { " other" } else { "" }) }
                         aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {}", date(at), sum(fires))) {
                         a.day href=(visit.at(&format!("calendar?week={}", date(at)))) { (date(at).get(8..).unwrap_or_default()) }
                         @if fires > 0 { (short(fires)) }
@@ -232,6 +284,7 @@ mod tests {
         let exact = Range::month(said("2027-02-10").unwrap());
         assert_eq!((date(exact.first), date(exact.last)), ("2027-02-01".to_owned(), "2027-03-01".to_owned()));
         assert_eq!(month_name(said("2027-02-01").unwrap()), "February 2027");
+        assert_eq!(day_name(said("2026-11-24").unwrap()), "Tue 24 Nov");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use tenure::schedule::Zone;
 
 pub(super) const HOUR: i64 = 3_600_000_000;
 pub(super) const DAY: i64 = 24 * HOUR;
+pub(super) const MINUTE: i64 = 60_000_000;
 const SECOND: i64 = 1_000_000;
 
 /// What the clocks of a zone show at an instant, as if it were in UTC; in microseconds.
