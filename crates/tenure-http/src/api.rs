@@ -20,6 +20,7 @@ use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::hide::{Hiding, View};
 use crate::kinds::known::KnownKinds;
+use crate::leases::watchers::LeaseWatchers;
 use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
@@ -83,6 +84,7 @@ pub(crate) struct Rules {
 struct Inner {
     tenure: Tenure,
     watchers: Watchers,
+    lease_watchers: LeaseWatchers,
     granted: Granted,
     lines: Lines,
     room: body::Room,
@@ -113,6 +115,7 @@ impl Api {
             who: Who(None),
             reveals: false,
             inner: Arc::new(Inner {
+                lease_watchers: LeaseWatchers::new(&tenure),
                 tenure,
                 watchers,
                 granted,
@@ -293,6 +296,11 @@ impl Api {
 
     pub(crate) fn watchers(&self) -> &Watchers {
         &self.inner.watchers
+    }
+
+    /// Who waits for leases.
+    pub(crate) fn lease_watchers(&self) -> &LeaseWatchers {
+        &self.inner.lease_watchers
     }
 
     /// Says of itself that it is not ready any more; what comes is answered as before.

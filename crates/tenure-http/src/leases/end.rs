@@ -35,6 +35,7 @@ pub(crate) async fn break_it(
         }
         Err(other) => return Err(other.into()),
     };
+    api.lease_watchers().tell(&name);
     let free_in_seconds = free.since(api.tenure().now()).as_secs_f64();
     let answer = LeaseBreaks { name: name.to_string(), free_at: free.to_string(), free_in_seconds };
     Ok(json(StatusCode::OK, &answer))

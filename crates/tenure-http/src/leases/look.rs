@@ -19,11 +19,6 @@ use crate::query::Query;
 use crate::tag::Tag;
 use crate::wire::{LeaseEntryDocument, LeaseHistory, NamedLease, NamedLeasePage};
 
-/// Whoever waits looks so often: that a lease was taken is not called out, and what is may be lost.
-const LOOK: Duration = Duration::from_secs(2);
-/// And never sooner again than this, whatever was said.
-const SOONEST: Duration = Duration::from_millis(50);
-
 /// `GET /v1/leases`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["prefix", "held", "cursor", "limit"])?;
@@ -87,31 +82,42 @@ fn tag(document: &NamedLease) -> Tag {
 /// time is over or the server is about to end.
 async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Result<LeaseInfo, Problem> {
     let wait = Prefer::of(headers).wait.unwrap_or(Duration::ZERO);
+    if wait.is_zero() {
+        return alone(api, name).await;
+    }
     let knows = headers.contains_key(IF_NONE_MATCH);
-    let clock = api.tenure().store().clock();
     let over = api.over(wait);
     tokio::pin!(over);
-    let mut freed = api.tenure().store().freed();
+    let mut watcher = api.lease_watchers().watch(name);
+    let mut last = None;
     loop {
-        freed.mark_unchanged();
-        let found = api.tenure().leases().info(name.as_str()).await?;
-        let info = found.ok_or_else(|| missing(name))?;
+        let found = tokio::select! {
+            biased;
+            // First, so that no amount of hints keeps anybody waiting; but he is told how it is in any case.
+            () = &mut over => return match last {
+                Some(info) => Ok(info),
+                None => alone(api, name).await,
+            },
+            found = watcher.next() => found,
+        };
+        let info = match found {
+            Some(info) => info.ok_or_else(|| missing(name))?,
+            // Why the store does not answer, everybody is told himself.
+            None => alone(api, name).await?,
+        };
         let now = api.tenure().now();
         let is_so =
             if knows { !tag(&NamedLease::of(&info, now)).is_known(headers) } else { !info.state.is_locked() };
-        if is_so || wait.is_zero() {
+        if is_so {
             return Ok(info);
         }
-        let ends = info.lease.until().filter(|_| info.state.is_locked()).map(|until| until.since(now));
-        let next = ends.map_or(LOOK, |span| span.clamp(SOONEST, LOOK));
-        tokio::select! {
-            biased;
-            // First, so that no amount of hints keeps anybody waiting.
-            () = &mut over => return Ok(info),
-            Ok(()) = freed.changed() => {}
-            () = clock.sleep(next) => {}
-        }
+        last = Some(info);
     }
+}
+
+/// The lease as it is, looked at for one alone.
+async fn alone(api: &Api, name: &LeaseName) -> Result<LeaseInfo, Problem> {
+    api.tenure().leases().info(name.as_str()).await?.ok_or_else(|| missing(name))
 }
 
 /// `GET /v1/leases/{name}/history`

@@ -5,3 +5,4 @@ pub(crate) mod look;
 pub(crate) mod refused;
 pub(crate) mod take;
 pub(crate) mod token;
+pub(crate) mod watchers;

@@ -101,7 +101,10 @@ pub(crate) async fn release(
     let ask: GiveBackAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let grant = granted(&api, &name, &ask.token).await?;
     match api.tenure().remote().release_lease(&grant).await? {
-        Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(()) => {
+            api.lease_watchers().tell(&grant.name);
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
         Err(refusal) => Err(lost(&api, &grant.name, &refusal.to_string()).await),
     }
 }

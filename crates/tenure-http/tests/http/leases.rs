@@ -1,12 +1,14 @@
 //! Leases on names, held by programs in other languages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tenure::{Chance, ManualClock, MeasuredStore, MemoryStore, Tenure};
 use tokio::task::JoinHandle;
 
-use crate::asking::{Service, Told};
+use crate::asking::{Asker, Service, Told};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -372,4 +374,79 @@ async fn what_happened_to_a_lease_is_told_page_by_page() {
         owners.iter().flat_map(|owner| [format!("released {owner}"), format!("acquired {owner}")]).collect();
     assert_eq!(told, expected);
     assert_eq!(service.get("/v1/leases/one/history?cursor=x").await.status, StatusCode::BAD_REQUEST);
+}
+
+/// A hundred and more who wait for one lease cost no more looks than one does, and nobody misses that it is free.
+#[tokio::test]
+async fn all_who_wait_for_one_lease_share_one_look() {
+    const WAITING: usize = 200;
+    let clock = ManualClock::new();
+    let memory = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+    let tenure = Tenure::on(Arc::new(MeasuredStore::new(memory)), Chance::seeded(7));
+    let asker = Arc::new(Asker::of(&tenure));
+    let taken = async |name: &str| {
+        let body = json!({ "owner": "a", "ttl_seconds": 600 }).to_string();
+        asker.ask("POST", &format!("/v1/leases/{name}/acquire"), &[], &body).await.json()
+    };
+    let given_back = async |name: &str, grant: &Value| {
+        let body = json!({ "token": grant["token"] }).to_string();
+        asker.ask("POST", &format!("/v1/leases/{name}/release"), &[], &body).await.status
+    };
+    let looks = || {
+        let calls = tenure.store().measures().unwrap().calls();
+        calls.iter().filter(|call| call.operation == "lease_info").map(|call| call.took.count()).sum::<u64>()
+    };
+    let (one, other) = (taken("one").await, taken("other").await);
+    let waiting: Vec<_> = (0..WAITING)
+        .map(|_| {
+            let asker = Arc::clone(&asker);
+            tokio::spawn(async move { asker.ask("GET", "/v1/leases/one", &["prefer: wait=60"], "").await })
+        })
+        .collect();
+    turns().await;
+    let began = looks();
+    assert!((1..=4).contains(&began), "{began} looks for {WAITING} who came together");
+    for _ in 0..5 {
+        clock.advance(2 * SECOND);
+        turns().await;
+    }
+    let idle = looks() - began;
+    assert!((1..=5).contains(&idle), "{idle} looks in ten seconds");
+    assert_eq!(given_back("other", &other).await, StatusCode::NO_CONTENT);
+    turns().await;
+    let for_other = looks() - began - idle;
+    assert!(for_other <= 1, "{for_other} looks because another lease was released");
+    assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
+    assert_eq!(given_back("one", &one).await, StatusCode::NO_CONTENT);
+    for waiting in waiting {
+        assert_eq!(waiting.await.unwrap().json()["state"], "free");
+    }
+    let freed = looks() - began - idle - for_other;
+    assert!((1..=2).contains(&freed), "{freed} looks for one release");
+}
+
+/// Whoever comes while it is released, taken and looked at is told of what was after he came.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_misses_a_release_that_comes_as_he_begins_to_wait() {
+    // No time passes: nothing is looked at unless somebody is told.
+    let memory = MemoryStore::new(Arc::new(ManualClock::new()));
+    let asker = Arc::new(Asker::of(&Tenure::on(Arc::new(memory), Chance::seeded(7))));
+    for _ in 0..200 {
+        let body = json!({ "owner": "a", "ttl_seconds": 3600 }).to_string();
+        let grant = asker.ask("POST", "/v1/leases/one/acquire", &[], &body).await.json();
+        let waiting: Vec<_> = (0..4)
+            .map(|_| {
+                let asker = Arc::clone(&asker);
+                tokio::spawn(
+                    async move { asker.ask("GET", "/v1/leases/one", &["prefer: wait=60"], "").await },
+                )
+            })
+            .collect();
+        let body = json!({ "token": grant["token"] }).to_string();
+        asker.ask("POST", "/v1/leases/one/release", &[], &body).await;
+        let all = futures_util::future::join_all(waiting);
+        for told in tokio::time::timeout(60 * SECOND, all).await.expect("a release was missed") {
+            assert_eq!(told.unwrap().json()["state"], "free");
+        }
+    }
 }
