@@ -19,6 +19,7 @@ use crate::callbacks::address::Allowed;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::hide::{Hiding, View};
+use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
 use crate::metrics::{KindLabels, Metrics};
@@ -85,6 +86,7 @@ struct Inner {
     tenure: Tenure,
     watchers: Watchers,
     lease_watchers: LeaseWatchers,
+    followers: Followers,
     granted: Granted,
     lines: Lines,
     room: body::Room,
@@ -116,6 +118,7 @@ impl Api {
             reveals: false,
             inner: Arc::new(Inner {
                 lease_watchers: LeaseWatchers::new(&tenure),
+                followers: Followers::new(&tenure),
                 tenure,
                 watchers,
                 granted,
@@ -296,6 +299,11 @@ impl Api {
 
     pub(crate) fn watchers(&self) -> &Watchers {
         &self.inner.watchers
+    }
+
+    /// Who follows logs.
+    pub(crate) fn followers(&self) -> &Followers {
+        &self.inner.followers
     }
 
     /// Who waits for leases.

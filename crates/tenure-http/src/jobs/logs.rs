@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tenure::{Invalid, JobId, LogLine, limits};
 
+use super::followers::Follower;
 use crate::accept;
 use crate::answer::{go_on, json};
 use crate::api::Api;
@@ -23,10 +24,8 @@ use crate::query::Query;
 use crate::watchers::Watcher;
 use crate::wire::{LogLineDocument, LogPage};
 
-/// Whoever follows looks so often for what was written since.
-const LOOK: Duration = Duration::from_secs(1);
-/// So often something is sent to whoever follows although nothing was written, where that disturbs nobody.
-const ALIVE: u32 = 25;
+/// So often whoever follows looks himself although nothing was told, and is sent something where that disturbs nobody.
+const ALIVE: Duration = Duration::from_secs(25);
 /// Lines that are looked for together.
 const AT_ONCE: usize = limits::PAGE_JOBS;
 
@@ -97,7 +96,9 @@ pub(crate) async fn get(
         let ask = Ask { behind: after, ..ask };
         // Who does not follow is given what there is, to its end.
         let has_ended = has_ended || !ask.follow;
-        let following = Following { api, id, form, ask, over, quiet: 0, watcher, has_ended };
+        let follower = api.followers().follow(id, (after.0, after.1));
+        let quiet = Duration::ZERO;
+        let following = Following { api, id, form, ask, over, quiet, watcher, follower, has_ended };
         Body::from_stream(stream::unfold((Some(first), following), next))
     } else {
         Body::from(first)
@@ -218,9 +219,10 @@ struct Following {
     ask: Ask,
     /// For how long he would follow at most.
     over: Option<Duration>,
-    /// How often he has looked in vain since something was sent.
-    quiet: u32,
+    /// For how long nothing was sent.
+    quiet: Duration,
     watcher: Watcher,
+    follower: Follower,
     /// Whether the job has ended: what it has written by then is all.
     has_ended: bool,
 }
@@ -245,12 +247,14 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
         };
         if let Some(last) = lines.last() {
             following.ask.behind = Behind::the(last);
-            following.quiet = 0;
+            following.quiet = Duration::ZERO;
             return Some((Ok(following.form.write(&following.api, &lines)), (None, following)));
         }
         if has_ended || following.over.is_some_and(|over| over.is_zero()) {
             return None;
         }
+        let began = clock.moment();
+        let at_most = ALIVE.saturating_sub(following.quiet).min(following.over.unwrap_or(ALIVE));
         tokio::select! {
             biased;
             // He comes back with what he has seen last, to another server.
@@ -259,13 +263,18 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
                 // One that was removed has ended as well.
                 let job = following.api.job(following.id).await;
                 following.has_ended = job.map_or(true, |job| job.state.is_finished());
-                continue;
             }
-            () = clock.sleep(LOOK) => following.quiet += 1,
+            () = following.follower.grown() => {}
+            () = clock.sleep(at_most) => {}
         }
-        following.over = following.over.map(|over| over.saturating_sub(LOOK));
-        if following.form == Form::Events && following.quiet.is_multiple_of(ALIVE) {
-            return Some((Ok(Bytes::from_static(b":\n\n")), (None, following)));
+        let passed = clock.moment().since(began);
+        following.over = following.over.map(|over| over.saturating_sub(passed));
+        following.quiet += passed;
+        if following.quiet >= ALIVE {
+            following.quiet = Duration::ZERO;
+            if following.form == Form::Events {
+                return Some((Ok(Bytes::from_static(b":\n\n")), (None, following)));
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod each;
 pub(crate) mod enqueue;
 pub(crate) mod explain;
+pub(crate) mod followers;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod look;

@@ -58,7 +58,10 @@ pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -
     let lines = numbered.map(|(number, text)| LogLine::new(job.delivery, number, now, text)).collect();
     let reports = vec![Report { held: held(&job), progress: None, lines }];
     match api.tenure().remote().report(reports).await?.first() {
-        Some(Reported::Kept) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Some(Reported::Kept) => {
+            api.followers().tell(id);
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
         Some(Reported::Fenced) | None => Err(lost(id)),
     }
 }

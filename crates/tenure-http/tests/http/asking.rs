@@ -178,6 +178,18 @@ impl Asker {
     pub async fn get(&self, path: &str) -> Told {
         self.ask("GET", path, &[], "").await
     }
+
+    /// Reads what is sent on and on as text, until this was in it.
+    pub async fn read_until(&self, path: &str, text: &str) -> String {
+        let request = Request::get(path).header("host", "localhost:8368").header("accept", "text/plain");
+        let response = self.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (mut body, mut read) = (response.into_body(), String::new());
+        while !read.contains(text) {
+            let frame = body.frame().await.expect("it ended before").unwrap();
+            read.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+        read
+    }
 }
 
 async fn build_star(run: Run<()>, star: BuildStar) -> Result<u64, Failed> {

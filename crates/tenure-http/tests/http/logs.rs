@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tenure::{Chance, ManualClock, MeasuredStore, MemoryStore, Tenure};
 
 use crate::asking::{Asker, Told};
 use crate::receiving::Place;
@@ -199,4 +200,66 @@ async fn lines_without_numbers_that_come_at_once_are_all_kept() {
     let texts: std::collections::BTreeSet<String> =
         kept["items"].as_array().unwrap().iter().map(|line| line["text"].to_string()).collect();
     assert_eq!(texts.len(), 40, "{kept}");
+}
+
+/// Many who follow one log cost no more looks than one does while nothing comes, and all are sent what comes.
+#[tokio::test]
+async fn all_who_follow_one_log_share_one_look() {
+    const FOLLOWING: u64 = 200;
+    let clock = ManualClock::new();
+    let memory = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+    let tenure = Tenure::on(Arc::new(MeasuredStore::new(memory)), Chance::seeded(7));
+    let asker = Arc::new(Asker::on(&tenure));
+    let looks = || {
+        let calls = tenure.store().measures().unwrap().calls();
+        calls.iter().filter(|call| call.operation == "logs").map(|call| call.took.count()).sum::<u64>()
+    };
+    let turns = async || {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (job, token) = logging(&asker, 2).await;
+    let following: Vec<_> = (0..FOLLOWING)
+        .map(|_| {
+            let (asker, path) = (Arc::clone(&asker), format!("{job}/logs?follow=true"));
+            tokio::spawn(async move { asker.ask("GET", &path, &["accept: text/plain"], "").await.text })
+        })
+        .collect();
+    turns().await;
+    let began = looks();
+    assert!(began >= FOLLOWING, "everybody has read what was there: {began}");
+    for _ in 0..10 {
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+    }
+    let idle = looks() - began;
+    assert!((1..=10).contains(&idle), "{idle} looks in ten seconds");
+    log(&asker, &job, &token, 3, 1).await;
+    turns().await;
+    assert!(looks() - began - idle >= FOLLOWING, "they are told at once, without that time passes");
+    post(&asker, &format!("{job}/complete"), json!({ "token": token })).await;
+    for following in following {
+        assert_eq!(following.await.unwrap(), "line 1\nline 2\nline 3\n");
+    }
+}
+
+/// No time passes here: nothing is looked at unless somebody is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_misses_a_line_that_comes_as_he_begins_to_follow() {
+    let memory = MemoryStore::new(Arc::new(ManualClock::new()));
+    let asker = Arc::new(Asker::on(&Tenure::on(Arc::new(memory), Chance::seeded(7))));
+    let (job, token) = logging(&asker, 1).await;
+    for number in 2..150 {
+        let following = (0..4).map(|_| {
+            let (asker, path) = (Arc::clone(&asker), format!("{job}/logs?tail=1&follow=true"));
+            tokio::spawn(async move { asker.read_until(&path, &format!("line {number}\n")).await })
+        });
+        let following: Vec<_> = following.collect();
+        log(&asker, &job, &token, number, 1).await;
+        let all = futures_util::future::join_all(following);
+        for read in tokio::time::timeout(Duration::from_secs(60), all).await.expect("a line was missed") {
+            read.unwrap();
+        }
+    }
 }
