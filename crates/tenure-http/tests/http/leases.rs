@@ -444,8 +444,8 @@ async fn nobody_misses_a_release_that_comes_as_he_begins_to_wait() {
             .collect();
         let body = json!({ "token": grant["token"] }).to_string();
         asker.ask("POST", "/v1/leases/one/release", &[], &body).await;
-        let all = futures_util::future::join_all(waiting);
-        for told in tokio::time::timeout(60 * SECOND, all).await.expect("a release was missed") {
+        // Who missed it would wait for ever.
+        for told in futures_util::future::join_all(waiting).await {
             assert_eq!(told.unwrap().json()["state"], "free");
         }
     }

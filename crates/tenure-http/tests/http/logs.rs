@@ -257,8 +257,8 @@ async fn nobody_misses_a_line_that_comes_as_he_begins_to_follow() {
         });
         let following: Vec<_> = following.collect();
         log(&asker, &job, &token, number, 1).await;
-        let all = futures_util::future::join_all(following);
-        for read in tokio::time::timeout(Duration::from_secs(60), all).await.expect("a line was missed") {
+        // Who missed it would wait for ever.
+        for read in futures_util::future::join_all(following).await {
             read.unwrap();
         }
     }
