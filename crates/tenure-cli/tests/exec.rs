@@ -235,6 +235,17 @@ fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
 }
 
 #[test]
+fn a_program_whose_time_is_over_may_take_its_grace_to_stop() {
+    let folder = tempdir().unwrap();
+    for text in ["trap '' TERM; while :; do sleep 1; done", "trap 'sleep 7; exit 0' TERM; sleep 60 & wait"] {
+        let db = folder.path().join("jobs.db");
+        let args = ["exec", "--db", db.to_str().unwrap(), "--timeout", "1s", "--", "sh", "-c", text];
+        let mut program = Program::start(&args, folder.path());
+        assert_eq!(program.end(SOON), Some(124), "{text}");
+    }
+}
+
+#[test]
 fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());

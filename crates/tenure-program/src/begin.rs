@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -116,7 +117,8 @@ impl Program {
             // What a terminal tells the host is the host's to pass on.
             command.process_group(0);
         }
+        let cut = UnixStream::pair().map_err(because("what the program says cannot be read"))?;
         let child = command.spawn().map_err(because("the program's supervisor does not start"))?;
-        Ok(Running::of(child, folder, self.output == Output::LinesAndThrough))
+        Ok(Running::of(child, folder, self.output == Output::LinesAndThrough, cut))
     }
 }

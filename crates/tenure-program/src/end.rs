@@ -14,6 +14,9 @@ pub struct End {
     pub signal: Option<i32>,
     /// Whether it was killed with all its children because somebody wanted that.
     pub killed: bool,
+    /// Whether its supervisor was ended before it could tell how it went: what the program had started may be there still.
+    #[serde(default)]
+    pub is_lost: bool,
     /// Beyond which limit it was, in words, if it was ended for that.
     #[serde(default)]
     pub beyond: Option<String>,
@@ -47,6 +50,9 @@ impl End {
     #[must_use]
     pub fn words(&self) -> String {
         let ended = self.ended();
+        if self.is_lost {
+            return format!("was lost: its supervisor {ended}, and what it had started may be there still");
+        }
         match &self.beyond {
             Some(beyond) => format!("{ended}, for {beyond}"),
             None => ended,

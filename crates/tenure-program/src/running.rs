@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -9,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tempfile::TempDir;
 
@@ -23,6 +26,8 @@ use crate::tree::used_below;
 const WAITING: usize = 256;
 /// Bytes that are read at once.
 const READ: usize = 16 * 1024;
+/// For how long what a program said last is waited for once its supervisor has ended.
+const REST: Duration = Duration::from_secs(2);
 /// The largest report of a supervisor.
 const REPORT_BYTES: u64 = 4 * 1024;
 
@@ -73,7 +78,9 @@ impl Reins {
     /// Tells the program something. What it does about it is its own affair.
     pub fn tell(&self, notice: Notice) {
         match notice {
-            Notice::Interrupt => self.supervisor.tell(Signal::INT),
+            Notice::Interrupt => {
+                self.supervisor.tell(Signal::INT);
+            }
             Notice::ShutdownFile => {
                 // Nobody looks for it any more if its folder has gone.
                 let _ = File::create(&self.shutdown);
@@ -94,9 +101,9 @@ impl Reins {
         if *is_there { used_below(self.supervisor.pid) } else { None }
     }
 
-    /// Ends the program and whatever it has started, at once.
-    pub fn kill(&self) {
-        self.supervisor.tell(KILL_ALL);
+    /// Ends the program and whatever it has started, at once; answers whether there is a supervisor that does so.
+    pub fn kill(&self) -> bool {
+        self.supervisor.tell(KILL_ALL)
     }
 }
 
@@ -108,12 +115,10 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn tell(&self, signal: Signal) {
+    fn tell(&self, signal: Signal) -> bool {
         let is_there = self.is_there.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_there {
-            // It may have ended just now; then there is nothing to tell.
-            let _ = kill_process(self.pid, signal);
-        }
+        // It may have ended just now; then there is nothing to tell.
+        *is_there && kill_process(self.pid, signal).is_ok()
     }
 
     /// Waits for its end. Its number is free to be another's only once nobody here can mean it any more.
@@ -128,25 +133,37 @@ impl Supervisor {
 }
 
 impl Running {
-    pub(crate) fn of(mut child: Child, folder: TempDir, through: bool) -> Self {
+    pub(crate) fn of(
+        mut child: Child,
+        folder: TempDir,
+        through: bool,
+        (cut, held): (UnixStream, UnixStream),
+    ) -> Self {
         let (tell, events) = sync_channel(WAITING);
         let supervisor = Arc::new(Supervisor { pid: Pid::from_child(&child), is_there: Mutex::new(true) });
-        let mut readers = Vec::new();
+        let (mut readers, cut) = (Vec::new(), Arc::new(cut));
+        let (is_read, all_read) = sync_channel::<()>(0);
         if let Some(pipe) = child.stdout.take() {
-            let tell = tell.clone();
+            let (tell, is_read, cut) = (tell.clone(), is_read.clone(), Arc::clone(&cut));
             readers.push(std::thread::spawn(move || {
-                read(pipe, Source::Out, &tell, through.then(std::io::stdout))
+                let _is_read = is_read;
+                read((pipe, &cut), Source::Out, &tell, through.then(std::io::stdout));
             }));
         }
         if let Some(pipe) = child.stderr.take() {
-            let tell = tell.clone();
+            let (tell, is_read, cut) = (tell.clone(), is_read.clone(), Arc::clone(&cut));
             readers.push(std::thread::spawn(move || {
-                read(pipe, Source::Err, &tell, through.then(std::io::stderr))
+                let _is_read = is_read;
+                read((pipe, &cut), Source::Err, &tell, through.then(std::io::stderr));
             }));
         }
+        drop(is_read);
         let (watched, report) = (Arc::clone(&supervisor), folder.path().join(REPORT));
         let waiter = std::thread::spawn(move || {
             let ended = watched.end(&mut child);
+            // A supervisor that was killed has left processes that may hold the pipes for as long as they like.
+            let _ = all_read.recv_timeout(REST);
+            drop(held);
             for reader in readers {
                 // Whatever went wrong with it, the end is told.
                 let _ = reader.join();
@@ -214,11 +231,23 @@ fn reported(path: &Path) -> Option<End> {
 /// A supervisor that was killed itself has told nothing.
 fn lost(status: Option<ExitStatus>) -> End {
     use std::os::unix::process::ExitStatusExt;
-    End { signal: status.and_then(|status| status.signal()), killed: true, ..End::default() }
+    End { signal: status.and_then(|status| status.signal()), is_lost: true, ..End::default() }
 }
 
-/// Reads to the end, whether anybody listens or not: a program does not stop because nobody hears it.
-fn read(mut pipe: impl Read, source: Source, tell: &SyncSender<Event>, mut through: Option<impl Write>) {
+/// Whether there may be more to read, once there is; not if the other one was cut.
+fn has_more(pipe: &impl AsFd, cut: &UnixStream) -> bool {
+    let mut both = [PollFd::new(pipe, PollFlags::IN), PollFd::new(cut, PollFlags::IN)];
+    while let Err(rustix::io::Errno::INTR) = poll(&mut both, None) {}
+    both[1].revents().is_empty()
+}
+
+/// Reads to the end or until it is cut, whether anybody listens or not: a program does not stop because nobody hears it.
+fn read(
+    (mut pipe, cut): (impl Read + AsFd, &UnixStream),
+    source: Source,
+    tell: &SyncSender<Event>,
+    mut through: Option<impl Write>,
+) {
     let (mut splitter, mut buffer) = (Splitter::new(source), vec![0; READ]);
     let hear = |line: Line| {
         let event = match Progress::of(&line.text) {
@@ -227,7 +256,7 @@ fn read(mut pipe: impl Read, source: Source, tell: &SyncSender<Event>, mut throu
         };
         let _ = tell.send(event);
     };
-    loop {
+    while has_more(&pipe, cut) {
         let read = match pipe.read(&mut buffer) {
             Ok(0) => break,
             Ok(read) => &buffer[..read],

@@ -260,11 +260,11 @@ impl Desk {
 
     fn kill_once(&self, reins: &tenure_program::Reins, is_killed: bool, now: Duration) -> bool {
         if !is_killed {
-            self.say(
-                now,
-                "run: it has not stopped in time: it is killed with all that it has started".to_owned(),
-            );
-            reins.kill();
+            let killed = match reins.kill() {
+                true => "it is killed with all that it has started",
+                false => "its supervisor has ended before it",
+            };
+            self.say(now, format!("run: it has not stopped in time: {killed}"));
         }
         true
     }

@@ -100,12 +100,12 @@ fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Opt
         if post.was_just_interrupted() {
             reins.tell(Notice::Interrupt);
         }
-        if let (None, Some(why)) = (kill_at, post.why()) {
+        if kill_at.is_none() && post.why().is_some() {
             reins.tell(Notice::Terminate);
-            let grace = if matches!(why, Why::Lost(_)) { LAST_WORDS } else { manners.grace };
+            let grace = if post.is_lost() { LAST_WORDS } else { manners.grace };
             kill_at = Some(now.after(grace));
         }
-        if matches!(post.why(), Some(Why::Lost(_))) {
+        if post.is_lost() {
             kill_at = kill_at.map(|at| at.min(now.after(LAST_WORDS)));
         }
         if !killed && (post.is_to_be_killed() || kill_at.is_some_and(|at| now >= at)) {

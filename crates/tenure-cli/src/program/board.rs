@@ -51,6 +51,7 @@ pub(super) struct Post {
 struct Said {
     until: Moment,
     why: Option<Why>,
+    is_lost: bool,
     progress: Option<Progress>,
     kept: Kept,
 }
@@ -69,7 +70,7 @@ fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Post {
     pub(super) fn of(job: Granted, sent: Moment) -> Self {
         let until = surely(sent, job.expires_in_seconds);
-        let said = Said { until, why: None, progress: None, kept: Kept::default() };
+        let said = Said { until, why: None, is_lost: false, progress: None, kept: Kept::default() };
         let telling = Mutex::default();
         let (interrupted, killed) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { job, said: Mutex::new(said), telling, interrupted, killed }
@@ -96,12 +97,19 @@ impl Post {
         open(&self.said).progress = Some(progress);
     }
 
-    /// The first reason counts, unless the job is lost.
+    /// The first reason counts; that the job is lost counts for more, unless its time was over before.
     pub(super) fn stop(&self, why: Why) {
         let mut said = open(&self.said);
-        if said.why.is_none() || matches!(why, Why::Lost(_)) {
+        let is_lost = matches!(why, Why::Lost(_));
+        said.is_lost |= is_lost;
+        if said.why.is_none() || (is_lost && said.why != Some(Why::TimedOut)) {
             said.why = Some(why);
         }
+    }
+
+    /// Whether it is somebody else's by now, or may be soon, whatever else its program has to end for.
+    pub(super) fn is_lost(&self) -> bool {
+        open(&self.said).is_lost
     }
 
     pub(super) fn why(&self) -> Option<Why> {

@@ -34,6 +34,8 @@ const AT_ONCE: usize = 50;
 const LOCK: Duration = Duration::from_secs(30);
 /// How long a program has to stop once it was told to.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long the end of a program whose time was over may take to be recorded after that.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// What can be said to `tenure exec`.
 #[derive(Debug, Args)]
@@ -230,11 +232,13 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         "kind": kind, "queue": exec.queue, "args": { "command": words }, "max_attempts": exec.retry.saturating_add(1),
     });
     if let Some(timeout) = exec.timeout {
-        body["timeout_seconds"] = json!(timeout.as_secs_f64());
+        // The time is measured here. The store takes the job only from one that does not even stop when it has to.
+        body["timeout_seconds"] = json!((timeout + GRACE + SLACK).as_secs_f64());
     }
     put(&board.client, &id, &body)?;
     loop {
-        let (job, sent) = claimed(board, exec, &kind, &id)?;
+        let (mut job, sent) = claimed(board, exec, &kind, &id)?;
+        job.timeout_seconds = exec.timeout.map(|timeout| timeout.as_secs_f64());
         let post = Arc::new(Post::of(job, sent));
         board.put(&post);
         *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&post));

@@ -1,5 +1,7 @@
 //! Programs and words that mean no good.
 
+use std::time::Instant;
+
 use crate::stand::{SOON, Stand, living, until};
 
 /// Words that would do something if anybody read them.
@@ -133,4 +135,17 @@ fn what_a_program_does_to_its_pipes_and_its_children_is_contained() {
     assert!(large.code == 1 && large.err.contains("result file"), "{}", large.err);
     let stops = stand.app(&["run", "--wait", "stops"]);
     assert!(stops.code == 1 && stops.out.contains("killed"), "{} {}", stops.out, stops.err);
+}
+
+#[test]
+fn a_program_that_kills_its_supervisor_and_leaves_somebody_with_its_pipes_has_ended() {
+    let stand = Stand::of(&[
+        ("triggered/b/run.sh", "setsid sleep 45 & sleep 0.3; kill -9 $PPID; sleep 1"),
+        ("triggered/b/settings.job", r#"{"timeout":4,"stopping_wait_time":2}"#),
+    ]);
+    let _host = stand.host(&[]);
+    let began = Instant::now();
+    let ran = stand.app(&["run", "--wait", "b"]);
+    assert!(ran.code == 1 && began.elapsed() < SOON, "{:?}: {} {}", began.elapsed(), ran.out, ran.err);
+    assert!(ran.out.contains("its supervisor") && !ran.out.contains("killed with all"), "{}", ran.out);
 }
