@@ -50,7 +50,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                     div { dt { "Counts as alive for" } dd { (alive(visit, worker)) } }
                 }
                 section.card {
-                    table {
+                    div.wide tabindex="0" role="region" aria-label="What it serves" { table {
                         caption { "What it serves" }
                         thead { tr { th scope="col" { "Queue" } th.number scope="col" { "Slots" } th scope="col" { "Kinds" } } }
                         tbody { @for serves in list(worker, "serves") { tr {
@@ -60,10 +60,10 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                             @let kinds: Vec<&str> = list(serves, "kinds").iter().filter_map(Value::as_str).collect();
                             td { @if kinds.is_empty() { "any" } @else { (kinds.join(", ")) } }
                         } } }
-                    }
+                    } }
                 }
             } @else { p.why { "It has not been heard of lately. What it held is due again once its leases are over." } }
-            section.card { (jobs(visit, running)) }
+            section.card { div.wide tabindex="0" role="region" aria-label="What it has now" { (jobs(visit, running)) } }
         }
     })
 }
