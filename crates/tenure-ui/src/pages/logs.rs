@@ -60,7 +60,8 @@ fn stream_of(line: &str) -> Option<&str> {
 fn level_of(line: &str) -> &'static str {
     const WORST: [(&str, &[&str]); 2] =
         [("l-error", &["error", "fatal", "panic", "critical"]), ("l-warn", &["warn", "warning"])];
-    let mut words = line.split(|letter: char| !letter.is_ascii_alphabetic()).take(6).map(str::to_lowercase);
+    let words = line.split(|letter: char| !letter.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    let mut words = words.take(6).map(str::to_lowercase);
     let found = words.find_map(|word| {
         WORST.iter().find(|(_, known)| known.contains(&word.as_str())).map(|(class, _)| *class)
     });
