@@ -85,5 +85,9 @@ const PREFIX_BYTES: usize = 40;
 /// # Errors
 /// As names of Tenure are refused, and a little sooner, for what is put before them.
 pub fn check_name(name: &str) -> Result<(), Invalid> {
+    // A folder that is hidden is no app, and `..` is somebody else's folder.
+    if name.starts_with('.') {
+        return Err(Invalid::new("name", format_args!("{name:?}"), "a name that does not begin with a dot"));
+    }
     Name::behind("name", &"x".repeat(PREFIX_BYTES), name).map(drop)
 }

@@ -44,15 +44,25 @@ impl Overall {
             wrong.push("WEBJOBS_HISTORY_SIZE is 0; allowed: 1 and more".to_owned());
         }
         let history = history.filter(|history| *history > 0).unwrap_or(50);
-        let flag =
-            |name: &str| variable(name).is_some_and(|said| said == "1" || said.eq_ignore_ascii_case("true"));
+        let mut flag = |name: &str| {
+            let said = variable(name).unwrap_or_default();
+            match said.trim().to_ascii_lowercase().as_str() {
+                "1" | "true" | "yes" | "on" => true,
+                "" | "0" | "false" | "no" | "off" => false,
+                _ => {
+                    wrong.push(format!("{name} is {said:?}, which counts as no; allowed: 1, true, 0, false"));
+                    false
+                }
+            }
+        };
+        let (is_stopped, is_schedule_off) = (flag("WEBJOBS_STOPPED"), flag("WEBJOBS_DISABLE_SCHEDULE"));
         Self {
             restart,
             // Nothing at all would end each program before it has begun.
             idle: idle.filter(|idle| !idle.is_zero()),
             history: u32::try_from(history).unwrap_or(u32::MAX),
-            is_stopped: flag("WEBJOBS_STOPPED"),
-            is_schedule_off: flag("WEBJOBS_DISABLE_SCHEDULE"),
+            is_stopped,
+            is_schedule_off,
             root: variable("WEBJOBS_ROOT_PATH").filter(|root| !root.is_empty()),
             wrong,
         }
@@ -79,5 +89,19 @@ mod tests {
         });
         assert_eq!((said.restart, said.idle), (Duration::ZERO, Some(Duration::from_secs(120))));
         assert!(said.is_stopped && !said.is_schedule_off && said.wrong[0].contains("WEBJOBS_HISTORY_SIZE"));
+    }
+    #[test]
+    fn a_switch_is_known_in_the_usual_words_and_told_in_others() {
+        let stopped = |value: &str| {
+            let said = Overall::of(|name| (name == "WEBJOBS_STOPPED").then(|| value.to_owned()));
+            (said.is_stopped, said.wrong.len())
+        };
+        for yes in ["1", "true", "True ", "yes", "ON"] {
+            assert_eq!(stopped(yes), (true, 0), "{yes}");
+        }
+        for no in ["", "0", "false", "no", "Off"] {
+            assert_eq!(stopped(no), (false, 0), "{no}");
+        }
+        assert_eq!(stopped("stop"), (false, 1));
     }
 }

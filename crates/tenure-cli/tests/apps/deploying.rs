@@ -103,7 +103,16 @@ fn what_cannot_run_is_not_deployed_and_what_is_there_stays() {
         assert_eq!(fs::read_to_string(stand.folder().join("triggered/report/run.sh")).unwrap(), "echo first");
         assert!(is_tidy(&stand) && !stand.folder().join("triggered/x").exists());
     }
-    for name in ["report", "triggered/", "triggered/a b", "triggered/../x", "sometimes/x", "/etc"] {
+    for name in [
+        "report",
+        "triggered/",
+        "triggered/a b",
+        "triggered/../x",
+        "triggered/..",
+        "triggered/.x",
+        "sometimes/x",
+        "/etc",
+    ] {
         assert_eq!(deploy(&stand, "bad", &["--as", name]).code, 2, "{name}");
         assert_eq!(tenure(&stand, &["rm", name, "--from", "jobs"]).code, 2, "{name}");
     }
