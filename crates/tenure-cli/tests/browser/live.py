@@ -15,6 +15,7 @@ from stage import free_port
 def play(stage):
     page = stage.page()
     told(stage, page)
+    dear(stage)
     left(stage, page)
     logs(stage, page)
     other_servers(stage)
@@ -49,6 +50,22 @@ def told(stage, page):
     page.wait_for_timeout(3_000)
     expect(page.locator(f"tr[data-key='{first}']")).to_contain_text("cancelled")
     expect(page.locator("tbody input[type=checkbox]").first).to_be_checked()
+
+
+def dear(stage):
+    """A page that takes its server long is not asked for with each thing that happens."""
+    page = stage.page(took=200)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if request.resource_type == "fetch" else None)
+    page.goto(f"{stage.ui}jobs?q=kind%3Adear")
+    stage.enqueue("dear", queue="nobody")
+    expect(page.locator("#list tbody tr")).to_have_count(1, timeout=25_000)
+    so_far = len(asked)
+    for _ in range(3):
+        stage.enqueue("dear", queue="nobody")
+        page.wait_for_timeout(1_500)
+    assert len(asked) <= so_far + 1, asked
+    page.context.close()
 
 
 def left(stage, page):
