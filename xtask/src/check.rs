@@ -27,8 +27,8 @@ struct Step {
     component: Option<(&'static str, &'static str)>,
 }
 
-/// What comes before the tests, whose closing lines are to be the last thing on the screen. All but the adapter's tests
-/// are checks without code generation and share what they build.
+/// What comes before the tests, whose closing lines are to be the last thing on the screen: checks without code generation,
+/// which share what they build.
 const STEPS: &[Step] = &[
     Step {
         name: "format",
@@ -47,14 +47,6 @@ const STEPS: &[Step] = &[
         // The libraries only: the program and the library are both called tenure, and their pages would collide.
         args: &["doc", "--workspace", "--lib", "--no-deps", "--locked"],
         env: &[("RUSTDOCFLAGS", "-D warnings")],
-        component: None,
-    },
-    // A workspace of its own: sqlx links an older SQLite than Tenure would choose alone, and a program that uses
-    // both has to find one that serves both.
-    Step {
-        name: "sqlx",
-        args: &["test", "--manifest-path", "adapters/tenure-sqlx/Cargo.toml", "--locked"],
-        env: &[],
         component: None,
     },
 ];

@@ -1,5 +1,5 @@
 //! Runs the test programs side by side, one lane for each processor: most of them wait most of the time, and
-//! `cargo test` runs them one after the other.
+//! `cargo test` runs them one after the other. What cargo alone knows how to build and run goes along in a lane.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,18 +23,24 @@ const BUILD: &[&str] = &[
     "--message-format=json-render-diagnostics",
 ];
 
-/// The examples in the documentation, which cargo alone knows how to build.
-const EXAMPLES: &[&str] = &["test", "--workspace", "--locked", "--no-fail-fast", "--doc"];
+/// What only cargo can build and run, by name. The adapter is a workspace of its own: sqlx links an older SQLite than Tenure
+/// would choose alone, and a program that uses both has to find one that serves both.
+const BY_CARGO: &[(&str, &[&str])] = &[
+    ("the adapter for sqlx", &["test", "--manifest-path", "adapters/tenure-sqlx/Cargo.toml", "--locked"]),
+    ("the examples of the documentation", &["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]),
+];
 
 /// The programs that take longest, longest first: begun last, one of them would keep everybody waiting at the end.
 const LONGEST: &[&str] = &[
     "tenure_cli browser",
     "tenure_postgres conformance",
     "tenure_cli contract",
+    "the adapter for sqlx",
     "tenure_sim seeds",
     "tenure_sqlite conformance",
     "tenure_cli apps",
     "tenure_models models",
+    "the examples of the documentation",
     "tenure_cli pattern",
 ];
 
@@ -44,21 +50,42 @@ struct Program {
     /// Its package and its target.
     name: String,
     file: PathBuf,
+    args: &'static [&'static str],
+    /// Where what it says is written.
+    said: PathBuf,
     /// The folder of its package: what a test names beside itself, it finds there.
     folder: PathBuf,
 }
 
+/// One that failed, and what it said about it.
+#[derive(Debug, PartialEq, Eq)]
+struct Failed {
+    name: String,
+    why: String,
+}
+
+/// So many lines of what a program says about its failure are repeated at the end.
+const REPEATED: usize = 150;
+
 /// Builds and runs all tests, adds up what they say, and answers whether all went well.
 pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
-    let programs = longest_first(built(root)?);
+    let mut programs = built(root)?;
+    let beside = programs.first().and_then(|program| program.file.parent()).unwrap_or(root).to_path_buf();
+    programs.extend(BY_CARGO.iter().enumerate().map(|(number, (name, args))| Program {
+        name: (*name).to_owned(),
+        file: cargo(root).get_program().into(),
+        args,
+        said: beside.join(format!("cargo-{number}.said")),
+        folder: root.to_path_buf(),
+    }));
     let lanes = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{} test programs, {lanes} at a time", programs.len());
-    let mut fared = in_lanes(programs, lanes, tally)?;
-    fared.extend(examples(root, tally)?);
-    for name in &fared {
-        println!("failed: {name}");
+    let failed = in_lanes(longest_first(programs), lanes, tally)?;
+    // Once more at the end, where it is looked for: a thousand lines of other programs may have come behind it.
+    for Failed { name, why } in &failed {
+        println!("\nfailed: {name}\n{why}");
     }
-    Ok(fared.is_empty())
+    Ok(failed.is_empty())
 }
 
 fn built(root: &Path) -> Result<Vec<Program>, Failure> {
@@ -77,9 +104,12 @@ fn program_of(line: &str) -> Option<Program> {
     }
     let folder = Path::new(told["manifest_path"].as_str()?).parent()?.to_path_buf();
     let package = folder.file_name()?.to_string_lossy().replace('-', "_");
+    let file = PathBuf::from(told["executable"].as_str()?);
     Some(Program {
         name: format!("{package} {}", told["target"]["name"].as_str()?),
-        file: told["executable"].as_str()?.into(),
+        said: file.with_extension("said"),
+        file,
+        args: &[],
         folder,
     })
 }
@@ -90,8 +120,8 @@ fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
     programs.into()
 }
 
-/// Runs them, and answers the names of those that failed.
-fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Result<Vec<String>, Failure> {
+/// Runs them, and answers which failed.
+fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Result<Vec<Failed>, Failure> {
     let all = programs.len();
     let waiting = Mutex::new(programs);
     // Held while a program's lines are printed, so that those of two do not mix.
@@ -106,7 +136,8 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
                 println!("\n     Ran {} ({} of {all} begun)", program.name, all - left);
                 tally.add_all(Tally::of(said).map_err(lost(&program.name))?);
                 if !passed {
-                    failed.push(program.name);
+                    let said = std::fs::read(&program.said).map_err(lost(&program.name))?;
+                    failed.push(Failed { why: why(&String::from_utf8_lossy(&said)), name: program.name });
                 }
             }
             Ok(())
@@ -122,10 +153,10 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
 
 /// Runs one to its end, and answers what it said and whether it passed.
 fn run_one(program: &Program) -> Result<(File, bool), Failure> {
-    // Beside the program, so that what was said can be read while it runs.
-    let beside = program.file.with_extension("said");
-    let said = File::create(&beside).map_err(lost(&program.name))?;
+    // In a file, so that it can be read while it runs.
+    let said = File::create(&program.said).map_err(lost(&program.name))?;
     let status = Command::new(&program.file)
+        .args(program.args)
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .stdin(Stdio::null())
@@ -133,17 +164,16 @@ fn run_one(program: &Program) -> Result<(File, bool), Failure> {
         .stdout(said)
         .status()
         .map_err(lost(&program.name))?;
-    Ok((File::open(&beside).map_err(lost(&program.name))?, status.success()))
+    Ok((File::open(&program.said).map_err(lost(&program.name))?, status.success()))
 }
 
-fn examples(root: &Path, tally: &mut Tally) -> Result<Option<String>, Failure> {
-    let mut running =
-        cargo(root).args(EXAMPLES).stdout(Stdio::piped()).spawn().map_err(lost("cargo test --doc"))?;
-    if let Some(output) = running.stdout.take() {
-        tally.add_all(Tally::of(output).map_err(lost("cargo test --doc"))?);
-    }
-    let status = running.wait().map_err(lost("cargo test --doc"))?;
-    Ok((!status.success()).then(|| "the examples of the documentation".to_owned()))
+/// What a program that failed says about it: its list of failures, or how it ended if it has none.
+fn why(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    let from = lines.iter().position(|line| *line == "failures:");
+    let from = from.unwrap_or_else(|| lines.len().saturating_sub(REPEATED));
+    let to = lines.len().min(from + REPEATED);
+    lines.get(from..to).unwrap_or_default().join("\n")
 }
 
 fn lost(what: &str) -> impl Fn(std::io::Error) -> Failure {
@@ -155,7 +185,8 @@ mod tests {
     use super::*;
 
     fn program(name: &str, file: &str) -> Program {
-        Program { name: name.into(), file: file.into(), folder: "/".into() }
+        let said = Path::new(file).with_extension("said");
+        Program { name: name.into(), file: file.into(), args: &[], said, folder: "/".into() }
     }
 
     #[test]
@@ -165,6 +196,8 @@ mod tests {
         let expected = Program {
             name: "tenure_ui browser".into(),
             file: "/t/browser-1".into(),
+            args: &[],
+            said: "/t/browser-1.said".into(),
             folder: "/r/crates/tenure-ui".into(),
         };
         assert_eq!(program_of(line), Some(expected));
@@ -197,19 +230,24 @@ mod tests {
             program("badly", "/bin/false"),
             program("again", "/bin/true"),
         ]);
-        // What they say is written beside them.
         let folder = std::env::temp_dir().join(format!("tenure-lanes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let linked = programs
+        let told = programs
             .into_iter()
-            .map(|program| {
-                let beside = folder.join(&program.name);
-                std::os::unix::fs::symlink(&program.file, &beside).unwrap();
-                Program { file: beside, ..program }
-            })
+            .map(|program| Program { said: folder.join(&program.name), ..program })
             .collect();
-        let failed = in_lanes(linked, 2, &mut Tally::default()).unwrap();
+        let failed = in_lanes(told, 2, &mut Tally::default()).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(failed, ["badly"]);
+        assert_eq!(failed, [Failed { name: "badly".into(), why: String::new() }]);
+    }
+
+    #[test]
+    fn why_a_program_failed_is_its_list_of_failures_in_bounds() {
+        let told = "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nit is so";
+        assert_eq!(why(told), "failures:\n\n---- a stdout ----\nit is so");
+        assert_eq!(why("thread main panicked"), "thread main panicked");
+        let long: String = (0..1_000).map(|number| format!("{number}\n")).collect();
+        assert_eq!(why(&long).lines().next(), Some("850"));
+        assert_eq!(why(&format!("failures:\n{long}")).lines().count(), REPEATED);
     }
 }

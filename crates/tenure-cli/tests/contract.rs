@@ -48,7 +48,10 @@ fn asked(document: &str, examples: &str) {
     let folder = tempdir().unwrap();
     let make = ["token", "create", "--db", "jobs.db", "--name", "contract", "--scope", "admin"];
     let token = said_apart(run(&make, folder.path()));
-    let serve = ["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens"];
+    // It guesses a token at every route, all within a minute.
+    let guesses = ["--unknown-tokens-per-minute", "100000"];
+    let serve =
+        [&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens"], &guesses[..]].concat();
     let mut server = Program::start(&serve, folder.path());
     let line = server.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
