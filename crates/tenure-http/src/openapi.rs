@@ -233,8 +233,9 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         _ => (json!({ "type": "string" }), false),
     };
     // A calendar has no beginning and no end of its own.
-    let required =
-        place == "path" || name == "If-Match" || path == "/v1/calendar" && matches!(name, "from" | "to");
+    let required = place == "path"
+        || name == "If-Match"
+        || path.starts_with("/v1/calendar") && matches!(name, "from" | "to");
     let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
     if let Some(fields) = parameter.as_object_mut() {
         match are_many {

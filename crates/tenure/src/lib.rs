@@ -85,8 +85,8 @@ pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
 pub use stats::{JobTotals, SpanCounts, Stats, Step as StatsStep, Totals, Went};
 pub use timer::{
-    Backfill, BackfillStep, Calendar, CalendarAsk, Coming, Group, Heartbeat, Past, Slots, TimerDraft,
-    TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
+    Backfill, BackfillStep, Calendar, CalendarAsk, CalendarHours, Coming, Group, Heartbeat, Past, Slots,
+    TimerDraft, TimerHours, TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
 };
 pub use unique::Only;
 pub use wait::Ended;

@@ -56,6 +56,14 @@ impl Every {
         let into = (after.as_micros() - self.from.unwrap_or(Timestamp::EPOCH).as_micros()).rem_euclid(span);
         Timestamp::from_micros(after.as_micros().checked_add(span - into)?).ok()
     }
+
+    /// How many slots lie between an instant of its grid and another; fewer than none if that is before.
+    pub(crate) fn slots_before(self, until: Timestamp) -> Option<i64> {
+        let span = i64::try_from(self.span.as_micros()).ok()?;
+        let since = until.as_micros() - self.from.unwrap_or(Timestamp::EPOCH).as_micros();
+        // The slot at that instant is not before it.
+        Some((since - 1).div_euclid(span))
+    }
 }
 
 impl Delay {

@@ -39,6 +39,7 @@ mod cron;
 mod describe;
 mod error;
 mod every;
+mod hourly;
 mod jitter;
 mod json;
 mod length;

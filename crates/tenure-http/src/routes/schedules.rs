@@ -10,8 +10,9 @@ use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::schedules::{act, backfill, calendar, look, preview, set};
 use crate::wire::{
-    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, NextRuns, PauseAsk, PreviewAnswer,
-    PreviewAsk, Reasons, RunPage, ScheduleDocument, SchedulePage, SchedulePatch, ScheduleSpec, TriggerAsk,
+    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CalendarHoursDocument, NextRuns,
+    PauseAsk, PreviewAnswer, PreviewAsk, Reasons, RunPage, ScheduleDocument, SchedulePage, SchedulePatch,
+    ScheduleSpec, TriggerAsk,
 };
 
 /// Schedules, and what becomes of their slots.
@@ -241,6 +242,26 @@ fn looking() -> Vec<Endpoint> {
             answers: vec![answer(200, "A page", Schemas::of::<CalendarDocument>)],
             refuses: &[ProblemType::Validation],
             serve: || routing::get(calendar::get),
+        },
+        Endpoint {
+            method: Method::GET,
+            path: "/v1/calendar/hours",
+            name: "get_calendar_hours",
+            summary: "How often all schedules fire in each hour between two instants, six weeks at most, and did",
+            needs: READ,
+            within: Within::Whole,
+            takes: Takes {
+                query: &[
+                    ("from", "From this instant on, with which the first hour begins"),
+                    ("to", "Until before this one"),
+                    ("prefix", "Of schedules whose names begin so"),
+                    ("after_schedule", "`next_schedule` of the page before"),
+                ],
+                ..NOTHING
+            },
+            answers: vec![answer(200, "A page", Schemas::of::<CalendarHoursDocument>)],
+            refuses: &[ProblemType::Validation],
+            serve: || routing::get(calendar::hours),
         },
     ]
 }

@@ -1,4 +1,4 @@
-//! The calendar of all schedules.
+//! The calendar of all schedules, slot by slot and by the hour.
 
 use axum::extract::OriginalUri;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use crate::answer::json;
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
-use crate::wire::CalendarDocument;
+use crate::wire::{CalendarDocument, CalendarHoursDocument};
 
 /// `GET /v1/calendar`
 pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
@@ -32,6 +32,20 @@ pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Respo
     let calendar = api.tenure().timers().calendar(ask).await?;
     let next_run = calendar.next_record.as_ref().map(text);
     Ok(json(StatusCode::OK, &CalendarDocument::of(&calendar, next_run)))
+}
+
+/// `GET /v1/calendar/hours`
+pub(crate) async fn hours(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let query = Query::read(uri.query(), &["from", "to", "prefix", "after_schedule"])?;
+    let (from, to) = (wanted(&query, "from")?, wanted(&query, "to")?);
+    let behind = query.text("after_schedule")?.map(|name| Name::new("after_schedule", &name));
+    let ask = CalendarAsk {
+        prefix: query.text("prefix")?.unwrap_or_default(),
+        behind_timer: behind.transpose()?,
+        ..CalendarAsk::between(from, to)
+    };
+    let calendar = api.tenure().timers().calendar_hours(ask).await?;
+    Ok(json(StatusCode::OK, &CalendarHoursDocument::of(&calendar)))
 }
 
 fn wanted(query: &Query, name: &str) -> Result<Timestamp, Problem> {

@@ -28,11 +28,11 @@ pub use queue_terms::RetainDocument;
 pub use reason::{ReasonDocument, Reasons};
 pub(crate) use schedule::origin;
 pub use schedule::{
-    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CatchUpName, ComingDocument, ComingSlot,
-    DialectName, GroupDocument, JobPatch, LastRun, LastSkip, NextRuns, OnEditName, OverlapName, PauseAsk,
-    PauseDocument, PreviewAnswer, PreviewAsk, RuleSpec, RunDocument, RunPage, ScheduleDocument,
-    ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec, ScheduledJob, SlotDocument, TriggerAsk,
-    ZoneChangeDocument,
+    BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CalendarHoursDocument, CatchUpName,
+    ComingDocument, ComingSlot, DialectName, GroupDocument, JobPatch, LastRun, LastSkip, NextRuns,
+    OnEditName, OverlapName, PauseAsk, PauseDocument, PreviewAnswer, PreviewAsk, RuleSpec, RunDocument,
+    RunPage, ScheduleDocument, ScheduleHours, ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec,
+    ScheduledJob, SlotDocument, TriggerAsk, ZoneChangeDocument,
 };
 pub(crate) use submit::{BODY_BYTES, CALLBACK, instant, not_own};
 pub use submit::{CallbackSpec, OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

@@ -479,3 +479,32 @@ async fn the_calendar_tells_what_was_and_what_will_come() {
         assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some(field)), "{query}");
     }
 }
+
+#[tokio::test]
+async fn the_calendar_by_the_hour_tells_a_month_on_one_page() {
+    let mut service = Service::new();
+    each_minute(&service, "minutely").await;
+    put(&service, "nightly", r#"{"spec":{"text":"daily 02:30 in Europe/Berlin"},"job":{"kind":"k"}}"#).await;
+    let from = service.tenure().now();
+    service.advance(MINUTE * 3);
+    let to = service.tenure().now().after(MINUTE * 60 * 24 * 40);
+    let path = |more: &str| format!("/v1/calendar/hours?from={from}&to={to}{more}");
+    let told = service.get(&path("")).await.json();
+    let (minutely, nightly) = (&told["items"][0], &told["items"][1]);
+    assert_eq!((&minutely["name"], &minutely["coming"][20]), (&"minutely".into(), &60.into()), "{minutely}");
+    assert!(minutely["past"][0].as_u64() >= Some(3) && minutely["ran"].as_u64() >= Some(1), "{minutely}");
+    let nights = nightly["coming"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    assert!((40..=41).contains(&nights) && nightly["next_at"].is_string(), "{nightly}");
+    assert_eq!((&told["cut_before"], &told["next_schedule"]), (&Value::Null, &Value::Null));
+    let behind = service.get(&path("&after_schedule=minutely&prefix=n")).await.json();
+    assert_eq!(behind["items"].as_array().unwrap().len(), 1);
+    for (query, status, field) in [
+        (format!("from={from}"), 400, "to"),
+        (format!("from={to}&to={from}"), 422, "to"),
+        (format!("from={from}&to={}", to.after(MINUTE * 60 * 24 * 5)), 422, "to"),
+        (format!("from={from}&to={to}&limit=2"), 400, "limit"),
+    ] {
+        let told = service.get(&format!("/v1/calendar/hours?{query}")).await;
+        assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (status, Some(field)), "{query}");
+    }
+}

@@ -11,7 +11,7 @@ use super::coming::{Coming, coming_between};
 use crate::{Error, Tenure};
 
 /// Most timers of one page: each costs a walk through its slots.
-const TIMERS: usize = 100;
+pub(super) const TIMERS: usize = 100;
 /// Slots that one page looks at before it stops counting.
 const COUNTED: usize = 20_000;
 /// Timers whose records on one page are compared with their schedules.
@@ -200,7 +200,7 @@ fn coming_of(timers: &[Timer], range: (Timestamp, Timestamp)) -> Vec<Coming> {
 }
 
 /// The changes of the clocks in the zones of these, zone by zone.
-fn changes_of(timers: &[Timer], (from, to): (Timestamp, Timestamp)) -> Vec<ZoneChange> {
+pub(super) fn changes_of(timers: &[Timer], (from, to): (Timestamp, Timestamp)) -> Vec<ZoneChange> {
     let zones: BTreeMap<&str, &Zone> =
         timers.iter().map(|timer| timer.agreed.schedule.zone()).map(|zone| (zone.name(), zone)).collect();
     let changes = |(name, zone): (&str, &Zone)| -> Vec<ZoneChange> {

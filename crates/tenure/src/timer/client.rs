@@ -13,6 +13,7 @@ use super::coming::coming;
 use super::draft::TimerDraft;
 use super::explain::{TimerWhy, explain_with, open_jobs};
 use super::heartbeat::Heartbeat;
+use super::hours::{self, CalendarHours};
 use super::trigger::Trigger;
 use crate::{Error, Job, Tenure};
 
@@ -247,6 +248,16 @@ impl<'a> Timers<'a> {
     /// A range that is empty, or a fault.
     pub async fn calendar(&self, ask: CalendarAsk) -> Result<Calendar, Error> {
         look_up(self.tenure, ask).await
+    }
+
+    /// The same by the hour, of six weeks at most: how often timers fire in each hour from the beginning of the range on,
+    /// and how often they did. It costs little however often they fire. Of the ask counts the range, the prefix and behind
+    /// which timer it goes on.
+    ///
+    /// # Errors
+    /// A range that is empty or too long, or a fault.
+    pub async fn calendar_hours(&self, ask: CalendarAsk) -> Result<CalendarHours, Error> {
+        hours::look_up(self.tenure, ask).await
     }
 
     /// When the workers of this program last fired timers, and what kept them from it.

@@ -79,6 +79,54 @@ pub(super) fn coming_between(timer: &Timer, (from, to): (Timestamp, Timestamp), 
     Coming { timer: timer.name().clone(), schedule, paused, slots }
 }
 
+/// How many slots of it will come in each of so many hours from an instant on; so many may be visited.
+pub(super) fn hours_of(timer: &Timer, from: Timestamp, hours: usize, left: &mut usize) -> Vec<Option<u64>> {
+    let end = |at: usize| from.after(Duration::from_micros(HOUR.saturating_mul(at as u64 + 1)));
+    let walk = Walk::of(timer).filter(|_| timer.paused.is_none());
+    let Some(mut walk) = walk else {
+        let known = known_of_runs(timer).filter(|_| timer.paused.is_none()).map(|slot| slot.at);
+        let is_in = |at: usize| {
+            known.is_some_and(|slot| slot >= from && slot < end(at) && (at == 0 || slot >= end(at - 1)))
+        };
+        return (0..hours).map(|at| Some(u64::from(is_in(at)))).collect();
+    };
+    if walk.runs.is_some() {
+        let mut is_known = walk.go_to(from, left);
+        return (0..hours)
+            .map(|at| {
+                let count = is_known.then(|| walk.count(end(at), left)).flatten();
+                is_known = count.is_some();
+                count.map(|(count, _)| count)
+            })
+            .collect();
+    }
+    let first = walk.after.after(TICK);
+    let mut counted = walk.schedule.hourly(from, hours, left);
+    for (at, count) in counted.iter_mut().enumerate() {
+        if end(at) <= first {
+            *count = Some(0);
+        } else {
+            // Of the hour in which it goes on a part has passed.
+            let has_passed = first > from && (at == 0 || end(at - 1) < first);
+            if has_passed {
+                *count = walk.count(end(at), left).map(|(count, _)| count);
+            }
+            break;
+        }
+    }
+    counted
+}
+
+/// The first slot of it that will come from an instant on and before another; of one that may bring only so many more none
+/// is told that lies behind its next one.
+pub(super) fn first_between(timer: &Timer, (from, to): (Timestamp, Timestamp)) -> Option<Timestamp> {
+    let first = timer.next.filter(|_| timer.paused.is_none())?;
+    let schedule = &timer.agreed.schedule;
+    let goes_on = !schedule.follows_runs() && schedule.bounds().most_runs.is_none();
+    let slot = if first < from && goes_on { schedule.next_after(from.before(TICK))? } else { first };
+    (from..to).contains(&slot).then_some(slot)
+}
+
 fn slots_between(mut walk: Walk<'_>, (from, to): (Timestamp, Timestamp), left: &mut usize) -> Slots {
     if !walk.go_to(from, left) {
         // Perhaps it has brought enough by then, perhaps not.

@@ -212,3 +212,46 @@ impl crate::common::Rig {
         tenure::Clock::now(&self.clock)
     }
 }
+
+#[tokio::test]
+async fn the_hours_of_a_calendar_tell_what_was_and_what_will_be() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("a-often", cron("0 */5 * * * *"))).await.unwrap();
+        timers.set(timer("b-daily", "daily 18:30")).await.unwrap();
+        timers.set(timer("c-paused", every(HOUR))).await.unwrap();
+        timers.set(timer("d-few", every(HOUR).times(3))).await.unwrap();
+        timers.set(timer("e-second", every(SECOND))).await.unwrap();
+        timers.pause("c-paused", "").await.unwrap();
+        timers.pause("e-second", "").await.unwrap();
+        for step in [MINUTE * 5; 14].into_iter().chain([MINUTE * 2]) {
+            rig.clock.advance(step);
+            rig.store.fire(100).await.unwrap();
+        }
+        timers.resume("e-second").await.unwrap();
+        let day = || CalendarAsk::between(begin(), begin().after(DAY));
+        let told = timers.calendar_hours(day()).await.unwrap();
+        let of = |name: &str| told.timers.iter().find(|(known, _)| known.as_str() == name).unwrap().1;
+        let often = of("a-often");
+        assert_eq!((often.coming[0], often.coming[1], often.coming[23]), (Some(0), Some(9), Some(12)));
+        // Midnight is not after it was set, and two of the hour that is now have passed.
+        assert_eq!((often.past[0], often.past[1], often.past[2], often.ran), (11, 3, 0, 14));
+        assert_eq!((often.next, often.schedule.as_str()), (Some(second(4_500)), "0 */5 * * * *"));
+        let daily = of("b-daily");
+        assert_eq!((daily.coming.iter().flatten().sum::<u64>(), daily.coming[18]), (1, Some(1)));
+        assert!(of("c-paused").coming.is_empty());
+        assert_eq!(of("d-few").coming[..5], [Some(0), Some(0), Some(1), Some(1), Some(0)]);
+        assert_eq!(of("e-second").coming[23], Some(3_600));
+        assert_eq!((told.cut_before, told.next_timer.as_ref()), (None, None));
+        // Page by page what is on record is told once.
+        let first = CalendarAsk { at_most: (2, 1), ..day() };
+        let first = timers.calendar_hours(first).await.unwrap();
+        let rest = CalendarAsk { behind_timer: first.next_timer.clone(), ..day() };
+        let rest = timers.calendar_hours(rest).await.unwrap();
+        assert!(first.timers.values().any(|timer| timer.ran > 0));
+        assert!(rest.timers.values().all(|timer| timer.past.is_empty()) && rest.timers.len() == 3);
+        let long = CalendarAsk::between(begin(), begin().after(DAY * 43));
+        let wrong = timers.calendar_hours(long).await.unwrap_err().to_string();
+        assert!(wrong.starts_with("to: "), "{wrong}");
+    }
+}

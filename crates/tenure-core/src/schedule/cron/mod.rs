@@ -87,6 +87,11 @@ impl Cron {
     pub(crate) fn next(&self, from: Wall) -> Option<Wall> {
         self.matcher.next(from)
     }
+
+    /// How many matches there are in so many minutes from a full one on, all of them in one hour.
+    pub(crate) fn within_hour(&self, from: Wall, minutes: u32) -> u64 {
+        self.matcher.within_hour(from, minutes)
+    }
 }
 
 impl PartialEq for Cron {

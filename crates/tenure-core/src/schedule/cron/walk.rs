@@ -36,6 +36,18 @@ impl Matcher {
         None
     }
 
+    /// How many matches there are in so many minutes from a full one on, all of them in one hour.
+    pub(super) fn within_hour(&self, from: Wall, minutes: u32) -> u64 {
+        let (Date { year, month, day }, time) = (from.date(), from.time());
+        let is_hour = self.hour & 1 << (time.0 / 3600) != 0;
+        if !is_hour || self.month & 1 << month == 0 || self.days.of(year, month) & 1 << day == 0 {
+            return 0;
+        }
+        let first = time.0 / 60 % 60;
+        let wanted = (1_u64 << (first + minutes).min(60)) - (1_u64 << first);
+        u64::from((self.minute & wanted).count_ones()) * u64::from(self.second.count_ones())
+    }
+
     /// The first time of day that matches, at `from` or after it.
     fn time(&self, from: TimeOfDay) -> Option<TimeOfDay> {
         let part = |number: u32| u8::try_from(number).unwrap_or(0);

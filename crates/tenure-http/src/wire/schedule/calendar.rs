@@ -131,7 +131,7 @@ impl GroupDocument {
 }
 
 impl ZoneChangeDocument {
-    fn of(changed: &ZoneChange) -> Self {
+    pub(super) fn of(changed: &ZoneChange) -> Self {
         Self {
             time_zone: changed.zone.clone(),
             at: changed.change.at.to_string(),

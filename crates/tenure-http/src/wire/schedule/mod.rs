@@ -3,6 +3,7 @@
 mod ask;
 mod calendar;
 mod document;
+mod hours;
 mod rule;
 mod slot;
 
@@ -14,6 +15,7 @@ pub use calendar::{CalendarDocument, ComingDocument, ComingSlot, GroupDocument, 
 pub use document::{
     LastRun, LastSkip, PauseDocument, ScheduleDocument, ScheduleLinks, SchedulePage, ScheduledJob,
 };
+pub use hours::{CalendarHoursDocument, ScheduleHours};
 pub use rule::{DialectName, RuleSpec};
 pub(crate) use slot::origin;
 pub use slot::{

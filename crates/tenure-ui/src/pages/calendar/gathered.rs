@@ -14,7 +14,7 @@ use crate::visit::Visit;
 use super::walls::{DAY, HOUR, wall};
 
 /// Beyond so many fires in an hour a schedule is left out of what is counted by hour.
-const OFTEN: f64 = 60.0;
+pub(super) const OFTEN: f64 = 60.0;
 /// What is asked for in one go.
 const PART: Duration = Duration::from_micros(DAY as u64);
 /// Pages of a part at most.
@@ -37,6 +37,11 @@ pub(super) struct Line<'v> {
 pub(super) struct Hours(BTreeMap<(i64, i64), u64>);
 
 impl Hours {
+    /// Adds so many fires to what an hour has.
+    pub(super) fn add(&mut self, day: i64, hour: i64, fires: u64) {
+        *self.0.entry((day, hour)).or_default() += fires;
+    }
+
     pub(super) fn at(&self, day: i64, hour: i64) -> u64 {
         self.0.get(&(day, hour)).copied().unwrap_or_default()
     }

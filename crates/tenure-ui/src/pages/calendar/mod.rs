@@ -2,9 +2,10 @@
 
 mod gathered;
 mod hour;
+mod month;
 mod walls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -13,7 +14,7 @@ use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
 use self::walls::{DAY, HOUR, date, day_of, instant, month_of, said, wall, weekday};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{count, empty, span, time};
+use crate::parts::{count, empty, span, text, time};
 use crate::visit::Visit;
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -49,6 +50,16 @@ struct Range {
     month: Option<i64>,
 }
 
+/// What was found of it.
+struct Seen<'v> {
+    hours: Hours,
+    lines: BTreeMap<&'v str, Line<'v>>,
+    /// Stretches in which nothing begins.
+    free: Vec<(i64, i64)>,
+    /// Who fires so often that it would hide all others.
+    constant: BTreeSet<&'v str>,
+}
+
 impl Range {
     fn week(wall: i64) -> Self {
         let first = day_of(wall) - weekday(wall) * DAY;
@@ -75,16 +86,25 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     } else {
         Range::month(said(&format!("{month}-01")).unwrap_or(today))
     };
-    let found = parts(visit, instant(zone, range.first), instant(zone, range.last)).await?;
-    let constant = constant(&found);
-    let (hours, lines) = (hours(&found, zone, range.first, &constant), lines(&found));
-    let free = hour::free(
-        &hour::taken(&found, zone, &constant),
-        range.first.max(today - today.rem_euclid(HOUR) + HOUR),
-        range.last,
-    );
+    let begin = range.first.max(today - today.rem_euclid(HOUR) + HOUR);
+    let instants = (instant(zone, range.first), instant(zone, range.last));
+    // A month is counted by the hour where the schedules are: all their slots would be very many.
+    let found = if range.month.is_some() {
+        month::pages(visit, instants.0, instants.1).await?
+    } else {
+        parts(visit, instants.0, instants.1).await?
+    };
+    let seen = if range.month.is_some() {
+        month::seen(&found, zone, (range.first, begin, range.last), instants.0)
+    } else {
+        let constant = constant(&found);
+        let free = hour::free(&hour::taken(&found, zone, &constant), begin, range.last);
+        Seen { hours: hours(&found, zone, range.first, &constant), lines: lines(&found), free, constant }
+    };
+    let Seen { hours, lines, free, constant } = seen;
     // The first of the longest that has not begun.
     let freest = free.into_iter().rev().max_by_key(|(from, to)| to - from);
+    let cut_before = found.first().map_or("", |page| text(page, "cut_before"));
     let looked = match chosen {
         Some(hour) => Some(hour::section(visit, hour, today, &constant).await?),
         None => None,
@@ -99,6 +119,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             @if let Some(looked) = &looked { (looked) }
             section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) }
                 @if let Some((from, to)) = freest { (freest_said(visit, from, to)) }
+                @if !cut_before.is_empty() { p.why { "So much has fired that what did before " (visit.exact(cut_before)) " is not counted here; its week tells it." } }
                 @if !constant.is_empty() { p.faint { "Not counted here, because they fire more than once in a minute: "
                     (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } } }
             section.card { (table(visit, &lines)) }

@@ -1,0 +1,139 @@
+//! The calendar by the hour: how often timers fire in each hour of a range, and how often they did.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_core::{Fate, Invalid, Name, SlotRecord, Timer, Timestamp, limits};
+use tenure_store::{Order, SlotsAsk, TimersAsk};
+
+use super::calendar::{CalendarAsk, TIMERS, ZoneChange, changes_of};
+use super::coming::{first_between, hours_of};
+use crate::{Error, Tenure};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Hours of a range at most: six weeks, and the one that a change of the clocks may bring.
+const HOURS: usize = 6 * 7 * 24 + 1;
+/// Slots of timers that have to be visited, on one page.
+const VISITED: usize = 20_000;
+/// Pages of records that are looked at, the latest first.
+const PAGES: usize = 20;
+
+/// A page of the calendar by the hour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalendarHours {
+    /// What the store's clock showed.
+    pub now: Timestamp,
+    /// The timers of the page, and, on the first one, all others that have records in the range.
+    pub timers: BTreeMap<Name, TimerHours>,
+    /// What is on record of slots before this instant was not looked at; `None` if all of it was.
+    pub cut_before: Option<Timestamp>,
+    /// The changes of the clocks in the range, in the zones of the timers of this page.
+    pub changes: Vec<ZoneChange>,
+    /// Behind which timer it goes on; `None` at the end.
+    pub next_timer: Option<Name>,
+}
+
+/// How often a timer fires in each hour of a range, and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TimerHours {
+    /// Its schedule, as a line of text; empty if it is not on this page.
+    pub schedule: String,
+    /// Its first slot in the range that will come.
+    pub next: Option<Timestamp>,
+    /// The slots that will come, hour by hour; `None` where they are too many to be visited. Empty if none come.
+    pub coming: Vec<Option<u64>>,
+    /// The slots that have passed, whatever became of them, hour by hour. Empty if there are none. Those that were decided
+    /// together count where the first of them is.
+    pub past: Vec<u64>,
+    /// How many of those got a job.
+    pub ran: u64,
+}
+
+pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<CalendarHours, Error> {
+    let hours = hours_between(&ask)?;
+    let behind = ask.behind_timer.clone();
+    let is_first = behind.is_none();
+    let at_most = ask.at_most.0.clamp(1, TIMERS);
+    let page = tenure.store().timers(TimersAsk { prefix: ask.prefix.clone(), behind, at_most }).await?;
+    let (mut timers, mut cut_before) = (BTreeMap::new(), None);
+    let mut left = VISITED;
+    for timer in &page.timers {
+        timers.insert(timer.name().clone(), coming(timer, &ask, hours, &mut left));
+    }
+    if is_first {
+        cut_before = past(tenure, &ask, hours, &mut timers).await?;
+    }
+    let changes = changes_of(&page.timers, (ask.from, ask.to));
+    Ok(CalendarHours { now: page.now, timers, cut_before, changes, next_timer: page.next })
+}
+
+fn hours_between(ask: &CalendarAsk) -> Result<usize, Error> {
+    if ask.to <= ask.from {
+        return Err(Invalid::new("to", ask.to, format_args!("later than {}", ask.from)).into());
+    }
+    let hours = ask.to.since(ask.from).as_micros().div_ceil(HOUR.as_micros());
+    usize::try_from(hours).ok().filter(|hours| *hours <= HOURS).ok_or_else(|| {
+        let last = ask.from.after(HOUR * u32::try_from(HOURS).unwrap_or(u32::MAX));
+        Invalid::new("to", ask.to, format_args!("{last} at the latest")).into()
+    })
+}
+
+fn coming(timer: &Timer, ask: &CalendarAsk, hours: usize, left: &mut usize) -> TimerHours {
+    let counted = hours_of(timer, ask.from, hours, left);
+    let is_some = counted.iter().any(|hour| *hour != Some(0));
+    TimerHours {
+        schedule: timer.agreed.schedule.to_string(),
+        next: first_between(timer, (ask.from, ask.to)),
+        coming: if is_some { counted } else { Vec::new() },
+        ..TimerHours::default()
+    }
+}
+
+/// Adds what is on record, the latest first, and answers before which instant that was not looked at.
+async fn past(
+    tenure: &Tenure,
+    ask: &CalendarAsk,
+    hours: usize,
+    timers: &mut BTreeMap<Name, TimerHours>,
+) -> Result<Option<Timestamp>, Error> {
+    let mut behind = None;
+    for _ in 0..PAGES {
+        let wanted = SlotsAsk {
+            timer: None,
+            from: Some(ask.from),
+            before: Some(ask.to),
+            order: Order::NewestFirst,
+            behind,
+            at_most: limits::PAGE_SLOTS,
+        };
+        let page = tenure.store().slots(wanted).await?;
+        for record in page.slots.iter().filter(|record| record.timer.as_str().starts_with(&ask.prefix)) {
+            add(timers, record, ask.from, hours);
+        }
+        behind = page.next;
+        if behind.is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(behind.map(|cursor| cursor.slot))
+}
+
+fn add(timers: &mut BTreeMap<Name, TimerHours>, record: &SlotRecord, from: Timestamp, hours: usize) {
+    // Those of a schedule that fires each hour and more are many: it is looked for by a name that is there.
+    if !timers.contains_key(&record.timer) {
+        timers.insert(record.timer.clone(), TimerHours::default());
+    }
+    let Some(timer) = timers.get_mut(&record.timer) else { return };
+    let slots = record.count.unwrap_or(limits::SLOTS_COUNTED);
+    let into = record.first.max(from).since(from).as_micros() / HOUR.as_micros();
+    if timer.past.is_empty() {
+        timer.past = vec![0; hours];
+    }
+    if let Some(hour) = usize::try_from(into).ok().and_then(|hour| timer.past.get_mut(hour)) {
+        *hour += slots;
+    }
+    match record.fate {
+        Fate::Ran { .. } => timer.ran += slots,
+        Fate::Coalesced { .. } | Fate::Skipped { .. } => {}
+    }
+}
