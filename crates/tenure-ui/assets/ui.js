@@ -255,6 +255,12 @@ function move(by) {
 }
 
 const chosen = () => rows().find((row) => row.ariaSelected === "true");
+// A button that asks first is shown before it is reached.
+function reach(what) {
+  const button = one(what), asks = button?.closest("details");
+  if (asks) asks.open = true;
+  button?.focus();
+}
 const press = (what) => one(what)?.click();
 const DOES = {
   "?": () => help.showModal(),
@@ -263,8 +269,8 @@ const DOES = {
   k: () => move(-1),
   x: () => one("input[type=checkbox]", chosen() ?? document.createElement("tr"))?.click(),
   o: () => one("a", chosen() ?? document.createElement("tr"))?.click(),
-  r: () => one('main button[data-does="retry"]')?.focus(),
-  c: () => one('main button[data-does="cancel"]')?.focus(),
+  r: () => reach('main button[data-does="retry"]'),
+  c: () => reach('main button[data-does="cancel"]'),
   p: () => isLive && toggle(),
 };
 
@@ -276,6 +282,8 @@ addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
+    const ask = one("details.ask[open]");
+    if (ask) return ask.open = false, one("summary", ask).focus();
     document.activeElement?.blur();
     chosen()?.removeAttribute("aria-selected");
   }
@@ -344,6 +352,11 @@ drafted?.addEventListener("input", () => {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     one("#preview").replaceChildren(...document.importNode(fresh.getElementById("preview"), true).childNodes);
   }, 300);
+});
+
+// What somebody opens is closed when he goes on to something else, or says so.
+addEventListener("click", ({ target }) => {
+  for (const ask of all("details.ask[open]")) if (!ask.contains(target)) ask.open = false;
 });
 
 // All that is on the page is ticked, or nothing.

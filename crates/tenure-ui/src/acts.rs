@@ -131,6 +131,10 @@ pub(crate) async fn schedule(
     let (path, page) = (format!("/v1/schedules/{}", encoded(&name)), format!("schedules/{}", encoded(&name)));
     let wish = match act.as_str() {
         "pause" | "resume" | "trigger" => Some(Wish::post(format!("{path}/{act}"), page)),
+        "backfill" => match backfill(&filled) {
+            Ok(body) => Some(Wish { body, ..Wish::post(format!("{path}/backfill"), page) }),
+            Err(trouble) => return failed(&visit, trouble).await,
+        },
         "remove" if filled.get("typed") == Some(&name) => {
             Some(Wish { method: Method::DELETE, path, body: Value::Null, back: "schedules".to_owned() })
         }
@@ -142,6 +146,18 @@ pub(crate) async fn schedule(
         _ => None,
     };
     done(visit, headers, filled, wish, &act).await
+}
+
+/// What was filled in for slots that have passed; many of them only for whoever has written how many.
+fn backfill(filled: &Filled) -> Result<Value, Trouble> {
+    let said = |name: &str| filled.get(name).map(|text| text.trim()).unwrap_or_default();
+    let slots = said("slots").parse::<u64>().unwrap_or_default();
+    if slots > pages::bulk_new::SURE && said("typed") != said("slots") {
+        let detail =
+            "To enqueue so many jobs their number has to be written as it was shown; nothing was done.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The number is another one", detail));
+    }
+    Ok(json!({ "from": said("from"), "to": said("to"), "again": said("again") == "yes" }))
 }
 
 /// `POST workers/{id}/{act}`

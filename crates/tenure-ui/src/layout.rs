@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::asking::Trouble;
 use crate::assets;
+use crate::parts::button;
 use crate::said::upright;
 use crate::visit::Visit;
 
@@ -43,7 +44,7 @@ const KEYS: [(&[&str], &str); 8] = [
 ];
 
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 24] = [
+const NOTICES: [(&str, &str); 27] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
@@ -67,8 +68,15 @@ const NOTICES: [(&str, &str); 24] = [
     ("start-app", "It may run again."),
     ("quiet", "It is told to take no more jobs."),
     ("terminate", "It is told to end."),
+    ("backfill", "Jobs were enqueued for slots that had passed, up to ten thousand of them."),
+    ("view", "This view is kept in this browser."),
+    ("forget", "This view is not kept any more."),
     ("hook", "The webhook is told what happens from now on."),
 ];
+
+/// What takes back what was done: what was done, and what is done then to the same thing.
+const UNDOES: [(&str, &str); 4] =
+    [("pause", "resume"), ("resume", "pause"), ("disable", "enable"), ("enable", "disable")];
 
 /// The rooms that are open to whoever looks: no door is shown that leads to a refusal.
 async fn open(visit: &Visit) -> Vec<Room> {
@@ -110,6 +118,7 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
     let token = visit.form_token().unwrap_or_default();
     let did = if visit.is_led_here { visit.said("did") } else { String::new() };
     let notice = NOTICES.iter().find(|(what, _)| *what == did).map(|(_, said)| *said);
+    let undoes = UNDOES.iter().find(|(what, _)| notice.is_some() && *what == did).map(|(_, undoes)| *undoes);
     let likes = &visit.likes;
     let rooms = open(visit).await;
     let asset = |name| visit.at(&format!("assets/{}", assets::name(name)));
@@ -149,7 +158,10 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                 }
                 main #main tabindex="-1" data-now=(visit.ui.tenure.now()) {
                     @if visit.ui.read_only { p.notice { "Read-only: this server shows everything and changes nothing." } }
-                    @if let Some(notice) = notice { p.notice role="status" { (notice) } }
+                    @if let Some(notice) = notice {
+                        div.notice role="status" { (notice)
+                            @if let Some(undoes) = undoes { (button(visit, &format!("{}/{undoes}", visit.page), "Undo", "quiet")) } }
+                    }
                     p.notice.old #old hidden {}
                     p.sr #told aria-live="polite" {}
                     (body)

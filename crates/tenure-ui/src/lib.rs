@@ -32,6 +32,7 @@ mod said;
 mod secret;
 mod settings;
 mod stays;
+mod views;
 mod visit;
 
 use std::sync::Arc;
@@ -113,6 +114,8 @@ impl Dashboard {
         Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))
+            .route("/views", post(views::keep))
+            .route("/views/forget", post(views::forget))
             .route("/jobs/{id}", get(pages::job::page))
             .route("/jobs/{id}/logs.txt", get(pages::logs::raw))
             .route("/jobs/{id}/{act}", post(acts::job))

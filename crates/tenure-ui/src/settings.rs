@@ -40,7 +40,7 @@ pub(crate) async fn keep(visit: Visit, headers: HeaderMap, Form(filled): Form<Fi
 }
 
 /// For a year, for these pages only.
-fn cookie(visit: &Visit, name: &str, value: &str) -> String {
+pub(crate) fn cookie(visit: &Visit, name: &str, value: &str) -> String {
     let secure = if visit.is_secure { "; Secure" } else { "" };
     format!("{name}={value}; Path={}; Max-Age=31536000; HttpOnly; SameSite=Strict{secure}", visit.home)
 }

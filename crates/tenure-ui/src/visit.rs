@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::Ui;
 use crate::likes::{Likes, by_clock};
+use crate::views::{self, View};
 
 /// Name of the cookie of whoever is signed in, without and with TLS.
 pub(crate) const STAY: [&str; 2] = ["tenure_stay", "__Host-tenure_stay"];
@@ -22,9 +23,13 @@ pub(crate) struct Visit {
     pub ui: Ui,
     /// Where the first page is; ends in a slash.
     pub home: String,
+    /// Which page is looked at, named from the first one.
+    pub page: String,
     /// What was asked for behind the question mark.
     pub query: String,
     pub likes: Likes,
+    /// Views of the list of jobs that his browser keeps.
+    pub views: Vec<View>,
     /// By which name the server was asked, with its scheme.
     pub server: String,
     /// The cookie of whoever is signed in; empty if nobody is.
@@ -49,9 +54,11 @@ impl FromRequestParts<Ui> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, ui: &Ui) -> Result<Self, Infallible> {
         let nested = NestedPath::from_request_parts(parts, ui).await.ok();
-        let home = nested.map_or_else(String::new, |nested| nested.as_str().to_owned());
-        let home = format!("{}{}/", ui.prefix, home.trim_end_matches('/'));
+        let mounted = nested.map_or_else(String::new, |nested| nested.as_str().to_owned());
+        let mounted = mounted.trim_end_matches('/');
+        let home = format!("{}{mounted}/", ui.prefix);
         let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, ui).await;
+        let page = uri.path().strip_prefix(mounted).unwrap_or_default().trim_start_matches('/').to_owned();
         let headers = &parts.headers;
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
@@ -62,8 +69,10 @@ impl FromRequestParts<Ui> for Visit {
         Ok(Self {
             ui: ui.clone(),
             home,
+            page,
             query: uri.query().unwrap_or_default().to_owned(),
             likes: Likes::of(headers),
+            views: views::kept(headers),
             server: format!("{}://{host}{}", if is_secure { "https" } else { "http" }, ui.prefix),
             remote: parts.extensions.get::<Remote>().copied(),
             run: keys.run.clone(),

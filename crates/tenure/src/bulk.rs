@@ -15,8 +15,9 @@ use crate::{Draft, Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The shelf on which that is kept.
 const SHELF: &str = "bulk";
-/// So many are counted.
+/// So many are counted one by one, and for no longer than this: somebody waits for the number.
 const COUNTED: usize = 10_000;
+const COUNTED_FOR: Duration = Duration::from_millis(100);
 /// So many of them are shown.
 const SHOWN: usize = 10;
 
@@ -113,13 +114,24 @@ impl BulkAct {
 }
 
 impl Jobs<'_> {
-    /// Which jobs a filter means at the moment; a bounded number is looked at.
+    /// Which jobs a filter means at the moment. What says nothing but queues, kinds and states is told by the counters of the
+    /// store, however many they are; of others a bounded number is looked at, for a bounded time.
     ///
     /// # Errors
     /// A fault of the store.
     pub async fn meant(&self, filter: &Filter) -> Result<Meant, Error> {
+        if let Some(jobs) = self.counted(filter).await? {
+            let ask = PageAsk { filter: filter.clone(), at_most: SHOWN, ..PageAsk::default() };
+            let some = self.page(ask).await?.jobs.iter().map(|job| job.id).collect();
+            return Ok(Meant { jobs, is_cut: false, some });
+        }
+        let clock = self.tenure().store().clock();
+        let began = clock.moment();
         let (mut meant, mut after) = (Meant::default(), None);
-        for _ in 0..COUNTED / tenure_core::limits::PAGE_JOBS {
+        for page in 0..COUNTED / tenure_core::limits::PAGE_JOBS {
+            if page > 0 && clock.moment().since(began) >= COUNTED_FOR {
+                break;
+            }
             let at_most = tenure_core::limits::PAGE_JOBS;
             let ask = PageAsk { filter: filter.clone(), after, at_most, ..PageAsk::default() };
             let page = self.page(ask).await?;
@@ -136,6 +148,27 @@ impl Jobs<'_> {
         }
         meant.is_cut = true;
         Ok(meant)
+    }
+
+    /// How many jobs are meant by a filter that says nothing but what jobs are counted by.
+    async fn counted(&self, filter: &Filter) -> Result<Option<u64>, Error> {
+        let Filter { states, queues, kinds, .. } = filter;
+        let by_these = Filter {
+            states: states.clone(),
+            queues: queues.clone(),
+            kinds: kinds.clone(),
+            ..Filter::default()
+        };
+        if *filter != by_these || filter.means_all() {
+            return Ok(None);
+        }
+        let counts = self.tenure().counts().await?;
+        let is_meant = |count: &&tenure_store::Count| {
+            (states.is_empty() || states.contains(&count.state))
+                && (queues.is_empty() || queues.contains(&count.queue))
+                && (kinds.is_empty() || kinds.contains(&count.kind))
+        };
+        Ok(Some(counts.iter().filter(is_meant).map(|count| count.jobs).sum()))
     }
 }
 

@@ -35,6 +35,10 @@ impl<'a> Jobs<'a> {
         Self { tenure }
     }
 
+    pub(crate) fn tenure(&self) -> &'a Tenure {
+        self.tenure
+    }
+
     /// One job.
     ///
     /// # Errors

@@ -45,22 +45,30 @@ def addresses(job, bulk, hook, worker, long_winded):
 
 
 def play(stage):
-    filled = fill(stage)
-    for theme in ("light", "dark"):
+    """Each page is loaded once, and then seen in each width and theme: what depends on neither is judged once."""
+    page = stage.page("light", 1280)
+    for address in addresses(*fill(stage)):
+        page.goto(stage.ui + address)
         for width in (1280, 390):
-            page = stage.page(theme, width)
-            for address in addresses(*filled):
+            page.set_viewport_size({"width": width, "height": 900 if width > 500 else 844})
+            for theme in ("light", "dark"):
                 where = f"{address or 'overview'} ({theme}, {width})"
-                page.goto(stage.ui + address)
-                stage.judged(page, where)
-                stage.fits(page, where)
-                name = (address or "overview").replace("/", "-").replace("?", "-")[:40]
-                page.screenshot(path=f"{stage.shots}/{name}-{theme}-{width}.png", full_page=True)
-            if width == 1280:
-                page.goto(stage.ui)
-                in_line(stage, page, ".top nav a", "the rooms")
-                in_line(stage, page, ".strip .tile", "the tiles")
-            page.context.close()
+                page.emulate_media(color_scheme=theme)
+                is_first = (theme, width) == ("light", 1280)
+                stage.judged(page, where, None if is_first else COLOURS if theme == "dark" else SIZES)
+                if theme == "light":
+                    stage.fits(page, where)
+                stage.shot(page, f"{(address or 'overview').replace('/', '-').replace('?', '-')[:40]}-{theme}-{width}")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.emulate_media(color_scheme="light")
+        if address == "":
+            in_line(stage, page, ".top nav a", "the rooms")
+            in_line(stage, page, ".strip .tile", "the tiles")
+
+
+# What can be another thing in another theme, and in another width.
+COLOURS = ["color-contrast"]
+SIZES = ["color-contrast", "target-size", "scrollable-region-focusable"]
 
 
 def in_line(stage, page, what, name):

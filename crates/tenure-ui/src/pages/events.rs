@@ -27,13 +27,27 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let said = visit.said("of");
     let (chosen, types) = SORTS.into_iter().find(|(name, _)| *name == said).unwrap_or(SORTS[0]);
-    let found = visit.get(&format!("/v1/events?types={}&limit=100", encoded(types))).await?;
+    let (queue, kind) = (visit.said("queue"), visit.said("kind"));
+    let narrower: String = [("queue", &queue), ("kind", &kind)]
+        .into_iter()
+        .filter(|(_, name)| !name.is_empty())
+        .map(|(key, name)| format!("&{key}={}", encoded(name)))
+        .collect();
+    let found = visit.get(&format!("/v1/events?types={}&limit=100{narrower}", encoded(types))).await?;
     let events = list(&found, "items");
+    let field = |label: &str, name: &str, value: &str| {
+        html! { label.sr for=(name) { (label) } input id=(name) name=(name) type="search" value=(value) placeholder=(label) autocomplete="off" spellcheck="false"; }
+    };
     Ok(html! {
         h1 { "Events" }
+        form.search method="get" action=(visit.at("events")) role="search" {
+            input type="hidden" name="of" value=(chosen);
+            (field("of this queue", "queue", &queue)) (field("of this kind", "kind", &kind))
+            button { "Narrow" }
+        }
         nav.tabs aria-label="Sorts of events" {
             @for (name, _) in SORTS {
-                a href=(visit.at(&format!("events?of={name}"))) aria-current=[(name == chosen).then_some("page")] { (name) }
+                a href=(visit.at(&format!("events?of={name}{narrower}"))) aria-current=[(name == chosen).then_some("page")] { (name) }
             }
         }
         div #list data-live {

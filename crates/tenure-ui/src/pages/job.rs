@@ -39,7 +39,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             div.head {
                 div { h1 { (text(&job, "kind")) } (whole_id("job-id", id)) }
                 (state(standing))
-                @if acts { div.acts { (buttons(visit, id, standing)) } }
+                @if acts { div.acts { (buttons(visit, id, &job)) } }
             }
             (part(&why, |why| html! { p.why { (sentence(visit, &visit.likes.zone, text(why, "detail"))) } }))
             @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
@@ -73,16 +73,29 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     })
 }
 
-fn buttons(visit: &Visit, id: &str, standing: &str) -> Markup {
+fn buttons(visit: &Visit, id: &str, job: &Value) -> Markup {
+    let standing = text(job, "state");
     let act =
         |what: &str, label: &str, class: &str| button(visit, &format!("jobs/{id}/{what}"), label, class);
     let ended = matches!(standing, "succeeded" | "failed" | "cancelled");
     html! {
         @if ended { (act("retry", "Do again", "")) (forgotten(visit, id)) }
         @else {
-            @if standing == "scheduled" { (act("run-now", "Run now", "")) }
-            (act("cancel", "Cancel this job", "danger"))
+            @if standing == "scheduled" { (act("run-now", "Run now", "")) (called_off(visit, id, job)) }
+            @else { (act("cancel", "Cancel this job", "danger")) }
         }
+    }
+}
+
+/// A job that waits for its time would be due at once if it were done again, so its end cannot be taken back: what is meant is
+/// said before.
+fn called_off(visit: &Visit, id: &str, job: &Value) -> Markup {
+    html! {
+        details.ask { summary.danger { "Cancel…" } form.stack method="post" action=(visit.at(&format!("jobs/{id}/cancel"))) {
+            (proof(visit))
+            p { (text(job, "kind")) ", due " (time(visit, text(job, "run_at"))) ", does not run then. Whoever waits for it is told at once. This cannot be taken back." }
+            button.danger data-does="cancel" { "Cancel this job" }
+        } }
     }
 }
 
@@ -102,7 +115,8 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
     html! {
         dl.facts {
             div { dt { "Queue" } dd { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } } }
-            div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
+            div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } ", "
+                a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "its events" } } }
             @if let Some((name, place)) = app { div { dt { "A run of the app" } dd { a href=(place) { (name) } } } }
             @if let Some(schedule) = job["schedule"].as_str() {
                 div { dt { "Made by the schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(schedule)))) { (schedule) } } }

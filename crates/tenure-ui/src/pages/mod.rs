@@ -3,6 +3,7 @@
 pub(crate) mod app;
 pub(crate) mod apps;
 pub(crate) mod audit;
+mod backfill;
 pub(crate) mod bulk;
 pub(crate) mod bulk_new;
 pub(crate) mod calendar;

@@ -1,5 +1,7 @@
 //! A schedule: what comes, what was, and why it does not fire.
 
+use std::collections::BTreeMap;
+
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -7,12 +9,16 @@ use serde_json::Value;
 use tenure::schedule::Zone;
 
 use super::app::of_kind;
+use super::backfill;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::likes::by_clock;
-use crate::parts::{button, json, list, part, proof, short, text, time_in};
+use crate::parts::{button, count, json, list, part, proof, short, span, state, text, time_in};
 use crate::said::sentence;
 use crate::visit::Visit;
+
+/// Jobs of the latest slots that are looked at.
+const LOOKED_AT: usize = 20;
 
 /// `GET schedules/{name}`
 pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
@@ -25,6 +31,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let schedule = visit.get(&path).await?;
     let of = async |of: &str| visit.get(&format!("{path}/{of}")).await;
     let (why, next, runs) = (of("explain").await, of("next?count=10").await, of("runs?limit=20").await);
+    let became = became(visit, runs.as_ref().map_or(&[][..], |runs| list(runs, "items"))).await;
     let paused = !schedule["paused"].is_null();
     let zone = visit.likes.zone_of(text(&schedule, "time_zone"));
     let own = Zone::named(text(&schedule, "time_zone")).unwrap_or_else(|_| Zone::utc());
@@ -45,15 +52,17 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     }
                 }
             }
+            (agreed(visit, &zone, &schedule))
             (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (sentence(visit, &zone, text(reason, "detail"))) } } }))
             div.columns.pair {
                 section.card { (part(&next, |next| coming(visit, &zone, &own, list(next, "items")))) }
-                section.card { (part(&runs, |runs| past(visit, &zone, list(runs, "items")))) }
+                section.card { (part(&runs, |runs| past(visit, &zone, list(runs, "items"), &became))) }
                 section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
                 section.card { h2 { "Its job" } (json(&schedule["job"])) }
             }
         }
         @if visit.may("manage").await {
+            (backfill::section(visit, name, &own).await)
             section.card {
                 h2 { "Remove this schedule" }
                 p { "It fires no more. Its jobs, and what became of its slots, stay." }
@@ -86,11 +95,67 @@ fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value]) -> Markup {
     }
 }
 
-fn past(visit: &Visit, zone: &Zone, runs: &[Value]) -> Markup {
+/// What was agreed about slots that meet, that were missed and that are late, and how the last one went.
+fn agreed(visit: &Visit, zone: &Zone, schedule: &Value) -> Markup {
+    let (last, skip) = (&schedule["last_run"], &schedule["last_skip"]);
+    let most = |key: &str| schedule[key].as_u64().map(|most| format!(", {} at most", count(most)));
+    html! {
+        dl.facts {
+            div { dt { "While an earlier job has not ended" } dd { (overlap(text(schedule, "overlap"))) (most("overlap_max").unwrap_or_default()) } }
+            div { dt { "Slots that were missed" } dd { (catch_up(text(schedule, "catch_up"))) (most("catch_up_max").unwrap_or_default()) } }
+            @if let Some(late) = schedule["max_lateness_seconds"].as_f64() { div { dt { "A slot is skipped when it is late by" } dd { (span(late)) } } }
+            @if last.is_object() {
+                div { dt { "Last job" } dd { (time_in(visit, zone, text(last, "at")))
+                    @if let Some(late) = last["lateness_seconds"].as_f64() { ", " (span(late)) " late" } } }
+            }
+            @if skip.is_object() {
+                div { dt { "Last slot that was skipped" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
+            }
+            div { dt { "Jobs by this rule" } dd { (count(schedule["runs"].as_u64().unwrap_or_default())) @if let Some(most) = schedule["max_runs"].as_u64() { " of " (count(most)) } } }
+            @let open = list(schedule, "open_jobs").len();
+            @if open > 0 { div { dt { "Not ended" } dd { (count(open as u64)) } } }
+        }
+    }
+}
+
+/// What becomes of a slot while an earlier job has not ended.
+fn overlap(name: &str) -> &str {
+    match name {
+        "skip" => "skip the slot",
+        "queue_one" => "one more waits",
+        "queue_all" => "all of them wait",
+        "cancel_previous" => "cancel the earlier one",
+        "allow" => "run beside it",
+        other => other,
+    }
+}
+
+/// What becomes of slots that were missed.
+fn catch_up(name: &str) -> &str {
+    match name {
+        "skip" => "skip them",
+        "one" => "one job for all of them",
+        "all" => "a job for each",
+        other => other,
+    }
+}
+
+/// What became of the jobs of the latest slots, as far as they are kept.
+async fn became(visit: &Visit, runs: &[Value]) -> BTreeMap<String, String> {
+    let mut became = BTreeMap::new();
+    for id in runs.iter().filter_map(|run| run["job_id"].as_str()).take(LOOKED_AT) {
+        if let Ok(job) = visit.get(&format!("/v1/jobs/{}", encoded(id))).await {
+            became.insert(id.to_owned(), text(&job, "state").to_owned());
+        }
+    }
+    became
+}
+
+fn past(visit: &Visit, zone: &Zone, runs: &[Value], became: &BTreeMap<String, String>) -> Markup {
     html! {
         table {
             caption { "What became of its slots" }
-            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } } }
+            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } th scope="col" { "Result" } } }
             tbody {
                 @for run in runs {
                     @let id = text(run, "job_id");
@@ -98,9 +163,10 @@ fn past(visit: &Visit, zone: &Zone, runs: &[Value]) -> Markup {
                         td.slot { (by_clock(zone, text(run, "first_at"))) @if run["count"].as_u64() > Some(1) { " ×" (run["count"]) } }
                         td { (text(run, "outcome").replace('_', " ")) " " (text(run, "skipped_because").replace('_', " ")) }
                         td { @if !id.is_empty() { a.id href=(visit.at(&format!("jobs/{id}"))) { (short(id)) } } }
+                        td { @if let Some(became) = became.get(id) { (state(became)) } }
                     }
                 }
-                @if runs.is_empty() { tr { td.faint colspan="3" { "It has not fired yet." } } }
+                @if runs.is_empty() { tr { td.faint colspan="4" { "It has not fired yet." } } }
             }
         }
     }

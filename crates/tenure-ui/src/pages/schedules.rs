@@ -2,16 +2,32 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{empty, list, text, time};
+use crate::parts::{empty, list, span, text, time};
 use crate::visit::Visit;
+
+/// From so many seconds on it is told that a slot was late.
+const LATE_SECONDS: f64 = 60.0;
 
 /// `GET schedules`
 pub(crate) async fn page(visit: Visit) -> Response {
     let body = body(&visit).await;
     layout::page(&visit, "Schedules", "Schedules", body).await
+}
+
+/// When a job of it was last enqueued, whether that was late, and why a slot after that had none.
+fn last(visit: &Visit, schedule: &Value) -> Markup {
+    let (run, skip) = (&schedule["last_run"], &schedule["last_skip"]);
+    let late = run["lateness_seconds"].as_f64().filter(|late| *late >= LATE_SECONDS);
+    let is_later = skip.is_object() && (run.is_null() || text(skip, "at") > text(run, "at"));
+    html! {
+        (time(visit, text(run, "at")))
+        @if let Some(late) = late { " " span.tag { (span(late)) " late" } }
+        @if is_later { " " span.tag { "then skipped: " (text(skip, "why").replace('_', " ")) } }
+    }
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
@@ -51,7 +67,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                             td { (text(schedule, "description")) }
                             td { (text(&schedule["job"], "kind")) }
                             td { (time(visit, text(schedule, "next_run_at"))) }
-                            td { (time(visit, text(&schedule["last_run"], "at"))) }
+                            td { (last(visit, schedule)) }
                             td.number { (schedule["runs"]) }
                         }
                     } }

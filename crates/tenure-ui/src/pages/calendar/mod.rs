@@ -11,7 +11,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
-use self::walls::{DAY, HOUR, date, day_of, instant, month_of, said, wall, weekday};
+use self::walls::{DAY, HOUR, date, day_of, month_of, said, wall, weekday};
+
+pub(super) use self::walls::{instant, minute, shown_minute};
+
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{count, empty, span, text, time};

@@ -27,7 +27,7 @@ fn offset(zone: &Zone, at: Timestamp) -> i64 {
 }
 
 /// The instant at which the clocks of a zone show this. Where they are put on or back, one that is close.
-pub(super) fn instant(zone: &Zone, wall: i64) -> Timestamp {
+pub(in crate::pages) fn instant(zone: &Zone, wall: i64) -> Timestamp {
     let at = |micros: i64| Timestamp::from_micros(micros).unwrap_or(Timestamp::EPOCH);
     let near = at(wall - offset(zone, at(wall)));
     at(wall - offset(zone, near))
@@ -60,6 +60,18 @@ pub(super) fn said(date: &str) -> Option<i64> {
     format!("{date}T00:00:00Z").parse::<Timestamp>().ok().map(Timestamp::as_micros)
 }
 
+/// A minute that somebody said, such as `2026-11-24T14:08`, as the clocks show it.
+pub(in crate::pages) fn minute(text: &str) -> Option<i64> {
+    let text =
+        if text.len() == "2026-11-24T14:08".len() { format!("{text}:00Z") } else { format!("{text}Z") };
+    text.parse::<Timestamp>().ok().map(Timestamp::as_micros)
+}
+
+/// An instant as it is said so.
+pub(in crate::pages) fn shown_minute(zone: &Zone, at: Timestamp) -> String {
+    zone.show(at).chars().take("2026-11-24T14:08".len()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +90,11 @@ mod tests {
             );
         }
         assert_eq!(said("nonsense"), None);
+        let there = Zone::named("Asia/Kolkata").unwrap();
+        let at = instant(&there, minute("2026-11-24T14:08").unwrap());
+        assert_eq!(at, "2026-11-24T08:38:00Z".parse().unwrap());
+        assert_eq!(shown_minute(&there, at), "2026-11-24T14:08");
+        assert_eq!((minute("2026-11-24"), minute("")), (None, None));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The list of jobs: by search, by state, page by page.
 
+mod columns;
+mod kept;
+
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -10,7 +13,7 @@ use tenure::{SEARCH_FIELDS, limits};
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, between, count, empty, list, short, span, state, text, time};
+use crate::parts::{STATES, count, empty, list, short, state, text, time};
 use crate::visit::Visit;
 
 /// Jobs on a page.
@@ -54,7 +57,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         None => None,
     };
     let acts = visit.may("manage").await;
-    let to = |state: &str| visit.at(&format!("jobs?state={state}&q={}", encoded(&search)));
+    let columns = columns::kept(visit);
+    let to = |state: &str| visit.at(&format!("jobs?state={state}&q={}{columns}", encoded(&search)));
     Ok(html! {
         h1 { "Jobs" }
         form.search method="get" action=(visit.at("jobs")) role="search" {
@@ -63,6 +67,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 autocomplete="off" spellcheck="false" aria-invalid=[wrong.as_ref().map(|_| "true")]
                 aria-describedby=[wrong.as_ref().map(|_| "wrong")];
             @if !chosen.is_empty() { input type="hidden" name="state" value=(chosen); }
+            (columns::kept_hidden(visit))
             button { "Search" }
         }
         @if let Some(wrong) = &wrong { (marked(&search, wrong)) }
@@ -78,7 +83,10 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 }
             }
         }
-        @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
+        div.bar {
+            @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
+            div.push.bar { (kept::shown(visit, &search, chosen)) (columns::chooser(visit, &search, chosen)) }
+        }
         div #list data-hold data-live=[is_live] {
             @if is_dear { (partly(visit, jobs.len(), looked_at, back_to.as_deref())) }
             @if jobs.is_empty() && is_dear {}
@@ -132,15 +140,15 @@ fn partly(visit: &Visit, found: usize, looked_at: usize, back_to: Option<&str>) 
 }
 
 fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
+    let columns = columns::chosen(visit);
     html! {
         div.wide tabindex="0" role="region" aria-label="Jobs" {
             table.rows {
                 caption.sr { "Jobs, the latest first" }
                 thead { tr {
                     @if acts { td.tick { label { span.sr { "Tick all on this page" } input #tick-all type="checkbox"; } } }
-                    th scope="col" { "State" } th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Queue" }
-                    th.number scope="col" { "Attempt" } th.number scope="col" { "Took" } th scope="col" { "Created" }
-                    th scope="col" { "Says" }
+                    th scope="col" { "State" } th scope="col" { "Job" }
+                    @for column in &columns { th.number[column.is_number] scope="col" { (column.title) } }
                 } }
                 tbody { @for job in jobs {
                     @let id = text(job, "id");
@@ -148,12 +156,7 @@ fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
                         @if acts { td.tick { label { span.sr { "Tick " (short(id)) } input type="checkbox" name="id" value=(id) form="ticked"; } } }
                         td { (state(text(job, "state"))) }
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
-                        td { a.plain href=(visit.at(&format!("kinds/{}", encoded(text(job, "kind"))))) { (text(job, "kind")) } }
-                        td { a.plain href=(visit.at(&format!("queues/{}", encoded(text(job, "queue"))))) { (text(job, "queue")) } }
-                        td.number { (job["attempt"]) }
-                        td.number { (between(text(job, "started_at"), text(job, "finished_at")).map_or_else(|| "–".to_owned(), span)) }
-                        td { (time(visit, text(job, "created_at"))) }
-                        td.says { (says(job)) }
+                        @for column in &columns { (columns::cell(visit, column, job)) }
                     }
                 } }
             }
@@ -195,11 +198,4 @@ fn how() -> Markup {
             ". A comma is an or, a minus a not; a bare word begins an id or is part of a kind." }
         dl.keys { @for (field, means) in SEARCH_FIELDS { dt { code { (field) ":" } } dd { (means) } } }
     }
-}
-
-/// How far it has come while it runs, and what went wrong unless that is over.
-fn says(job: &Value) -> &str {
-    let progress = job["progress"]["message"].as_str().filter(|_| job["state"] == "running");
-    let error = job["error"]["detail"].as_str().filter(|_| job["state"] != "succeeded");
-    progress.or(error).unwrap_or_default()
 }
