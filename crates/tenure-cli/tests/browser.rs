@@ -15,7 +15,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use program::Program;
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 const SOON: Duration = Duration::from_secs(60);
 /// What moves the browser: Python's package index has it.
@@ -85,16 +85,35 @@ fn said(command: &mut Command) -> String {
     text
 }
 
+/// A store that is filled: the past of a shop takes longer to happen than to be copied.
+static FILLED: LazyLock<TempDir> = LazyLock::new(|| {
+    let folder = tempdir().unwrap();
+    let (mut dev, _) = started(folder.path());
+    dev.interrupt();
+    assert_eq!(dev.end(SOON), Some(0));
+    folder
+});
+
+/// A server on what is in a folder, which is filled if nothing is in it.
+fn started(folder: &Path) -> (Program, String) {
+    let mut dev = Program::start(&["dev", "--seed", "--db", "dev.db", "--port", "0"], folder);
+    let line = dev.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
+    // What it is filled with is there before the first job of its own.
+    dev.line_with("enqueued", SOON);
+    (dev, address)
+}
+
 /// Has a story played in the browser, on a server that is filled. It tells what it has seen.
 fn played(story: &str) {
     let Some(tools) = &*TOOLS else { return };
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempdir().unwrap();
-    let mut dev = Program::start(&["dev", "--seed", "--db", "dev.db", "--port", "0"], folder.path());
-    let line = dev.line_with("http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
-    // What it is filled with is there before the first job of its own.
-    dev.line_with("enqueued", SOON);
+    for file in fs::read_dir(FILLED.path()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let (mut dev, address) = started(folder.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.py");
     let told = said(
         Command::new(tools.join("bin/python"))

@@ -13,6 +13,7 @@ def press(page, name):
 def play(stage):
     page = stage.page()
     jobs(stage, page)
+    views(stage, page)
     queues(stage, page)
     schedules(stage, page)
     leases(stage, page)
@@ -29,6 +30,12 @@ def state(stage, job):
 def jobs(stage, page):
     job = stage.enqueue("nobody_does_this", delay_seconds=3600)
     page.goto(f"{stage.ui}jobs/{job}")
+    page.get_by_role("main").get_by_text("Cancel…").click()
+    expect(page.get_by_text("does not run then")).to_be_visible()
+    stage.judged(page, "a job that is to be called off")
+    # What somebody opened is closed when he goes on to something else.
+    page.get_by_role("heading", level=1).click()
+    expect(page.get_by_text("does not run then")).to_be_hidden()
     press(page, "Run now")
     expect(page.get_by_role("status")).to_contain_text("due now")
     assert state(stage, job) == "queued", state(stage, job)
@@ -47,12 +54,40 @@ def jobs(stage, page):
     expect(page.get_by_role("status")).to_have_count(0)
 
 
+def views(stage, page):
+    """Columns stand in the address, and a view keeps it."""
+    stage.enqueue("nobody_does_this", delay_seconds=3600)
+    page.goto(f"{stage.ui}jobs?q=kind%3Anobody_does_this")
+    main = page.get_by_role("main")
+    main.get_by_text("Columns", exact=True).click()
+    page.get_by_label("Due").check()
+    page.get_by_label("Queue", exact=True).uncheck()
+    press(page, "Show these")
+    expect(page.get_by_role("columnheader", name="Due")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Queue")).to_have_count(0)
+    main.get_by_text("Views", exact=True).click()
+    page.get_by_label("Keep this search").fill("undone")
+    stage.judged(page, "keeping a view")
+    press(page, "Keep this view")
+    expect(page.get_by_role("status")).to_contain_text("kept")
+    page.goto(f"{stage.ui}jobs")
+    main.get_by_role("link", name="undone").click()
+    expect(page.get_by_role("searchbox")).to_have_value("kind:nobody_does_this")
+    expect(page.get_by_role("columnheader", name="Due")).to_be_visible()
+    main.get_by_text("Views", exact=True).click()
+    press(page, "Forget undone")
+    expect(main.get_by_role("link", name="undone")).to_have_count(0)
+
+
 def queues(stage, page):
     stage.enqueue("nobody_does_this", queue="post-room")
     page.goto(f"{stage.ui}queues")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="post-room"))
     row.get_by_role("button", name="pause").click()
     expect(page.locator("#queue")).to_contain_text("paused")
+    press(page, "Undo")
+    expect(page.locator("#queue .paused")).to_have_count(0)
+    press(page, "Pause")
     press(page, "Resume")
     expect(page.locator("#queue .paused")).to_have_count(0)
     page.get_by_label("Jobs that run at once").fill("3")
@@ -220,8 +255,7 @@ def schedules(stage, page):
     press(page, "Run now")
     expect(page.get_by_role("status")).to_contain_text("enqueued")
     assert stage.ask("GET", "/v1/jobs?kind=close_books")["items"]
-
-
+    passed(stage, page)
     page.goto(f"{stage.ui}schedules")
     page.get_by_role("link", name="New schedule").click()
     page.get_by_label("Its name").fill("by-hand")
@@ -245,6 +279,18 @@ def schedules(stage, page):
     page.get_by_label("Write its name").fill("by-hand")
     press(page, "Remove by-hand")
     expect(page.get_by_role("status")).to_contain_text("gone")
+
+
+def passed(stage, page):
+    """Jobs for slots that have passed: which ones is shown before."""
+    stage.ask("PUT", "/v1/schedules/hourly", {"spec": {"text": "every 1h"}, "job": {"kind": "tidy", "queue": "nobody"}})
+    page.goto(f"{stage.ui}schedules/hourly")
+    press(page, "Show which slots")
+    expect(page.locator("#backfill .why")).to_contain_text("24 slots")
+    stage.judged(page, "slots that have passed")
+    press(page, "Enqueue 24 jobs")
+    expect(page.get_by_role("status")).to_contain_text("slots that had passed")
+    assert len(stage.ask("GET", "/v1/jobs?kind=tidy&limit=100")["items"]) == 24
 
 
 def leases(stage, page):

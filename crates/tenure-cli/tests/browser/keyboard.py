@@ -15,6 +15,8 @@ def play(stage):
     rows(stage, page)
     search(stage, page)
     help_(page)
+    palette(stage, page)
+    asks(stage, page)
     walk(stage, page)
 
 
@@ -53,29 +55,47 @@ def help_(page):
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
+def palette(stage, page):
+    """By name to a room, and by anything else to the jobs that it finds."""
+    page.keyboard.press("Control+k")
+    page.keyboard.type("work")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{stage.ui}workers")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("kind:echo")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs?q=kind%3Aecho")
+
+
+def asks(stage, page):
+    """What asks first is opened by its key, and closed by Escape, which leads back."""
+    job = stage.enqueue("nobody_does_this", delay_seconds=3600)
+    page.goto(f"{stage.ui}jobs/{job}")
+    page.keyboard.press("c")
+    expect(page.get_by_role("button", name="Cancel this job")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Cancel this job")).to_be_hidden()
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+
+
 def walk(stage, page):
     """Nothing holds the focus, and all that has it is marked."""
     for at in ("", "jobs", "queues", "schedules/pulse", "leases", "calendar"):
         page.goto(stage.ui + at)
         page.keyboard.press("p")
-        seen = set()
-        for _ in range(200):
-            page.keyboard.press("Tab")
-            told = page.evaluate("""() => {
-                const one = document.activeElement;
-                if (!one || one === document.body) return null;
-                window.places ??= new Map();
-                if (!window.places.has(one)) window.places.set(one, window.places.size);
-                const looks = getComputedStyle(one);
-                return [window.places.get(one), looks.outlineStyle !== 'none', one.outerHTML.slice(0, 120)];
-            }""")
-            if told is None:
+        page.evaluate("""() => {
+            window.places = new Map();
+            addEventListener('focusin', ({ target }) => {
+                if (window.places.has(target)) return void (window.isRound = true);
+                window.places.set(target, getComputedStyle(target).outlineStyle !== 'none');
+            });
+        }""")
+        for _ in range(20):
+            for _ in range(10):
+                page.keyboard.press("Tab")
+            if page.evaluate("window.isRound || document.activeElement === document.body"):
                 break
-            place, is_marked, html = told
-            if place in seen:
-                break
-            seen.add(place)
-            if not is_marked:
-                stage.mistakes.append(f"{at}: nobody sees where he is: {html}")
+        seen = page.evaluate("[...window.places].map(([one, isMarked]) => [isMarked, one.outerHTML.slice(0, 120)])")
+        stage.mistakes += [f"{at}: nobody sees where he is: {html}" for is_marked, html in seen if not is_marked]
         if len(seen) < 10:
             stage.mistakes.append(f"{at}: only {len(seen)} things are reached")

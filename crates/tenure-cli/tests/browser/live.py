@@ -32,7 +32,7 @@ def told(stage, page):
     pause.click()
     expect(pause).to_have_attribute("aria-pressed", "true")
     stage.enqueue("fresh", queue="nobody")
-    page.wait_for_timeout(3_000)
+    page.wait_for_timeout(1_500)
     expect(page.locator("#list tbody tr")).to_have_count(1)
     expect(page.locator("#fresh")).to_have_count(0)
     pause.click()
@@ -47,7 +47,7 @@ def told(stage, page):
     # Whoever ticks is not disturbed.
     page.locator("tbody input[type=checkbox]").first.check()
     stage.ask("POST", f"/v1/jobs/{first}/retry", {})
-    page.wait_for_timeout(3_000)
+    page.wait_for_timeout(1_500)
     expect(page.locator(f"tr[data-key='{first}']")).to_contain_text("cancelled")
     expect(page.locator("tbody input[type=checkbox]").first).to_be_checked()
 

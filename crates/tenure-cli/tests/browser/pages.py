@@ -45,25 +45,29 @@ def addresses(job, bulk, hook, worker, long_winded):
 
 
 def play(stage):
-    """Each page is loaded once, and then seen in each width and theme: what depends on neither is judged once."""
     page = stage.page("light", 1280)
     for address in addresses(*fill(stage)):
         page.goto(stage.ui + address)
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 900 if width > 500 else 844})
-            for theme in ("light", "dark"):
-                where = f"{address or 'overview'} ({theme}, {width})"
-                page.emulate_media(color_scheme=theme)
-                is_first = (theme, width) == ("light", 1280)
-                stage.judged(page, where, None if is_first else COLOURS if theme == "dark" else SIZES)
-                if theme == "light":
-                    stage.fits(page, where)
-                stage.shot(page, f"{(address or 'overview').replace('/', '-').replace('?', '-')[:40]}-{theme}-{width}")
-        page.set_viewport_size({"width": 1280, "height": 900})
-        page.emulate_media(color_scheme="light")
+        seen(stage, page, address or "overview")
         if address == "":
             in_line(stage, page, ".top nav a", "the rooms")
             in_line(stage, page, ".strip .tile", "the tiles")
+
+
+def seen(stage, page, name):
+    """A page is loaded once, and then seen in each width and theme: what depends on neither is judged once."""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900 if width > 500 else 844})
+        for theme in ("light", "dark"):
+            where = f"{name} ({theme}, {width})"
+            page.emulate_media(color_scheme=theme)
+            is_first = (theme, width) == ("light", 1280)
+            stage.judged(page, where, None if is_first else COLOURS if theme == "dark" else SIZES)
+            if theme == "light":
+                stage.fits(page, where)
+            stage.shot(page, f"{name.replace('/', '-').replace('?', '-')[:40]}-{theme}-{width}")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
 
 
 # What can be another thing in another theme, and in another width.
