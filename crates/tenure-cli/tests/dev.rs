@@ -142,9 +142,15 @@ fn a_seed_fills_every_page_once_and_goes_on() {
     let oldest = served::json_of(&get(&address, "/v1/jobs?order=oldest&limit=1"));
     let history = served::json_of(&get(&address, "/v1/leases/month-end/history"));
     assert!(history["items"].to_string().contains("taken out of service"), "{history}");
+    // In each state there is a job, beside those that run at the moment.
+    for state in ["scheduled", "blocked", "queued", "succeeded", "failed", "cancelled"] {
+        let jobs = served::json_of(&get(&address, &format!("/v1/jobs?state={state}&limit=1")));
+        assert!(!jobs["items"].as_array().unwrap().is_empty(), "no job is {state}");
+    }
     for page in [
         "",
         "jobs",
+        "apps",
         "queues",
         "kinds",
         "schedules",

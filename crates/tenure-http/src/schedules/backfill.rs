@@ -6,6 +6,7 @@ use axum::response::Response;
 use tenure::{Error, Invalid, Name};
 
 use super::look::{MOST_SLOTS, there};
+use crate::access::OnlyLooked;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -37,7 +38,9 @@ pub(crate) async fn post(
         slots.truncate(most);
         let zone = timer.agreed.schedule.zone();
         let slots = slots.iter().map(|slot| SlotDocument::of(slot, zone)).collect();
-        return Ok(json(StatusCode::OK, &BackfillPreview { slots, capped }));
+        let mut response = json(StatusCode::OK, &BackfillPreview { slots, capped });
+        response.extensions_mut().insert(OnlyLooked);
+        return Ok(response);
     }
     let mut answer = BackfillAnswer { jobs: 0, next_from: None };
     for _ in 0..STEPS {

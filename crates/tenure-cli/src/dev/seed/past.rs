@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::Method;
 use serde_json::{Value, json};
 use tenure::{Chance, Tenure, limits};
 
@@ -152,6 +153,11 @@ impl Past<'_> {
         let jobs: Vec<Value> = (0..40).map(letter).chain((0..6).map(reminder)).collect();
         self.contract.put("/v1/queues/newsletter", json!({ "paused": true })).await?;
         self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
+        let first = json!({ "kind": "build_report", "queue": "reports", "args": { "of": "stock", "day": "today" }, "delay_seconds": 2_400 });
+        let first = self.contract.ask(Method::POST, "/v1/jobs", &first, "respond-async").await?;
+        let args = json!({ "room": "#stock", "text": "the report of today is there" });
+        let told = json!({ "kind": "post_to_chat", "queue": "chat", "args": args, "after": [first["id"]] });
+        self.contract.ask(Method::POST, "/v1/jobs", &told, "respond-async").await?;
         let wrong = json!({ "action": "cancel", "filter": { "q": "queue:newsletter args.to:\"reader-3@example.com\"" }, "params": { "reason": "has left" } });
         self.contract.post("/v1/bulk", wrong).await?;
         let again = json!({ "action": "retry", "filter": { "q": "state:failed kind:sync_inventory" } });
