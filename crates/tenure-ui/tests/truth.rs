@@ -184,7 +184,7 @@ async fn the_overview_says_what_is_not_well_and_counts_those_who_run_jobs_of_oth
     let page = site.get("/ui/").await;
     assert!(page.contains("0: nobody runs jobs") && page.contains("Nobody runs jobs, and 1 wait"), "{page}");
     site.tenure.queues().pause("mail").await.unwrap();
-    assert!(site.get("/ui/").await.contains("mail is paused, 1 wait"));
+    assert!(site.get("/ui/").await.contains("queue mail is paused, 1 wait"));
     claim("another", "01a20712-29aa-76d9-85bf-1bfa769b4512").await;
     assert!(!site.get("/ui/").await.contains("obody runs jobs"));
 }

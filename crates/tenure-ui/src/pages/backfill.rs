@@ -54,7 +54,7 @@ pub(super) async fn section(visit: &Visit, name: &str, own: &Zone) -> Markup {
     html! {
         section.card #backfill {
             h2 { "Slots that have passed" }
-            p { "Enqueues jobs for those that have had none, such as those of a pause or of an outage." }
+            p { "Enqueues jobs for those to which the schedule has brought none, such as those of a pause or of an outage. None gets two by that." }
             form.bar method="get" action={ (visit.at(&here)) "#backfill" } {
                 (field("From", "from", from)) (field("To", "to", to))
                 label.option { input type="checkbox" name="again" value="yes" checked[wanted.as_ref().is_some_and(|wanted| wanted.again)]; " once more for those that had one" }
@@ -75,16 +75,21 @@ async fn look(visit: &Visit, name: &str, wanted: &Wanted) -> Result<Value, Troub
     visit.ask(axum::http::Method::POST, &path, &wanted.ask(true)).await
 }
 
+/// What the clocks of the schedule show then, to the second.
+fn local(slot: &Value) -> String {
+    text(slot, "local").chars().take("2026-11-24 14:08:00".len()).collect::<String>().replace('T', " ")
+}
+
 fn meant(visit: &Visit, here: &str, found: &Value, wanted: &Wanted, own: &Zone) -> Markup {
     let slots = list(found, "slots");
     let many =
         format!("{}{}", count(slots.len() as u64), if found["capped"] == true { " or more" } else { "" });
     if slots.is_empty() {
-        return html! { p.why { "No slot lies there that has had no job." } };
+        return html! { p.why { "No slot lies there to which the schedule has brought no job." } };
     }
     html! {
         p.why { (many) " " (if slots.len() == 1 { "slot" } else { "slots" }) ": "
-            @for (at, slot) in slots.iter().take(NAMED).enumerate() { @if at > 0 { ", " } (text(slot, "local").replace('T', " ")) }
+            @for (at, slot) in slots.iter().take(NAMED).enumerate() { @if at > 0 { ", " } (local(slot)) }
             @if slots.len() > NAMED { " …" } " by the clocks of " (own.name()) "." }
         form.stack method="post" action=(visit.at(&format!("{here}/backfill"))) {
             (proof(visit))

@@ -46,6 +46,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 p.progress {
                     progress max="1" value=(fraction) aria-label="Progress" {}
                     " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message"))
+                    @if let Some(left) = left(fraction, text(&job, "started_at"), &now) { span.faint { ", about " (span(left)) " left" } }
                 }
             }
             (timeline::chart(visit, &job, tried, &now))
@@ -71,6 +72,12 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         } }
         (copied::of_job(visit, &job))
     })
+}
+
+/// How long an attempt still takes, if it goes on as it has; of its first moments nothing is said.
+fn left(fraction: f64, since: &str, now: &str) -> Option<f64> {
+    let so_far = between(since, now).filter(|so_far| *so_far >= 1.0 && (0.02..1.0).contains(&fraction))?;
+    Some(so_far * (1.0 - fraction) / fraction)
 }
 
 fn buttons(visit: &Visit, id: &str, job: &Value) -> Markup {
@@ -115,8 +122,7 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
     html! {
         dl.facts {
             div { dt { "Queue" } dd { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } } }
-            div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } ", "
-                a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "its events" } } }
+            div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
             @if let Some((name, place)) = app { div { dt { "A run of the app" } dd { a href=(place) { (name) } } } }
             @if let Some(schedule) = job["schedule"].as_str() {
                 div { dt { "Made by the schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(schedule)))) { (schedule) } } }
@@ -137,6 +143,7 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
             @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
                 @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
             }
+            div { dt { "Events" } dd { a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "of its kind" } } }
             @if !list(job, "tags").is_empty() {
                 div { dt { "Tags" } dd { @for tag in list(job, "tags").iter().filter_map(Value::as_str) {
                     a.tag href=(visit.at(&format!("jobs?q={}", encoded(&format!("tag:{tag}"))))) { (tag) } " " } } }
@@ -170,5 +177,17 @@ fn attempt_table(visit: &Visit, attempts: &[Value]) -> Markup {
                 @if attempts.is_empty() { tr { td.faint colspan="6" { "None yet." } } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_something_is_known() {
+        let (since, now) = ("2026-11-24T02:00:00Z", "2026-11-24T02:00:30Z");
+        assert_eq!(left(0.25, since, now), Some(90.0));
+        assert_eq!((left(0.01, since, now), left(1.0, since, now), left(0.5, now, now)), (None, None, None));
     }
 }

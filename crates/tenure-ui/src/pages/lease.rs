@@ -46,7 +46,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 p { "It is taken from its holder at once, and whatever he writes afterwards under its fence is refused where that is checked." }
                 form.stack method="post" action=(visit.at(&format!("leases/{}/break", encoded(name)))) {
                     (proof(visit))
-                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
                     label { "Why, for the record" input name="reason" autocomplete="off"; }
                     button.danger { "Break " (name) }
                 }
@@ -65,8 +65,8 @@ fn entries(visit: &Visit, history: &Value) -> Markup {
             } }
             tbody { @for entry in list(history, "items") {
                 tr {
-                    td { (visit.exact(text(entry, "at"))) }
-                    td { (text(entry, "what")) }
+                    td.slot { (visit.exact(text(entry, "at"))) }
+                    td { (text(entry, "what").replace('_', " ")) }
                     td { (text(&entry["by"], "owner")) }
                     td.number { (text(entry, "fence")) }
                     td.says { (text(entry, "note")) }

@@ -140,7 +140,7 @@ fn forms(visit: &Visit, name: &str, queue: &Value) -> Markup {
                 p { "All its jobs that wait are removed for good. Those that run stay." }
                 form.stack method="post" action=(to("purge")) {
                     (proof(visit))
-                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
                     button.danger { "Empty " (name) }
                 }
             }

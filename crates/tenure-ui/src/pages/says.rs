@@ -49,7 +49,8 @@ fn troubles(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&La
     for queue in queues.iter().filter(is_paused).filter(|queue| waits(queue) > 0).take(NAMED) {
         let name = text(queue, "queue");
         let since = queue["oldest_due_seconds"].as_f64().map(|due| format!(", the oldest for {}", span(due)));
-        let words = format!("{name} is paused, {} wait{}", count(waits(queue)), since.unwrap_or_default());
+        let words =
+            format!("queue {name} is paused, {} wait{}", count(waits(queue)), since.unwrap_or_default());
         found.push(Said { words, to: visit.at(&format!("queues/{}", encoded(name))) });
     }
     let oldest = queues.iter().filter(|queue| !is_paused(queue)).filter_map(|queue| {

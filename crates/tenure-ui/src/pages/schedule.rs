@@ -68,7 +68,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 p { "It fires no more. Its jobs, and what became of its slots, stay." }
                 form.stack method="post" action=(visit.at(&to("remove"))) {
                     (proof(visit))
-                    label { "Write its name, " code { (name) } input name="typed" required autocomplete="off"; }
+                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
                     button.danger { "Remove " (name) }
                 }
             }
@@ -101,15 +101,15 @@ fn agreed(visit: &Visit, zone: &Zone, schedule: &Value) -> Markup {
     let most = |key: &str| schedule[key].as_u64().map(|most| format!(", {} at most", count(most)));
     html! {
         dl.facts {
-            div { dt { "While an earlier job has not ended" } dd { (overlap(text(schedule, "overlap"))) (most("overlap_max").unwrap_or_default()) } }
-            div { dt { "Slots that were missed" } dd { (catch_up(text(schedule, "catch_up"))) (most("catch_up_max").unwrap_or_default()) } }
-            @if let Some(late) = schedule["max_lateness_seconds"].as_f64() { div { dt { "A slot is skipped when it is late by" } dd { (span(late)) } } }
+            div { dt { "If one has not ended" } dd { (overlap(text(schedule, "overlap"))) (most("overlap_max").unwrap_or_default()) } }
+            div { dt { "Missed slots" } dd { (catch_up(text(schedule, "catch_up"))) (most("catch_up_max").unwrap_or_default()) } }
+            @if let Some(late) = schedule["max_lateness_seconds"].as_f64() { div { dt { "Skipped if late by" } dd { (span(late)) } } }
             @if last.is_object() {
                 div { dt { "Last job" } dd { (time_in(visit, zone, text(last, "at")))
                     @if let Some(late) = last["lateness_seconds"].as_f64() { ", " (span(late)) " late" } } }
             }
             @if skip.is_object() {
-                div { dt { "Last slot that was skipped" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
+                div { dt { "Last skipped slot" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
             }
             div { dt { "Jobs by this rule" } dd { (count(schedule["runs"].as_u64().unwrap_or_default())) @if let Some(most) = schedule["max_runs"].as_u64() { " of " (count(most)) } } }
             @let open = list(schedule, "open_jobs").len();

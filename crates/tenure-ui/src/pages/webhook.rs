@@ -71,7 +71,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 h2 { "Remove this webhook" }
                 form.stack method="post" action=(visit.at(&to("remove"))) {
                     (proof(visit))
-                    label { "Write its id, " code { (id) } input name="typed" required autocomplete="off"; }
+                    label { span { "Write its id, " code { (id) } } input name="typed" required autocomplete="off"; }
                     button.danger { "Remove this webhook" }
                 }
             }

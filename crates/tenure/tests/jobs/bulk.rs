@@ -112,6 +112,20 @@ async fn an_operation_that_was_cut_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn what_jobs_are_counted_by_is_told_whole_and_all_else_up_to_a_bound() {
+    let lab = lab();
+    let tenure = lab.tenure();
+    charges(tenure, 10_500).await;
+    let meant = async |words: &str| tenure.jobs().meant(&search(words, tenure.now()).unwrap()).await.unwrap();
+    let by_counters = meant("kind:charge state:queued").await;
+    assert_eq!((by_counters.jobs, by_counters.is_cut, by_counters.some.len()), (10_500, false, 10));
+    assert_eq!(meant("queue:none").await.jobs, 0);
+    let by_looking = meant("kind:charge created:>-1h").await;
+    assert_eq!((by_looking.jobs, by_looking.is_cut, by_looking.some.len()), (10_000, true, 10));
+    assert_eq!(by_looking.some, by_counters.some);
+}
+
+#[tokio::test]
 async fn own_jobs_are_meant_only_by_name() {
     let mut lab = lab();
     let all = BulkAct::Cancel { grace: Duration::ZERO, reason: String::new() };

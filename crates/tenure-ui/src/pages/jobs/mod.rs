@@ -20,7 +20,7 @@ use crate::visit::Visit;
 const SHOWN: usize = 50;
 /// Jobs that are looked at until one is found; and for no longer than this.
 const MOST_LOOKED_AT: usize = 100_000;
-const WITHIN: Duration = Duration::from_secs(1);
+const WITHIN: Duration = Duration::from_millis(100);
 
 /// `GET jobs`
 pub(crate) async fn page(visit: Visit) -> Response {
@@ -148,7 +148,7 @@ fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
                 thead { tr {
                     @if acts { td.tick { label { span.sr { "Tick all on this page" } input #tick-all type="checkbox"; } } }
                     th scope="col" { "State" } th scope="col" { "Job" }
-                    @for column in &columns { th.number[column.is_number] scope="col" { (column.title) } }
+                    @for column in &columns { th class=[column.is_number.then_some("number")] scope="col" { (column.title) } }
                 } }
                 tbody { @for job in jobs {
                     @let id = text(job, "id");

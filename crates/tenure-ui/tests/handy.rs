@@ -1,0 +1,142 @@
+//! What makes the dashboard handy: columns and views of the list of jobs, taking back a pause, slots that have passed.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+mod site;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use site::{ID, Site};
+use tenure::{Chance, ManualClock, MemoryStore, Tenure, Timestamp};
+use tenure_http::Options;
+
+const JSON: &str = "content-type: application/json\r\n";
+
+/// A server whose clock is moved by hand: it is noon.
+async fn at_noon() -> (Site, ManualClock) {
+    let clock = ManualClock::new();
+    let noon: Timestamp = "2026-11-24T12:00:00Z".parse().unwrap();
+    clock.advance(noon.since(tenure::Clock::now(&clock)));
+    let store = MemoryStore::new(Arc::new(clock.clone()));
+    let tenure = Tenure::on(Arc::new(store), Chance::seeded(1));
+    (Site::on(tenure, Options::default()).await, clock)
+}
+
+fn header<'a>(answer: &'a str, name: &str) -> &'a str {
+    let (_, rest) = answer.split_once(&format!("{name}: ")).unwrap_or_else(|| panic!("{answer}"));
+    rest.split_once("\r\n").unwrap().0
+}
+
+#[tokio::test]
+async fn the_columns_of_the_list_are_those_of_its_address_and_every_way_on_keeps_them() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let usual = site.get("/ui/jobs").await;
+    assert!(
+        usual.contains("<th scope=\"col\">Queue</th>") && !usual.contains("<th scope=\"col\">Due</th>"),
+        "{usual}"
+    );
+    let chosen = site.get("/ui/jobs?state=scheduled&col=due&col=args&col=nonsense").await;
+    assert!(chosen.contains("<th scope=\"col\">Due</th><th scope=\"col\">Args</th></tr>"), "{chosen}");
+    assert!(!chosen.contains("<th scope=\"col\">Queue</th>") && !chosen.contains("<img"), "{chosen}");
+    assert!(chosen.contains("jobs?state=failed&amp;q=&amp;col=due&amp;col=args\""), "{chosen}");
+    assert!(chosen.contains("<input type=\"hidden\" name=\"col\" value=\"args\">"), "{chosen}");
+}
+
+#[tokio::test]
+async fn a_view_is_kept_in_the_browser_and_forgotten_and_a_stranger_cannot_send_one() {
+    let site = Site::open(Options::default()).await;
+    let token = site.token().await;
+    let keep = format!("token={token}&name=my+failures&query=q%3Dkind%253Aecho%26state%3Dfailed");
+    let answer = site.act("/ui/views", "", &keep).await;
+    assert_eq!(header(&answer, "location"), "/ui/jobs?q=kind%3Aecho&state=failed&did=view");
+    let cookie = header(&answer, "set-cookie");
+    assert!(cookie.contains("HttpOnly; SameSite=Strict") && cookie.contains("Path=/ui/"), "{cookie}");
+    let cookie = format!("cookie: {}\r\n", cookie.split_once(';').unwrap().0);
+    let page = site.ask("GET /ui/jobs?q=kind:echo&state=failed", &cookie, "").await;
+    assert!(
+        page.contains("href=\"/ui/jobs?q=kind%3Aecho&amp;state=failed\" aria-current=\"true\">my failures"),
+        "{page}"
+    );
+    let forget = format!("token={token}&name=my+failures&query=");
+    let answer = site.act("/ui/views/forget", &cookie, &forget).await;
+    assert!(header(&answer, "set-cookie").starts_with("tenure_views=;"), "{answer}");
+    assert!(site.act("/ui/views", "", "token=guessed&name=x&query=").await.starts_with("HTTP/1.1 403"));
+    assert!(
+        site.act("/ui/views", "", &format!("token={token}&name=&query=")).await.starts_with("HTTP/1.1 422")
+    );
+}
+
+#[tokio::test]
+async fn a_pause_is_taken_back_where_it_is_told() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let fields = format!("token={}", site.token().await);
+    let answer = site.act("/ui/queues/mail/pause", "", &fields).await;
+    let page = site.get(header(&answer, "location")).await;
+    let notice = page.split_once("role=\"status\"").unwrap().1.split_once("</div>").unwrap().0;
+    assert!(notice.contains("action=\"/ui/queues/mail/resume\"") && notice.contains("Undo"), "{notice}");
+    let answer = site.act("/ui/queues/mail/resume", "", &fields).await;
+    assert!(!site.get(header(&answer, "location")).await.contains("Ⅱ paused"));
+    // Nothing is offered of what cannot be taken back, nor to somebody who was led here.
+    let cancelled = site.get(&format!("/ui/jobs/{ID}?did=cancel")).await;
+    assert!(!cancelled.contains("Undo"), "{cancelled}");
+    let led = site.ask("GET /ui/queues/mail?did=pause", "sec-fetch-site: cross-site\r\n", "").await;
+    assert!(!led.contains("Undo"), "{led}");
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_its_time_is_called_off_only_after_it_was_said_what_is_meant() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    let page = site.get(&format!("/ui/jobs/{ID}")).await;
+    let asks = page.split_once("Cancel…").unwrap().1.split_once("</details>").unwrap().0;
+    assert!(asks.contains("echo, due <time") && asks.contains("cannot be taken back"), "{asks}");
+    assert!(asks.contains("data-does=\"cancel\""), "{asks}");
+}
+
+#[tokio::test]
+async fn slots_that_have_passed_are_shown_and_then_get_their_jobs() {
+    let (site, clock) = at_noon().await;
+    let hourly = r#"{"spec":{"text":"every 1h"},"overlap":"queue_one","max_lateness_seconds":60,"job":{"kind":"tidy"}}"#;
+    assert!(site.ask("PUT /v1/schedules/hourly", JSON, hourly).await.starts_with("HTTP/1.1 201"));
+    site.ask("POST /v1/schedules/hourly/pause", JSON, "{}").await;
+    clock.advance(Duration::from_secs(5 * 3600));
+    let page = site.get("/ui/schedules/hourly").await;
+    for said in ["one more waits", "Skipped if late by</dt><dd>60 s", "value=\"2026-11-24T17:00\""] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    let shown = site.get("/ui/schedules/hourly?from=2026-11-24T12:30&to=2026-11-24T15:30").await;
+    assert!(shown.contains("3 slots: 2026-11-24 13:00:00") && shown.contains("Enqueue 3 jobs"), "{shown}");
+    // Whoever only looks has done nothing that is written down.
+    let audit = site.get("/ui/audit").await;
+    assert!(audit.contains("/v1/schedules/hourly/pause") && !audit.contains("/backfill"), "{audit}");
+    let (from, to) = ("2026-11-24T12%3A30%3A00Z", "2026-11-24T15%3A30%3A00Z");
+    let fields = format!("token={}&from={from}&to={to}", site.token().await);
+    let many = site.act("/ui/schedules/hourly/backfill", "", &format!("{fields}&slots=101&typed=1")).await;
+    assert!(many.starts_with("HTTP/1.1 422"), "{many}");
+    for _ in 0..2 {
+        let answer = site.act("/ui/schedules/hourly/backfill", "", &format!("{fields}&slots=3")).await;
+        assert_eq!(header(&answer, "location"), "/ui/schedules/hourly?did=backfill");
+        let jobs = site.get("/v1/jobs?kind=tidy").await;
+        let jobs: Value = serde_json::from_str(jobs.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(jobs["items"].as_array().unwrap().len(), 3, "no slot gets a second job");
+    }
+    // What became of the jobs stands beside their slots.
+    let page = site.get("/ui/schedules/hourly?did=backfill").await;
+    assert!(page.contains("state queued") && page.contains("slots that had passed"), "{page}");
+    let empty = site.get("/ui/schedules/hourly?from=2026-11-24T12:30&to=2026-11-24T12:45").await;
+    assert!(empty.contains("No slot lies there"), "{empty}");
+    let wrong = site.get("/ui/schedules/hourly?from=2026-11-24T15:30&to=2026-11-24T12:30").await;
+    assert!(wrong.contains("role=\"alert\""), "{wrong}");
+}
+
+#[tokio::test]
+async fn events_are_narrowed_to_a_queue_and_a_kind() {
+    let site = Site::open(Options::default()).await;
+    let page = site.get("/ui/events?of=jobs&queue=mail&kind=echo").await;
+    assert!(page.contains("events?of=leases&amp;queue=mail&amp;kind=echo"), "{page}");
+    assert!(page.contains("name=\"queue\" type=\"search\" value=\"mail\""), "{page}");
+}
