@@ -20,7 +20,7 @@ use crate::visit::Visit;
 const SHOWN: usize = 50;
 /// Jobs that are looked at until one is found; and for no longer than this.
 const MOST_LOOKED_AT: usize = 100_000;
-const WITHIN: Duration = Duration::from_millis(100);
+const WITHIN: Duration = Duration::from_millis(50);
 
 /// `GET jobs`
 pub(crate) async fn page(visit: Visit) -> Response {
