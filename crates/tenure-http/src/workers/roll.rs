@@ -13,7 +13,7 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
-use super::commands::{Command, GONE, alive};
+use super::commands::alive;
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
@@ -229,7 +229,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
         alive(&api, id).await?;
     }
     // First of all, so that it does not take again what is taken from it.
-    api.commands().tell(api.tenure(), id, Command::Terminate, GONE).await?;
+    api.commands().dismiss(api.tenure(), id).await?;
     release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
