@@ -199,7 +199,7 @@ fn made(file: &Path) -> Result<(), Failure> {
         print(text.trim_end());
         return Ok(());
     }
-    let refuse = |source| Failure::Folder { path: file.to_owned(), source };
+    let refuse = |source| Failure::Output { path: file.to_owned(), source };
     match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(mut made) => made.write_all(text.as_bytes()).map_err(refuse)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

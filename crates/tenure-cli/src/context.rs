@@ -105,7 +105,7 @@ impl Add {
     fn context(&self) -> Result<Context, Failure> {
         let refuse = |path: &str| {
             let path = PathBuf::from(path);
-            move |source| Failure::Folder { path, source }
+            move |source| Failure::Input { path, source }
         };
         let token = match self.token_stdin {
             true => {

@@ -51,7 +51,7 @@ pub(crate) fn completions(completions: &Completions, mut program: Command) -> Re
 pub(crate) fn man(man: &Man, program: Command) -> Result<(), Failure> {
     if let Some(folder) = &man.dir {
         return clap_mangen::generate_to(program, folder)
-            .map_err(|source| Failure::Folder { path: folder.clone(), source });
+            .map_err(|source| Failure::Output { path: folder.clone(), source });
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(program)

@@ -6,9 +6,9 @@ use tenure::Error;
 
 /// Shown below the help of the program.
 pub(crate) const HELP: &str = "\
-Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understood · 3 the store or server cannot be
-            reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not allowed · 75 the lease could not be had ·
-            124 a wait was over · 130 interrupted
+Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understood, or a file that is named cannot be read or
+            written · 3 the store or server cannot be reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not
+            allowed · 75 the lease could not be had · 124 a wait was over · 130 interrupted
 
 Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
              TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour
@@ -57,6 +57,14 @@ pub(crate) enum Failure {
     /// What was to be read from a file that was named cannot be.
     #[error("{path} cannot be read: {source}", path = path.display())]
     Input {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What was to be written to a file or folder that was named cannot be.
+    #[error("{path} cannot be written: {source}", path = path.display())]
+    Output {
         /// Which.
         path: PathBuf,
         /// What the system says.
@@ -145,7 +153,8 @@ impl Failure {
             Self::Invalid(_) => 7,
             Self::WaitOver(_) => 124,
             Self::NobodyReads => 0,
-            Self::Usage(_) | Self::Input { .. } | Self::Serve(tenure_http::ServeError::Open(_)) => 2,
+            Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => 2,
+            Self::Serve(tenure_http::ServeError::Open(_)) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::Serve(_) | Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
             Self::Interrupted | Self::GoesOn(_) => 130,

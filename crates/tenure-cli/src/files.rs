@@ -1,6 +1,13 @@
-//! How many files this program may have open: each connection is one.
+//! The files that somebody names, and how many this program may have open: each connection is one.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::exit::Failure;
+use crate::output::safe;
 
 /// Lets this program have as many files open as its system allows it to allow itself: what is usual is too little for a
 /// server.
@@ -8,4 +15,31 @@ pub(crate) fn allow_many() {
     let limits = getrlimit(Resource::Nofile);
     // Whoever may not have more gets along with what he has.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
+}
+
+/// The text of a file that somebody has named, or of standard input if it is `-`: so many bytes at most.
+pub(crate) fn text_of(file: &Path, most: u64) -> Result<String, Failure> {
+    let is_input = file == Path::new("-");
+    let named = if is_input { PathBuf::from("standard input") } else { file.to_owned() };
+    let mut bytes = Vec::new();
+    let read = match is_input {
+        true => std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes),
+        false => File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|source| Failure::Input { path: named.clone(), source })?;
+    let odd = |what: &str| Failure::Invalid(format!("{} {what}", safe::line(&named.to_string_lossy())));
+    if bytes.len() as u64 > most {
+        return Err(odd(&format!("has more than {most} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| odd("is no UTF-8"))
+}
+
+/// Whether a file can be put at this path, as far as can be known before it is done.
+pub(crate) fn can_be_written(path: &Path) -> Result<(), Failure> {
+    let refuse = |source| Failure::Output { path: path.to_owned(), source };
+    if path.is_dir() {
+        return Err(refuse(ErrorKind::IsADirectory.into()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".tenure-").tempfile_in(folder).map(drop).map_err(refuse)
 }

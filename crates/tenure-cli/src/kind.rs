@@ -1,12 +1,13 @@
 //! `tenure kind`: what is said about kinds, and what their args have to be like.
 
-use std::io::Read;
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Ask, Trouble};
 use crate::exit::Failure;
+use crate::files;
 use crate::output::safe;
 use crate::screen::tell;
 use crate::with::{Asked, Named, With, done, text};
@@ -135,12 +136,7 @@ fn set(with: &mut With, set: &Set) -> Result<(), Failure> {
 /// The schema in a file, or on standard input.
 fn schema(from: Option<&str>) -> Result<Option<Value>, Failure> {
     let Some(from) = from else { return Ok(None) };
-    let mut text = String::new();
-    let read = match from {
-        "-" => std::io::stdin().take(SCHEMA_BYTES).read_to_string(&mut text),
-        file => std::fs::File::open(file).and_then(|file| file.take(SCHEMA_BYTES).read_to_string(&mut text)),
-    };
-    read.map_err(|error| Failure::Usage(format!("{from} cannot be read: {error}")))?;
-    let wrong = |error| Failure::Usage(format!("{from} is no JSON: {error}"));
+    let text = files::text_of(Path::new(from), SCHEMA_BYTES)?;
+    let wrong = |error| Failure::Invalid(safe::line(&format!("{from} is no JSON: {error}")));
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }

@@ -255,7 +255,9 @@ async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
     let name = "tenure serve";
     let worked = match (beside.fires, beside.delivers) {
         (false, false) => return,
-        (true, false) => Worker::new(&tenure, ()).only_timers().name(name).run(stop.cancelled()).await,
+        (true, false) => {
+            Worker::new(&tenure, ()).only_timers().heeds_nobody().name(name).run(stop.cancelled()).await
+        }
         (fires, true) => {
             let worker = deliveries_that_hide(&tenure, &beside.allowed, &beside.hiding);
             let worker = worker.bulk_operations(BULK_AT_ONCE).name(name);

@@ -49,7 +49,7 @@ Examples:
 const EXIT_CODES: &str = "\
 0     it was done
 1     the job has failed or was cancelled, or something else did not work out
-2     the command was not understood
+2     the command was not understood, or a file that it names cannot be read or written
 3     nobody answers, or the store cannot
 4     it is not allowed
 5     there is no such thing, or its time is over

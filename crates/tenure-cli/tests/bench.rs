@@ -91,6 +91,7 @@ fn the_server_is_measured_by_figures_of_its_own() {
     }
     // All that was sent in batches and one by one was there to be claimed.
     assert_eq!((&figures[2]["jobs"], &figures[4]["waiting"]), (&Value::from(200), &Value::from(100)));
+    assert_eq!((&figures[4]["long_polls"], &figures[4]["streams"]), (&Value::from(50), &Value::from(50)));
     assert!(figures[5]["ready_ms"].as_f64().unwrap() > 0.0);
     let left: Vec<_> = std::fs::read_dir(folder.path().join(".tenure")).unwrap().collect();
     assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");

@@ -73,6 +73,37 @@ fn what_is_not_understood_ends_with_2() {
     }
 }
 
+/// Whichever command it is said to, and the message names the file.
+#[test]
+fn a_named_file_that_cannot_be_read_or_written_ends_with_2() {
+    let folder = store();
+    std::fs::write(folder.path().join("a-file"), "no folder").unwrap();
+    std::fs::create_dir(folder.path().join("a-folder")).unwrap();
+    fn of_store<'a>(args: &[&'a str]) -> Vec<&'a str> {
+        [args, &["--db", "jobs.db", "--write"]].concat()
+    }
+    for (args, named) in [
+        (vec!["man", "--dir", "nowhere"], "nowhere"),
+        (vec!["man", "--dir", "a-file"], "a-file"),
+        (vec!["config", "init", "nowhere/tenure.toml"], "nowhere/tenure.toml"),
+        (vec!["db", "backup", "--db", "jobs.db", "nowhere/copy.db"], "nowhere/copy.db"),
+        (vec!["db", "backup", "--db", "jobs.db", "a-folder"], "a-folder"),
+        (vec!["schedule", "import-crontab", "nowhere"], "nowhere"),
+        (vec!["job", "list", "--token-file", "a-folder"], "a-folder"),
+        (of_store(&["submit", "mail", "@nosuch.json"]), "nosuch.json"),
+        (of_store(&["submit", "mail", "@a-folder"]), "a-folder"),
+        (of_store(&["job", "import", "a-folder"]), "a-folder"),
+        (of_store(&["kind", "set", "mail", "--schema", "nosuch.json"]), "nosuch.json"),
+        (of_store(&["schedule", "add", "nightly", "--file", "a-folder"]), "a-folder"),
+    ] {
+        let said = said(&run(&args, folder.path()));
+        assert_eq!(said.code, 2, "{args:?}: {}", said.err);
+        assert!(said.err.contains(named) && !said.err.contains("tenure help"), "{args:?}: {}", said.err);
+    }
+    // What never ends is not read to its end.
+    assert_eq!(of(&folder, &["submit", "mail", "@/dev/zero"]).0, 7);
+}
+
 #[test]
 fn a_server_or_store_that_does_not_answer_ends_with_3() {
     let folder = store();
@@ -135,7 +166,6 @@ fn a_value_that_is_not_allowed_ends_with_7() {
     let folder = store();
     assert_eq!(of(&folder, &["submit", "mail", "--priority", "4711"]).0, 7);
     assert_eq!(of(&folder, &["submit", "mail", "{\"to\":"]).0, 7);
-    assert_eq!(of(&folder, &["submit", "mail", "@nosuch.json"]).0, 7);
     assert_eq!(of(&folder, &["schedule", "add", "nightly", "0 27 * * *", "report"]).0, 7);
     std::fs::write(folder.path().join("tenure.toml"), "[server]\nbnid = 1\n").unwrap();
     assert_eq!(code(folder.path(), &["config", "check"]), 7);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Due, JobId, Keep, Progress, StateName, Ttl, Verdict};
+use tenure_core::{Due, JobId, Keep, Name, Progress, RecordKey, StateName, Ttl, Verdict};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 
@@ -10,7 +10,7 @@ use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry
 use super::keyed::{after, key, limited, ordered};
 use super::wishes::{acquire_for, break_within, forget, leave, queue_up, renew};
 use super::{Test, test};
-use tenure_store::{Change, Event, Happening, Report};
+use tenure_store::{Change, Event, Happening, Only, Put, Report, Writes};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -23,6 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(an_end_of_which_nobody_has_the_good_hints_at_nothing),
         test(a_limit_that_is_set_hints_that_something_is_due),
         test(cancelling_a_running_job_hints_at_it),
+        test(a_record_that_asks_hints_at_it_once_it_is_written),
         test(giving_a_lease_back_hints_that_it_is_free),
         test(breaking_a_lease_hints_at_it_to_its_holder_and_to_who_waits),
         test(making_a_lease_end_sooner_hints_at_it),
@@ -120,6 +121,21 @@ async fn a_limit_that_is_set_hints_that_something_is_due(given: Given) {
 async fn cancelling_a_running_job_hints_at_it(given: Given) {
     let reserved = given.running().await;
     hints(given.store.asked(), given.cancel(reserved.job().id)).await;
+}
+
+async fn a_record_that_asks_hints_at_it_once_it_is_written(given: Given) {
+    let put = |only| Put {
+        shelf: Name::new("shelf", "told").unwrap(),
+        key: RecordKey::new("k").unwrap(),
+        only,
+        to: None,
+    };
+    let writes = |only, asks| Writes { records: vec![put(only)], asks, ..Writes::default() };
+    let hint = given.store.asked();
+    given.store.write_records(writes(Only::Any, false)).await.unwrap();
+    given.store.write_records(writes(Only::Version(7), true)).await.unwrap();
+    assert!(!hint.has_changed().unwrap(), "nobody was asked anything");
+    hints(given.store.asked(), given.store.write_records(writes(Only::Any, true))).await.unwrap();
 }
 
 async fn giving_a_lease_back_hints_that_it_is_free(given: Given) {

@@ -25,6 +25,11 @@ impl News {
         Self { due: true, ..Self::default() }
     }
 
+    /// That a holder was asked something, and nothing else.
+    pub(crate) fn of_asking() -> Self {
+        Self { asked: true, ..Self::default() }
+    }
+
     /// That a lease may have become free, and that a holder was asked to come to an end.
     pub(crate) fn of_leases(freed: bool, asked: bool) -> Self {
         Self { freed, asked, ..Self::default() }

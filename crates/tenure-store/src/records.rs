@@ -38,6 +38,8 @@ pub struct Writes {
     pub records: Vec<Put>,
     /// Entries, in the order in which they are appended.
     pub entries: Vec<Append>,
+    /// Whether holders are asked something by it, so that they are [called](crate::Hints::asked) to look.
+    pub asks: bool,
 }
 
 /// A change of a record.
@@ -213,7 +215,7 @@ impl Writes {
 /// # Errors
 /// A fault, since there is no answer to some of it: whoever calls has to be mended.
 pub fn check_writes(writes: &Writes) -> Result<(), Fault> {
-    let Writes { records, entries } = writes;
+    let Writes { records, entries, asks: _ } = writes;
     let most = |count: usize, what: &str, most: usize| {
         if count <= most {
             return Ok(());

@@ -255,7 +255,7 @@ impl Place {
         let (shelf, key) = Self::at(run)?;
         let value = Document::new(serde_json::to_vec(self)?)?;
         let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
-        match run.tenure().store().write_records(Writes { records: vec![put], entries: vec![] }).await? {
+        match run.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
             Written::Done { .. } => Ok(()),
             Written::Refused(_) => Err(Failed::retry("how far it has come could not be written")),
         }

@@ -33,6 +33,7 @@
 pub mod app;
 pub mod apps;
 mod bulk;
+mod commands;
 mod copying;
 mod draft;
 mod enqueue;
@@ -65,6 +66,7 @@ mod worker;
 mod writer;
 
 pub use bulk::{Bulk, BulkAct, Meant};
+pub use commands::{WorkerCommand, WorkerCommands};
 pub use draft::Draft;
 pub use enqueue::Enqueue;
 pub use error::Error;

@@ -14,7 +14,7 @@
 //!     only: Only::Absent,
 //!     to: Some(NewValue { value: Document::new(*b"{\"status\":201}")?, keep: None }),
 //! };
-//! let writes = Writes { records: vec![first], entries: vec![] };
+//! let writes = Writes { records: vec![first], ..Writes::default() };
 //! assert!(matches!(store.write_records(writes.clone()).await?, Written::Done { .. }));
 //! // Whoever repeats it finds what the first one wrote.
 //! let Written::Refused(unmet) = store.write_records(writes).await? else { panic!("it is there") };

@@ -97,7 +97,7 @@ pub(super) fn remove(remove: &Remove, out: &mut Out) -> Result<(), Failure> {
     }
     let beside = Beside::new(&remove.from)?;
     // Gone at once, and removed piece by piece afterwards.
-    let fail = |source| Failure::Folder { path: path.clone(), source };
+    let fail = |source| Failure::Output { path: path.clone(), source };
     fs::rename(&path, beside.path().join("gone")).map_err(fail)?;
     out.line(&format!("{sort}/{} is gone", safe::line(name)))?;
     out.tell("a host that runs goes on to offer it until it starts again; tenure app stop ends it there");
@@ -132,7 +132,7 @@ struct Beside(TempDir);
 
 impl Beside {
     fn new(folder: &Path) -> Result<Self, Failure> {
-        let fail = |source| Failure::Folder { path: folder.to_owned(), source };
+        let fail = |source| Failure::Output { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
         let folder = fs::canonicalize(folder).map_err(fail)?;
         Ok(Self(tempfile::Builder::new().prefix(BESIDE).tempdir_in(folder).map_err(fail)?))
@@ -151,7 +151,7 @@ impl Beside {
     fn bring(&self, app: &App, to: &Path) -> Result<bool, Failure> {
         let root = root_of(to, None, app.sort);
         let (target, from) = (root.join(&app.name), of_its_name(app));
-        let fail = |source| Failure::Folder { path: target.clone(), source };
+        let fail = |source| Failure::Output { path: target.clone(), source };
         fs::create_dir_all(&root).map_err(fail)?;
         for other in fs::read_dir(&root).map_err(fail)? {
             let other = other.map_err(fail)?.file_name();
@@ -169,7 +169,7 @@ impl Beside {
     /// Removes it with all that was put aside.
     fn end(self) -> Result<(), Failure> {
         let path = self.0.keep();
-        copying::remove(&path).map_err(|source| Failure::Folder { path, source })
+        copying::remove(&path).map_err(|source| Failure::Output { path, source })
     }
 }
 

@@ -173,6 +173,9 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
         worked = working => worked,
         () = manager.tell_that_it_lives(&*clock) => Ok(tenure::Stopped::default()),
     };
+    if worked.as_ref().is_ok_and(|stopped| stopped.told) {
+        screen.line("stopping: this host was told to end");
+    }
     stop.cancel();
     while everywhere.join_next().await.is_some() {}
     // How it went was told when it ended.

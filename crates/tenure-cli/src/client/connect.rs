@@ -9,6 +9,7 @@ use clap::Args;
 use super::{Client, Place, Purpose};
 use crate::dev::Home;
 use crate::exit::Failure;
+use crate::files;
 use crate::settings::{Env, Settings};
 
 /// Where a server listens if nobody says otherwise.
@@ -94,10 +95,12 @@ impl Connect {
     }
 }
 
+/// So much is read of a file with a secret.
+const SECRET_BYTES: u64 = 64 << 10;
+
 /// The secret that a file holds.
 pub(crate) fn secret_in(file: &Path) -> Result<Secret, Failure> {
-    let text =
-        std::fs::read_to_string(file).map_err(|source| Failure::Input { path: file.to_owned(), source })?;
+    let text = files::text_of(file, SECRET_BYTES)?;
     text.parse().map_err(|wrong| Failure::Invalid(format!("the token in {}: {wrong}", file.display())))
 }
 

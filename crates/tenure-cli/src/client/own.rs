@@ -196,7 +196,7 @@ impl OwnStore {
 /// What is asked for in bulk is a job: who asks for it here has nobody else who does it. Timers are fired for as long as
 /// there is work.
 async fn work_beside(tenure: Tenure, purpose: Purpose, stop: CancellationToken) {
-    let worker = Worker::new(&tenure, ()).bulk_operations(1).name("tenure --db");
+    let worker = Worker::new(&tenure, ()).bulk_operations(1).heeds_nobody().name("tenure --db");
     let worker = match purpose {
         Purpose::Look | Purpose::Work => return,
         Purpose::Change => worker.no_timers(),

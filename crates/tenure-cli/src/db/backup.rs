@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
+use crate::files;
 use crate::screen::print;
 
 /// What can be said to `tenure db backup`.
@@ -26,6 +27,7 @@ pub(crate) struct Backup {
 
 pub(crate) fn run(backup: Backup) -> Result<(), Failure> {
     let Backup { target, to } = backup;
+    files::can_be_written(&to)?;
     wait(target.options().backup(&target.url(), &to))?;
     let bytes = std::fs::metadata(&to).map_or(0, |metadata| metadata.len());
     print(&match target.output {

@@ -14,6 +14,7 @@ use clap::Args;
 use tenure::schedule::Schedule;
 use tenure::{OpenOptions, StateName, Tenure};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use self::seed::CatchingUp;
 use self::show::{Seen, Show, standings, unfinished};
@@ -96,15 +97,16 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let show = tokio::spawn(show.run(tenure.events(), ended));
     let flow = tokio::spawn(flow::run(tenure.clone(), dev.jobs_per_second));
     let (served, serving) = http::serve(&tenure, server);
+    let flowing = flow.abort_handle();
     let stop = async {
         // It ends early only if the runtime does, and then stopping is right as well.
         let _ = interrupted.await;
-        flow.abort();
+        flowing.abort();
         drop(going_on);
         drop(serving);
         announce_stop(&tenure, &screen).await;
     };
-    let worked = kinds::worker(&tenure).run(stop).await;
+    let worked = work_until(&tenure, stop, &screen).await;
     let _ = served.await;
     // A flow that fell over did so on the same store; its reason is worth more than silence.
     let flowed = if flow.is_finished() { flow.await.ok() } else { None };
@@ -115,6 +117,25 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let left = unfinished(&standings(&tenure).await?);
     tenure.close().await?;
     farewell(seen, left, &home, &screen);
+    Ok(())
+}
+
+/// Works until it is to stop. A worker that operators have told to end ends, and what else there is goes on.
+async fn work_until(
+    tenure: &Tenure,
+    stop: impl Future<Output = ()>,
+    screen: &Screen,
+) -> Result<(), tenure::Error> {
+    let (over, mut stop) = (CancellationToken::new(), std::pin::pin!(stop));
+    let worked = kinds::worker(tenure).run(async {
+        stop.as_mut().await;
+        over.cancel();
+    });
+    let stopped = worked.await?;
+    if stopped.told && !over.is_cancelled() {
+        screen.line("the worker was told to end and does no more jobs; start again for another one");
+        stop.await;
+    }
     Ok(())
 }
 

@@ -110,7 +110,11 @@ impl Import {
         }
         let refuse = |source| Failure::Input { path: self.file.clone(), source };
         let file = File::open(&self.file).map_err(refuse)?;
-        let size = file.metadata().map_err(refuse)?.len();
+        let there = file.metadata().map_err(refuse)?;
+        if there.is_dir() {
+            return Err(refuse(std::io::ErrorKind::IsADirectory.into()));
+        }
+        let size = there.len();
         Ok((Box::new(BufReader::new(file)), Some(size)))
     }
 }

@@ -1,8 +1,7 @@
 //! `tenure job submit`: one job, accepted once however often it is asked for.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -15,6 +14,7 @@ use super::fate::{self, Wait};
 use super::{With, document, logs};
 use crate::client::{Answer, Ask, Patience, Trouble};
 use crate::exit::Failure;
+use crate::files;
 use crate::output::safe;
 use crate::span::span;
 
@@ -243,22 +243,14 @@ impl Submit {
     }
 }
 
+/// So much is read of args at most: more than any server takes.
+const ARGS_BYTES: u64 = 16 << 20;
+
 /// The args, as they are: what is JSON is sent sign by sign.
 pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
     let (text, place) = match (said, said.strip_prefix('@')) {
-        ("-", _) => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|source| Failure::Input { path: PathBuf::from("standard input"), source })?;
-            (text, "standard input".to_owned())
-        }
-        (_, Some(file)) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                Failure::Invalid(safe::line(&format!("args: the file {file} cannot be read: {error}")))
-            })?;
-            (text, format!("file {file}"))
-        }
+        ("-", _) => (files::text_of(Path::new("-"), ARGS_BYTES)?, "standard input".to_owned()),
+        (_, Some(file)) => (files::text_of(Path::new(file), ARGS_BYTES)?, format!("file {file}")),
         (said, None) => (said.to_owned(), "the command line".to_owned()),
     };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {

@@ -1,7 +1,6 @@
 //! `tenure schedule import-crontab`: what a crontab does, as programs that `tenure run` runs.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use super::crontab::{Command, Crontab, Entry, Reading};
 use crate::exit::Failure;
+use crate::files::text_of;
 use crate::output::safe;
 use crate::screen::{print, tell};
 
@@ -71,7 +71,7 @@ struct Said {
 
 pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let reading = Reading { of_system: import.system, zone: import.zone.clone() };
-    let tab = Crontab::read(&text_of(&import.file)?, &reading);
+    let tab = Crontab::read(&text_of(&import.file, MOST_BYTES)?, &reading);
     let mut form = Form { triggered: BTreeMap::new() };
     let mut left_out = 0;
     for (line, note) in &tab.notes {
@@ -147,25 +147,10 @@ fn free_name(entry: &Entry, taken: &BTreeMap<String, Said>) -> String {
     std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
 }
 
-fn text_of(file: &Path) -> Result<String, Failure> {
-    let fail = |source| Failure::Input { path: file.to_owned(), source };
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
-    } else {
-        let opened = std::fs::File::open(file).map_err(fail)?;
-        opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
-    }
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(Failure::Invalid(format!("{} has more than {MOST_BYTES} bytes", file.display())));
-    }
-    String::from_utf8(bytes).map_err(|_| Failure::Invalid(format!("{} is no UTF-8", file.display())))
-}
-
 /// Writes it where nothing is yet.
 fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     let path = folder.join(FILE);
-    let fail = |source| Failure::Folder { path: path.clone(), source };
+    let fail = |source| Failure::Output { path: path.clone(), source };
     std::fs::create_dir_all(folder).map_err(fail)?;
     match std::fs::File::create_new(&path) {
         Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fail)?,

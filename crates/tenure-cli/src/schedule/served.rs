@@ -9,9 +9,13 @@ use tenure::{Chance, Clock, JobId, SystemClock};
 
 use crate::client::{Ask, Patience};
 use crate::exit::Failure;
+use crate::files;
 use crate::job::args;
 use crate::output::{Shape, Table, safe};
 use crate::with::{Named, With, text};
+
+/// So much is read of a file that says a schedule: more than any server takes.
+const FILE_BYTES: u64 = 4 << 20;
 
 pub(super) const SCHEDULES: Named = Named {
     path: "/v1/schedules",
@@ -146,8 +150,7 @@ pub(super) fn add(add: &Add, with: &mut With) -> Result<(), Failure> {
 impl Add {
     fn body(&self) -> Result<String, Failure> {
         if let Some(file) = &self.file {
-            return std::fs::read_to_string(file)
-                .map_err(|source| Failure::Input { path: file.clone(), source });
+            return files::text_of(file, FILE_BYTES);
         }
         // The args are put in as they are, sign by sign.
         let args = self.args.as_deref().map(args).transpose()?;

@@ -53,7 +53,7 @@ impl File {
             file.lock()?;
             Ok(file)
         };
-        locked().map_err(|source| Failure::Folder { path: path.clone(), source })
+        locked().map_err(|source| Failure::Output { path: path.clone(), source })
     }
 
     /// What it says; nothing if there is none.
@@ -73,7 +73,7 @@ impl File {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Ok(Self::default())
             }
-            Err(source) => Err(Failure::Folder { path, source }),
+            Err(source) => Err(Failure::Input { path, source }),
         }
     }
 
@@ -81,7 +81,7 @@ impl File {
     /// its owner wrote it.
     pub(crate) fn save(&self, env: &Env) -> Result<PathBuf, Failure> {
         let path = Self::path(env)?;
-        let refuse = |source| Failure::Folder { path: path.clone(), source };
+        let refuse = |source| Failure::Output { path: path.clone(), source };
         let old = match std::fs::read_to_string(&path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound) => String::new(),
             told => told.map_err(refuse)?,

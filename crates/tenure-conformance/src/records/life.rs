@@ -127,25 +127,30 @@ async fn what_is_too_much_is_a_fault_and_nothing_is_written(given: Given) {
     let ever = limits::LONGEST + Duration::from_secs(1);
     let for_ever = NewValue { value: document("1"), keep: Some(ever) };
     let too_much = [
-        Writes { records: many(limits::WRITE_RECORDS + 1), entries: vec![] },
-        Writes { records: many(1), entries: entries(limits::WRITE_ENTRIES + 1) },
-        Writes { records: many(1), entries: vec![append("k", &large)] },
+        Writes { records: many(limits::WRITE_RECORDS + 1), ..Writes::default() },
+        Writes { records: many(1), entries: entries(limits::WRITE_ENTRIES + 1), ..Writes::default() },
+        Writes { records: many(1), entries: vec![append("k", &large)], ..Writes::default() },
         Writes {
             records: vec![tenure_store::Put { to: Some(for_ever), ..put("k0", Only::Any, "1") }],
-            entries: vec![],
+            ..Writes::default()
         },
     ];
     for writes in too_much {
         assert!(matches!(given.store.write_records(writes).await, Err(Fault::Broken(_))));
     }
     assert_eq!((given.token("k0").await, given.audit().await.len()), (None, 0));
-    let most = Writes { records: many(limits::WRITE_RECORDS), entries: entries(limits::WRITE_ENTRIES) };
+    let most = Writes {
+        records: many(limits::WRITE_RECORDS),
+        entries: entries(limits::WRITE_ENTRIES),
+        ..Writes::default()
+    };
     let (versions, numbers) = super::done(given.store.write_records(most).await.unwrap());
     assert_eq!((versions.len(), numbers.len()), (limits::WRITE_RECORDS, limits::WRITE_ENTRIES));
 }
 
 async fn a_record_that_is_named_twice_is_a_fault(given: Given) {
-    let twice = Writes { records: vec![put("k", Only::Any, "1"), removal("k", Only::Any)], entries: vec![] };
+    let twice =
+        Writes { records: vec![put("k", Only::Any, "1"), removal("k", Only::Any)], ..Writes::default() };
     assert!(matches!(given.store.write_records(twice).await, Err(Fault::Broken(_))));
     assert_eq!(given.token("k").await, None);
 }
@@ -163,7 +168,11 @@ async fn after_the_close_records_are_a_fault(given: Given) {
     let store = &given.store;
     store.close().await.unwrap();
     let closed = |answer: Result<(), Fault>| assert_eq!(answer, Err(Fault::Closed));
-    let writes = Writes { records: vec![put("k", Only::Any, "1")], entries: vec![append("k", "1")] };
+    let writes = Writes {
+        records: vec![put("k", Only::Any, "1")],
+        entries: vec![append("k", "1")],
+        ..Writes::default()
+    };
     closed(store.write_records(writes).await.map(drop));
     closed(store.record(&word("token"), &key("k")).await.map(drop));
     closed(store.records(RecordsAsk::of(word("token"))).await.map(drop));

@@ -113,7 +113,7 @@ pub(super) async fn entries(store: &dyn Store, ask: EntriesAsk) -> Vec<JournalEn
 
 impl Given {
     pub(super) async fn write_all(&self, records: Vec<Put>, entries: Vec<Append>) -> Written {
-        self.store.write_records(Writes { records, entries }).await.unwrap()
+        self.store.write_records(Writes { records, entries, ..Writes::default() }).await.unwrap()
     }
 
     /// Puts one record; answers its version.

@@ -201,6 +201,7 @@ async fn a_call_that_was_done_in_silence_is_found_when_it_is_repeated(given: Giv
     let mine = || Writes {
         records: vec![put("request/7", Only::Absent, "\"mine\"")],
         entries: vec![append("request/7", "1")],
+        ..Writes::default()
     };
     assert!(matches!(faulty.write_records(mine()).await, Err(Fault::Unknown(_))));
     faulty.heal();

@@ -141,7 +141,7 @@ pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
 pub fn deliveries_that_hide(tenure: &Tenure, allowed: &[Network], hiding: &Hiding) -> Worker<Deliverer> {
     let caller = Caller::new(Allowed::new(allowed.to_vec()), tenure.store().clock());
     let deliverer = Deliverer { caller, hiding: hiding.clone() };
-    Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).job(deliver).job(end::tell)
+    Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).job(deliver).job(end::tell).heeds_nobody()
 }
 
 async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {

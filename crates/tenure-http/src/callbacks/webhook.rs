@@ -220,7 +220,7 @@ impl<'a> Webhooks<'a> {
     }
 
     async fn write(&self, records: Vec<Put>, entries: Vec<Append>) -> Result<Written, Error> {
-        Ok(self.tenure.store().write_records(Writes { records, entries }).await?)
+        Ok(self.tenure.store().write_records(Writes { records, entries, ..Writes::default() }).await?)
     }
 }
 

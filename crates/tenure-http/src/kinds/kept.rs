@@ -98,7 +98,7 @@ impl Descriptions<'_> {
         };
         let key = RecordKey::new(kind.as_str())?;
         let put = Put { shelf: shelf()?, key, only, to: kept.map(value).transpose()? };
-        match self.0.store().write_records(Writes { records: vec![put], entries: Vec::new() }).await? {
+        match self.0.store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
             Written::Done { versions, .. } => {
                 Ok(Some(versions.into_iter().next().flatten().unwrap_or_default()))
             }

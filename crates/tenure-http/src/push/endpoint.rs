@@ -142,7 +142,12 @@ impl<'a> Endpoints<'a> {
             Ok(NewValue { value: Document::new(text)?, keep: None })
         };
         let put = Put { shelf: shelf()?, key: RecordKey::new(name)?, only, to: kept.map(value).transpose()? };
-        match self.tenure.store().write_records(Writes { records: vec![put], entries }).await? {
+        match self
+            .tenure
+            .store()
+            .write_records(Writes { records: vec![put], entries, ..Writes::default() })
+            .await?
+        {
             Written::Done { versions, .. } => {
                 Ok(Some(versions.into_iter().next().flatten().unwrap_or_default()))
             }

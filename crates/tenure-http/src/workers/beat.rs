@@ -14,7 +14,7 @@ use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, 
 
 use super::claim::check_lease;
 use super::commands::Command;
-use super::granted::grant_of_token;
+use super::granted::grants_of_tokens;
 use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
@@ -114,12 +114,15 @@ pub(crate) async fn post(
     let mut answer = BeatAnswer { extended, cancel, lost, command };
     let (mut over, now) = (Vec::new(), api.tenure().now());
     let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
-    for item in said.running {
-        let Ok(id) = item.job_id.parse::<JobId>() else {
+    let ids: Vec<Option<JobId>> = said.running.iter().map(|item| item.job_id.parse().ok()).collect();
+    let shown = said.running.iter().zip(&ids).filter_map(|(item, id)| Some(((*id)?, item.token.as_str())));
+    let mut grants = grants_of_tokens(&api, &shown.collect::<Vec<_>>()).await?.into_iter();
+    for (item, id) in said.running.into_iter().zip(ids) {
+        let Some(grant) = id.and_then(|_| grants.next()) else {
             answer.lost.push(item.job_id);
             continue;
         };
-        match grant_of_token(&api, id, &item.token).await {
+        match grant {
             Ok((job, lease)) => {
                 if let Some(timeout) = overdue::overdue(&job, now) {
                     answer.lost.push(item.job_id);

@@ -157,7 +157,7 @@ impl Claim {
             queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
         let ask = Reserve { holder, ttl, wants, at_most: most };
         if self.worker_id.is_some() {
-            roll::note(api, self.name.as_deref(), &ask);
+            roll::note(api, self.name.as_deref(), &ask).await?;
         }
         Ok(ask)
     }

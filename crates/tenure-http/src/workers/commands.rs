@@ -12,9 +12,8 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes};
-use tenure::{Error, Host, HostId, Invalid, Moment, Name, Tenure};
+use serde::Serialize;
+use tenure::{Error, Host, HostId, Moment, Tenure, WorkerCommand};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -25,20 +24,14 @@ use crate::body;
 use crate::jobs::act::Nothing;
 use crate::problem::{Problem, ProblemType};
 
-/// On which shelf it is.
-const SHELF: &str = "worker-command";
-/// For how long a worker is told the same: longer than any of them lives that is not begun anew.
-const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// For how long one is told to end that was taken off the list: longer than it is deaf for.
-pub(super) const GONE: Duration = Duration::from_secs(3600);
+const GONE: Duration = Duration::from_secs(3600);
 /// For so long what the store said is believed: so late a worker may hear of what another server was asked.
 const BELIEVED: Duration = Duration::from_secs(2);
-/// Pages of commands that are looked at.
-const PAGES: usize = 100;
 const BODY_BYTES: usize = 16 * 1024;
 
 /// What a worker is told to do. More may be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "WorkerCommand")]
 pub(crate) enum Command {
@@ -51,6 +44,15 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// One that only a newer server knows is nothing to go by.
+    fn of(command: WorkerCommand) -> Self {
+        match command {
+            WorkerCommand::Quiet => Self::Quiet,
+            WorkerCommand::Terminate => Self::Terminate,
+            WorkerCommand::Run | _ => Self::Run,
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -60,7 +62,17 @@ impl Command {
     }
 }
 
-type Told = Arc<BTreeMap<HostId, Command>>;
+impl From<Command> for WorkerCommand {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Run => Self::Run,
+            Command::Quiet => Self::Quiet,
+            Command::Terminate => Self::Terminate,
+        }
+    }
+}
+
+type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
 
 /// So many of the last workers that were told something are kept for those who wait; whoever missed more looks himself.
 const HEARD: usize = 64;
@@ -100,10 +112,10 @@ impl Commands {
         let now = tenure.store().clock().moment();
         let met = self.lock().clone();
         if let Some((_, told)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(told.get(&worker).copied().unwrap_or(Command::Run));
+            return Ok(of(&told, worker));
         }
-        let told = Told::new(all(tenure).await?);
-        let command = told.get(&worker).copied().unwrap_or(Command::Run);
+        let told = Told::new(tenure.worker_commands().all().await?);
+        let command = of(&told, worker);
         *self.lock() = Some((now, told));
         Ok(command)
     }
@@ -117,25 +129,23 @@ impl Commands {
     }
 
     /// Tells a worker something from now on.
-    pub(crate) async fn tell(
-        &self,
-        tenure: &Tenure,
-        worker: HostId,
-        command: Command,
-        keep: Duration,
-    ) -> Result<(), Error> {
-        let value = |command: Command| -> Result<NewValue, Error> {
-            let text =
-                serde_json::to_vec(&command).map_err(|source| Error::Json { what: "command", source })?;
-            Ok(NewValue { value: Document::new(text)?, keep: Some(keep) })
-        };
-        let key = RecordKey::new(&worker.to_string())?;
-        let put = Put { shelf: shelf()?, key, only: Only::Any, to: Some(value(command)?) };
-        tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
+    async fn tell(&self, tenure: &Tenure, worker: HostId, command: Command) -> Result<(), Error> {
+        tenure.worker_commands().tell(worker, command.into()).await?;
+        self.is_told(worker);
+        Ok(())
+    }
+
+    /// Tells a worker to end that is taken off the list.
+    pub(super) async fn dismiss(&self, tenure: &Tenure, worker: HostId) -> Result<(), Error> {
+        tenure.worker_commands().tell_for(worker, WorkerCommand::Terminate, GONE).await?;
+        self.is_told(worker);
+        Ok(())
+    }
+
+    fn is_told(&self, worker: HostId) {
         *self.lock() = None;
         // Nobody may be waiting.
         let _ = self.called.send(worker);
-        Ok(())
     }
 
     /// What this server tells workers from now on.
@@ -148,26 +158,8 @@ impl Commands {
     }
 }
 
-async fn all(tenure: &Tenure) -> Result<BTreeMap<HostId, Command>, Error> {
-    let (mut told, mut behind) = (BTreeMap::new(), None);
-    for _ in 0..PAGES {
-        let page = tenure.store().records(RecordsAsk { behind, ..RecordsAsk::of(shelf()?) }).await?;
-        // What a newer server may have told is not understood here: its worker goes on.
-        let read = |record: &Record| -> Option<(HostId, Command)> {
-            let command = serde_json::from_slice(record.value.as_bytes()).ok()?;
-            Some((record.key.as_str().parse().ok()?, command))
-        };
-        told.extend(page.records.iter().filter_map(read));
-        behind = page.next;
-        if behind.is_none() {
-            break;
-        }
-    }
-    Ok(told)
-}
-
-fn shelf() -> Result<Name, Invalid> {
-    Name::new("shelf", SHELF)
+fn of(told: &Told, worker: HostId) -> Command {
+    told.get(&worker).map_or(Command::Run, |command| Command::of(*command))
 }
 
 /// What a worker is told from now on.
@@ -205,9 +197,19 @@ async fn tell(
     command: Command,
 ) -> Result<Response, Problem> {
     let Nothing {} = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
-    let worker = alive(api, id.parse()?).await?.id;
-    api.commands().tell(api.tenure(), worker, command, KEEP).await?;
+    let host = alive(api, id.parse()?).await?;
+    let worker = host.id;
+    if is_of_a_server(&host) {
+        let detail = format!("worker {worker} is a part of a server, {}: end that", host.name);
+        return Err(Problem::new(ProblemType::StateConflict, detail));
+    }
+    api.commands().tell(api.tenure(), worker, command).await?;
     Ok(json(StatusCode::OK, &CommandAnswer { worker_id: worker.to_string(), command }))
+}
+
+/// Whether a worker does nothing but what servers do by themselves, such as telling webhooks.
+fn is_of_a_server(host: &Host) -> bool {
+    !host.serves.is_empty() && host.serves.iter().all(|serves| serves.queue.is_own())
 }
 
 /// The worker of this id, if it is alive and whoever asks reaches all that it takes.

@@ -1,11 +1,11 @@
 //! The jobs that this server has granted to workers: what it knows of them it need not ask the store again. It may be
 //! forgotten at any time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{Args, Fence, JobId, JobRecord, State};
+use tenure::{Args, Fence, Filter, JobId, JobRecord, PageAsk, State, limits};
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -66,6 +66,57 @@ pub(crate) async fn grant_of_token(
     }
     let job = api.job(id).await?;
     if job.fence == fence { Ok((Arc::new(job), lease)) } else { Err(lost(id)) }
+}
+
+/// A job that was granted, and for how long it was.
+pub(crate) type GrantOf = (Arc<JobRecord>, Duration);
+
+/// The same for many. What is not known here, because another server has granted it, is read together and known from then on.
+pub(crate) async fn grants_of_tokens(
+    api: &Api,
+    said: &[(JobId, &str)],
+) -> Result<Vec<Result<GrantOf, Problem>>, Problem> {
+    let key = api.key().await?;
+    let grants: Vec<_> = said.iter().map(|(id, token)| key.grant(*id, token)).collect();
+    let (mut unknown, mut found) = (Vec::new(), BTreeMap::new());
+    for ((id, _), grant) in said.iter().zip(&grants) {
+        let Ok((fence, _)) = grant else { continue };
+        match api.granted().find(*fence, *id) {
+            Some(job) => _ = found.insert((*fence, *id), job),
+            None => unknown.push(*id),
+        }
+    }
+    let read: Vec<Arc<JobRecord>> = read(api, unknown).await?.into_iter().map(Arc::new).collect();
+    let fences: BTreeSet<Fence> = grants.iter().flatten().map(|(fence, _)| *fence).collect();
+    let held: Vec<_> = read.iter().filter(|job| fences.contains(&job.fence)).cloned().collect();
+    api.granted().remember(&held);
+    let there: BTreeMap<JobId, Arc<JobRecord>> = read.into_iter().map(|job| (job.id, job)).collect();
+    let judged = said.iter().zip(grants).map(|((id, _), grant)| {
+        let (fence, lease) = grant?;
+        let job =
+            found.get(&(fence, *id)).or_else(|| there.get(id)).filter(|job| api.reach().covers_job(job));
+        let job = job.ok_or_else(|| api.missing(*id))?;
+        if job.fence == fence { Ok((Arc::clone(job), lease)) } else { Err(lost(*id)) }
+    });
+    Ok(judged.collect())
+}
+
+/// Those of these jobs that there are.
+async fn read(api: &Api, ids: Vec<JobId>) -> Result<Vec<JobRecord>, Problem> {
+    let (mut jobs, mut after) = (Vec::new(), None);
+    if ids.is_empty() {
+        return Ok(jobs);
+    }
+    let filter = Filter { ids, ..Filter::default() };
+    loop {
+        let ask = PageAsk { filter: filter.clone(), after, at_most: limits::PAGE_JOBS, ..PageAsk::default() };
+        let page = api.tenure().store().jobs(ask).await?;
+        jobs.extend(page.jobs);
+        after = page.next;
+        if after.is_none() {
+            return Ok(jobs);
+        }
+    }
 }
 
 /// For how long a job was granted that has just been.

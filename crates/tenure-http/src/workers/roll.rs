@@ -13,7 +13,7 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
-use super::commands::{Command, GONE, alive};
+use super::commands::alive;
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
@@ -24,6 +24,8 @@ use crate::spans;
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 /// So often the store is told at most.
 const APART: Duration = Duration::from_secs(15);
+/// For so long what the store said of others is believed.
+const BELIEVED: Duration = Duration::from_secs(2);
 /// Workers of which it is remembered when the store was told.
 const MOST: usize = 10_000;
 
@@ -31,7 +33,11 @@ const MOST: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Roll {
     heard: Mutex<BTreeMap<HostId, Heard>>,
+    listed: Mutex<Option<(Moment, Listed)>>,
 }
+
+/// What those take whom the store knows.
+type Listed = Arc<BTreeMap<HostId, Vec<Serves>>>;
 
 /// What a worker has said of itself, and when the store was last told.
 #[derive(Debug, Clone)]
@@ -63,6 +69,25 @@ impl Roll {
             all.get_mut(&id).filter(|heard| now.since(heard.told) >= APART && heard.is_within(reach))?;
         heard.told = now;
         Some(heard.clone())
+    }
+
+    /// Whether a worker is there that takes something which whoever asks does not reach: he is not that worker.
+    async fn is_of_another(&self, api: &Api, id: HostId, now: Moment) -> Result<bool, Problem> {
+        if let Some(heard) = self.lock().get(&id).filter(|heard| now.since(heard.told) < ALIVE) {
+            return Ok(!heard.is_within(api.reach()));
+        }
+        let met = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listed = match met.filter(|(at, _)| now.since(*at) < BELIEVED) {
+            Some((_, listed)) => listed,
+            None => {
+                let hosts = api.tenure().hosts().await?;
+                let listed: Listed = Arc::new(hosts.into_iter().map(|host| (host.id, host.serves)).collect());
+                let met = Some((now, Arc::clone(&listed)));
+                *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = met;
+                listed
+            }
+        };
+        Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
     }
 
     /// Forgets a worker; answers whether it was known, and takes only what whoever asks reaches.
@@ -102,8 +127,15 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
     reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
-/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
-pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
+/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told; and that nobody has another one
+/// taken off the list of which he does not reach all.
+pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+    let now = api.tenure().store().clock().moment();
+    if !api.reach().is_whole() && api.roll().is_of_another(api, ask.holder, now).await? {
+        return Err(api
+            .beyond(&format!("all jobs that worker {} takes", ask.holder))
+            .with("field", "worker_id"));
+    }
     let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
     let serves = ask.wants.iter().map(|want| {
         let kinds = match &want.kinds {
@@ -113,7 +145,7 @@ pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
         Serves { queue: want.queue.clone(), kinds, slots }
     });
     let heard = Heard {
-        told: api.tenure().store().clock().moment(),
+        told: now,
         name: name.unwrap_or("a worker over HTTP").to_owned(),
         slots,
         serves: serves.collect(),
@@ -121,6 +153,7 @@ pub(crate) fn note(api: &Api, name: Option<&str>, ask: &Reserve) {
     if api.roll().note(ask.holder, heard.clone()) {
         tell(api, ask.holder, heard);
     }
+    Ok(())
 }
 
 /// Notes that a worker lives that has claimed before, at this server.
@@ -229,7 +262,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
         alive(&api, id).await?;
     }
     // First of all, so that it does not take again what is taken from it.
-    api.commands().tell(api.tenure(), id, Command::Terminate, GONE).await?;
+    api.commands().dismiss(api.tenure(), id).await?;
     release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Ending, JobId, Reserve, Settled, Verdict, limits};
+use tenure::{Ending, Invalid, JobId, Reserve, Settled, Verdict, limits};
 use tokio::sync::oneshot;
 
 use super::attempt::told;
 use super::claim::{Claim, ClaimedJob, answer};
 use super::commands::Command;
 use super::grant::{Grant, portion};
-use super::granted::of_token;
+use super::granted::{grants_of_tokens, lost};
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
 use crate::api::Api;
@@ -131,9 +131,15 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     };
     let mut answers = Vec::with_capacity(said.items.len());
     let (mut endings, mut places) = (Vec::new(), Vec::new());
-    for item in said.items {
+    let ids: Vec<Result<JobId, Invalid>> = said.items.iter().map(|item| item.job_id.parse()).collect();
+    let shown = said.items.iter().zip(&ids);
+    let shown = shown.filter_map(|(item, id)| Some((*id.as_ref().ok()?, item.token.as_str())));
+    let mut grants = grants_of_tokens(&api, &shown.collect::<Vec<_>>()).await?.into_iter();
+    for (item, id) in said.items.into_iter().zip(ids) {
         let job_id = item.job_id.clone();
-        match ending(&api, item).await {
+        // There is one for each id that is one.
+        let grant = id.map_err(Problem::from).and_then(|id| grants.next().unwrap_or_else(|| Err(lost(id))));
+        match grant.and_then(|(job, _)| Ok(Ending { job, verdict: verdict(item)? })) {
             Ok(ending) => {
                 let completes = matches!(ending.verdict, Verdict::Succeeded(_));
                 places.push((answers.len(), completes, ending.job.clone()));
@@ -208,12 +214,6 @@ async fn settle_then_grant(
 fn unfinished() -> Problem {
     let detail = "this was not brought to an end; the operator finds more in the log";
     Problem::new(ProblemType::Internal, detail)
-}
-
-async fn ending(api: &Api, item: SettleItem) -> Result<Ending, Problem> {
-    let id: JobId = item.job_id.parse()?;
-    let job = of_token(api, id, &item.token).await?;
-    Ok(Ending { job, verdict: verdict(item)? })
 }
 
 fn verdict(item: SettleItem) -> Result<Verdict, tenure::Invalid> {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tenure::HostId;
+use tenure::{HostId, Moment};
 use tokio::sync::{oneshot, watch};
 
 use super::claim::Claim;
@@ -23,6 +23,11 @@ const LOOK: Duration = Duration::from_secs(5);
 const FIRST_VAIN_WAIT: Duration = Duration::from_millis(1);
 /// The first wait after a look that the store could not answer; it doubles.
 const FIRST_FAULT_WAIT: Duration = Duration::from_millis(100);
+/// Because something may be due, a line looks no sooner again than this for each line that there is: that many wish for
+/// different jobs costs the store no more than that few do.
+const APART_EACH: Duration = Duration::from_micros(500);
+/// As many lines as usual workers make look at once.
+const FREE_LINES: usize = 64;
 /// As long as there is plenty, so many of a line are served at once.
 const MOST_AT_ONCE: usize = 64;
 
@@ -106,6 +111,12 @@ impl Lines {
         self.lock().values().flatten().filter(|waiting| !waiting.to.is_closed()).count()
     }
 
+    /// How far apart a line looks because something may be due.
+    fn apart(&self) -> Duration {
+        let beyond = self.lock().len().saturating_sub(FREE_LINES);
+        APART_EACH.saturating_mul(u32::try_from(beyond).unwrap_or(u32::MAX)).min(LOOK)
+    }
+
     /// Takes the last place in its line. If there was no line, somebody begins to look for it.
     fn join(&self, api: &Api, waiting: Waiting) {
         let wish = waiting.claim.wish(api);
@@ -156,6 +167,13 @@ impl Drop for Serving<'_> {
     }
 }
 
+/// What a line hears.
+struct Heard {
+    due: watch::Receiver<u64>,
+    /// When it last looked because it was called.
+    last: Option<Moment>,
+}
+
 /// Serves a line until nobody is in it, or the server is about to end.
 async fn serve(api: Api, wish: Wish) {
     let mut serving = Serving { api: &api, wish: &wish, is_over: false };
@@ -164,11 +182,11 @@ async fn serve(api: Api, wish: Wish) {
 }
 
 async fn serve_to_the_end(api: &Api, wish: &Wish) {
-    let mut due = api.tenure().store().due();
+    let mut heard = Heard { due: api.tenure().store().due(), last: None };
     let (mut at_once, mut vain, mut fault) = (1, FIRST_VAIN_WAIT, FIRST_FAULT_WAIT);
     loop {
         // What is called out from here on is heard below.
-        due.mark_unchanged();
+        heard.due.mark_unchanged();
         let first = api.lines().first(wish, at_once);
         // A server that is about to end grants nothing: nobody would know its tokens.
         if first.is_empty() || api.is_draining() {
@@ -194,22 +212,33 @@ async fn serve_to_the_end(api: &Api, wish: &Wish) {
         if !served.failed {
             fault = FIRST_FAULT_WAIT;
         }
-        if rest(api, &mut due, pause, served.failed).await {
+        if rest(api, &mut heard, pause, served.failed).await {
             vain = FIRST_VAIN_WAIT;
         }
     }
 }
 
 /// Waits for so long, or until something may be due or the server is about to end; answers whether something may be due.
-async fn rest(api: &Api, due: &mut watch::Receiver<u64>, pause: Duration, deaf: bool) -> bool {
+async fn rest(api: &Api, heard: &mut Heard, pause: Duration, deaf: bool) -> bool {
     let clock = api.tenure().store().clock();
-    tokio::select! {
+    let last = heard.last;
+    let called = async {
+        let called = heard.due.changed().await.is_ok();
+        let rest = last.map(|at| api.lines().apart().saturating_sub(clock.moment().since(at)));
+        if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+            clock.sleep(rest).await;
+        }
+        called
+    };
+    let called = tokio::select! {
         biased;
-        () = api.drained() => false,
+        () = api.drained() => return false,
         // A store that cannot answer is not asked at each hint.
-        called = due.changed(), if !deaf => called.is_ok(),
-        () = clock.sleep(pause) => false,
-    }
+        called = called, if !deaf => called,
+        () = clock.sleep(pause) => return false,
+    };
+    heard.last = Some(clock.moment());
+    called
 }
 
 fn doubled(wait: &mut Duration) -> Duration {

@@ -130,7 +130,7 @@ async fn t078_kd4_kd9_a_record_that_nobody_understands_hides_no_other() {
             only: Only::Any,
             to: Some(NewValue { value, keep: None }),
         };
-        let writes = Writes { records: vec![put], entries: Vec::new() };
+        let writes = Writes { records: vec![put], ..Writes::default() };
         service.tenure().store().write_records(writes).await.unwrap();
     }
     assert_eq!(service.get("/v1/apps").await.json()["items"].as_array().unwrap().len(), 3);

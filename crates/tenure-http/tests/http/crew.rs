@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tenure::{QueueName, Serves, WorkerCommand};
 
 use crate::asking::Service;
 
@@ -295,4 +296,28 @@ async fn what_a_worker_held_that_is_taken_off_the_list_runs_elsewhere_at_once() 
     let late = json!({ "token": held[0]["token"] }).to_string();
     let told = service.post(&format!("/v1/jobs/{}/complete", held[0]["id"].as_str().unwrap()), &late).await;
     assert_eq!(told.json()["type"], "urn:tenure:problem:lease-lost");
+}
+
+/// What a server does by itself ends with the server; a worker of somebody's own program is told like any other.
+#[tokio::test]
+async fn what_belongs_to_a_server_is_not_told_to_end_and_a_worker_in_a_program_is() {
+    let service = Service::new();
+    let tenure = service.tenure().clone();
+    let announce = async |name: &str, queue: &str| {
+        let serves = Serves { queue: QueueName::new(queue).unwrap(), kinds: None, slots: 1 };
+        let id = tenure.remote().draw_worker();
+        tenure.store().announce(id, name, 1, &[serves], Duration::from_secs(60)).await.unwrap();
+        id
+    };
+    let own = announce("tenure serve", "tenure.webhooks").await;
+    let told = service.post(&format!("/v1/workers/{own}/terminate"), "").await;
+    assert_eq!(
+        (told.status, told.json()["type"].as_str()),
+        (StatusCode::CONFLICT, Some("urn:tenure:problem:state-conflict"))
+    );
+    assert!(told.json()["detail"].as_str().unwrap().contains("tenure serve"));
+    let theirs = announce("billing", "default").await;
+    assert_eq!(service.post(&format!("/v1/workers/{theirs}/quiet"), "").await.status, StatusCode::OK);
+    assert_eq!(tenure.worker_commands().of(theirs).await.unwrap(), WorkerCommand::Quiet);
+    assert_eq!(tenure.worker_commands().of(own).await.unwrap(), WorkerCommand::Run);
 }

@@ -29,6 +29,7 @@ mod schedules;
 mod serving;
 mod submitting;
 mod telling;
+mod together;
 mod tracing;
 mod webhooks;
 mod workers;

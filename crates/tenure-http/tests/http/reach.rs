@@ -359,3 +359,32 @@ async fn the_ids_of_others_are_not_told_by_a_batch() {
     assert!(items[1]["id"].is_string());
     assert!(all.post("/v1/jobs/batch", &batch).await.text.contains(&id), "whoever reaches it is told");
 }
+
+/// Whoever claims under the id of a worker that takes other jobs would be taken for it, and could take it off the list.
+#[tokio::test]
+async fn nobody_passes_for_a_worker_that_takes_jobs_which_he_does_not_reach() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let admin = token(&service, &[Scope::Admin]).await;
+    let all = Bearer::new(&guarded, &admin);
+    let theirs = service.tenure().remote().draw_worker();
+    let claim = |queue: &str| json!({ "worker_id": theirs.to_string(), "name": "w", "queues": [queue] });
+    assert_eq!(all.post("/v1/claim", &claim("foreign")).await.status, StatusCode::OK);
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    let own = bound(&service, &BELOW_ADMIN, &["mail"], &[]).await;
+    // At the server that has heard of it, as at one that has not.
+    for server in [&guarded, &service.guarded()] {
+        let own = Bearer::new(server, &own);
+        let told = own.post("/v1/claim", &claim("mail")).await;
+        assert_eq!((told.status, &told.json()["field"]), (StatusCode::FORBIDDEN, &json!("worker_id")));
+        let settle = json!({ "items": [], "claim": claim("mail") });
+        assert_eq!(own.post("/v1/settle", &settle).await.status, StatusCode::FORBIDDEN);
+        let gone = own.ask("DELETE", &format!("/v1/workers/{theirs}"), "").await;
+        assert!([StatusCode::FORBIDDEN, StatusCode::NOT_FOUND].contains(&gone.status), "{gone:?}");
+    }
+    let listed = all.get(&format!("/v1/workers/{theirs}")).await.json();
+    assert_eq!(listed["serves"][0]["queue"], "foreign", "{listed}");
+    assert_eq!(all.post("/v1/claim", &claim("foreign")).await.status, StatusCode::OK);
+}

@@ -9,6 +9,7 @@ use tenure_store::{Append, Fault, NewValue, Put, Writes, Written};
 use super::views;
 use crate::fault::unreadable;
 use crate::link::Link;
+use crate::news::News;
 use crate::query::Query;
 use crate::transaction::{Gate, Transaction};
 use crate::value;
@@ -76,6 +77,9 @@ async fn try_write(link: &mut Link, writes: &Writes) -> Result<Written, Fault> {
     }
     let written = do_write(&mut txn, writes, now).await?;
     txn.commit().await?;
+    if writes.asks {
+        link.memory.publish(News::of_asking());
+    }
     Ok(written)
 }
 

@@ -30,7 +30,7 @@ pub(crate) const PRUNE_ENTRY: &str = "DELETE FROM journal_entry WHERE number = ?
 
 impl Writing<'_> {
     /// Writes all or nothing. What is in the way is read before anything is written.
-    pub(crate) fn write_records(&self, writes: &Writes) -> Result<Written> {
+    pub(crate) fn write_records(&mut self, writes: &Writes) -> Result<Written> {
         let find = |put: &Put| views::one(self.conn, &put.shelf, &put.key, self.now);
         let there = writes.records.iter().map(find).collect::<Result<Vec<_>>>()?;
         let unmet = writes.unmet(there, self.now);
@@ -39,6 +39,9 @@ impl Writing<'_> {
         }
         let versions = writes.records.iter().map(|put| self.put(put)).collect::<Result<_>>()?;
         let numbers = writes.entries.iter().map(|entry| self.append(entry)).collect::<Result<_>>()?;
+        if writes.asks {
+            self.call_asked()?;
+        }
         Ok(Written::Done { versions, numbers })
     }
 

@@ -217,7 +217,13 @@ impl Records for MemoryStore {
     fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
         Box::pin(async move {
             check_writes(&writes)?;
-            self.answer(move |rows, now| rows.records.write(writes, now)).await
+            self.answer(move |rows, now| {
+                let asks = writes.asks;
+                let written = rows.records.write(writes, now);
+                rows.news.asked |= asks && matches!(written, Written::Done { .. });
+                written
+            })
+            .await
         })
     }
 

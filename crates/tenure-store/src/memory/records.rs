@@ -32,7 +32,7 @@ impl RecordRows {
         if !unmet.is_empty() {
             return Written::Refused(unmet);
         }
-        let Writes { records, entries } = writes;
+        let Writes { records, entries, asks: _ } = writes;
         let versions = records.into_iter().map(|put| self.put(put, now)).collect();
         let numbers = entries.into_iter().map(|entry| self.append(entry, now)).collect();
         Written::Done { versions, numbers }

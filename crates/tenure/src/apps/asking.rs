@@ -218,7 +218,7 @@ impl Apps<'_> {
 
     pub(super) async fn put(&self, shelf: &str, key: RecordKey, to: Option<NewValue>) -> Result<(), Error> {
         let put = Put { shelf: Name::new("shelf", shelf)?, key, only: Only::Any, to };
-        self.tenure.store().write_records(Writes { records: vec![put], entries: Vec::new() }).await?;
+        self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
         Ok(())
     }
 

@@ -58,7 +58,7 @@ impl Apps<'_> {
             });
         }
         for entries in entries.chunks(limits::WRITE_ENTRIES) {
-            let writes = Writes { records: Vec::new(), entries: entries.to_vec() };
+            let writes = Writes { entries: entries.to_vec(), ..Writes::default() };
             self.tenure.store().write_records(writes).await?;
         }
         Ok(())

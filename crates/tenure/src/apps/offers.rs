@@ -54,7 +54,7 @@ impl Apps<'_> {
             let key = self.page_key(&offers.host, number)?;
             records.push(Put { shelf: Name::new("shelf", OFFERS)?, key, only: Only::Any, to: Some(to) });
         }
-        self.tenure.store().write_records(Writes { records, entries: Vec::new() }).await?;
+        self.tenure.store().write_records(Writes { records, ..Writes::default() }).await?;
         Ok(())
     }
 

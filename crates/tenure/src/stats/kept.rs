@@ -30,7 +30,7 @@ pub(crate) async fn write(store: &dyn Store, heap: &Heap, all: bool) -> Result<(
         }
         let entries =
             some.iter().filter_map(|(minute, queue, bucket)| entry(heap.id(), *minute, queue, bucket));
-        store.write_records(Writes { records: Vec::new(), entries: entries.collect() }).await?;
+        store.write_records(Writes { entries: entries.collect(), ..Writes::default() }).await?;
         heap.written(&some);
     }
 }

@@ -37,7 +37,7 @@ use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
 use super::under_way::{Answered, Decided, UnderWay};
-use crate::{Run, Tenure};
+use crate::{Run, Tenure, WorkerCommand};
 
 pub(crate) struct Engine<App> {
     pub(crate) tenure: Tenure,
@@ -47,6 +47,8 @@ pub(crate) struct Engine<App> {
     pub(crate) kinds: Kinds,
     /// Those of them that are left to others at present.
     pub(crate) left: watch::Receiver<BTreeSet<Kind>>,
+    /// What this host is told to do through the store.
+    pub(crate) told: watch::Receiver<WorkerCommand>,
     pub(crate) lease: Lease,
     pub(crate) host: HostId,
     pub(crate) holding: Arc<Holding>,
@@ -232,8 +234,11 @@ impl<App: Send + Sync + 'static> Engine<App> {
         Ok(())
     }
 
-    /// What to ask for; `None` if there is no room.
+    /// What to ask for; `None` if there is no room, or it is told to take no more jobs.
     fn ask(&self, look: &Look) -> Option<Reserve> {
+        if *self.told.borrow() != WorkerCommand::Run {
+            return None;
+        }
         let room = look.worth_filling(self.room());
         let kinds = kinds_but(&self.kinds, &self.left.borrow())?;
         let wants = wants(&self.settings, &kinds, &room, self.tenure.chance());

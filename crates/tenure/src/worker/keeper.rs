@@ -16,13 +16,15 @@ use std::time::Duration;
 
 use tenure_core::{HostId, Serves};
 use tenure_store::{Chance, Clock, Fault, Held, Holds, Moment, Renew, Renewal, Store};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
 use super::control::Control;
 use super::holding::Holding;
 use super::lease::Lease;
-use crate::Stopping;
+use crate::commands::command_of;
+use crate::{Stopping, WorkerCommand};
 
 /// Hints that somebody was asked to stop are acted upon at most so often.
 const HINTS_APART: Duration = Duration::from_millis(100);
@@ -37,6 +39,8 @@ pub(crate) struct Keeper {
     pub(crate) name: String,
     pub(crate) slots: u32,
     pub(crate) serves: Vec<Serves>,
+    /// Who is told what this host is told to do; nobody if it heeds nobody.
+    pub(crate) commands: Option<watch::Sender<WorkerCommand>>,
 }
 
 impl Keeper {
@@ -72,7 +76,7 @@ impl Keeper {
             // A hint that somebody was asked to stop is answered by asking the store about all.
             let age = if hinted { Duration::ZERO } else { self.renew_every() };
             let done = match self.renew(age).await {
-                Ok(()) => self.announce_again(&mut announced).await,
+                Ok(()) => self.announce_again(&mut announced, hinted).await,
                 Err(fault) => Err(fault),
             };
             let pause = match done {
@@ -111,12 +115,26 @@ impl Keeper {
         first.map_or(every, |moment| moment.since(now)).min(every)
     }
 
-    /// Says that the host lives, if it has not said so lately.
-    async fn announce_again(&self, last: &mut Moment) -> Result<(), Fault> {
+    /// Says that the host lives, if it has not said so lately; and hears what it is told to do, then and when it was called.
+    async fn announce_again(&self, last: &mut Moment, called: bool) -> Result<(), Fault> {
         let now = self.clock.moment();
-        if now.since(*last) >= self.renew_every() {
+        let is_time = now.since(*last) >= self.renew_every();
+        if is_time {
             self.announce().await?;
             *last = now;
+        }
+        match &self.commands {
+            Some(commands) if is_time || called => self.hear(commands).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Passes on what the host is told to do, if that is something else than before.
+    async fn hear(&self, commands: &watch::Sender<WorkerCommand>) -> Result<(), Fault> {
+        let told = self.bounded(command_of(&*self.store, self.host)).await?;
+        let is_new = commands.send_if_modified(|known| std::mem::replace(known, told) != told);
+        if is_new {
+            tracing::info!(worker = %self.host, command = ?told, "this worker is told what to do");
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub use stop::Stopped;
 
 use crate::singleton::SingletonOptions;
 use crate::timer::{Ticker, declared};
-use crate::{Error, Failed, Job, Run, Tenure, TimerDraft};
+use crate::{Error, Failed, Job, Run, Tenure, TimerDraft, WorkerCommand};
 
 /// A worker: serves queues with handlers until told to stop, and fires the timers of its store, whoever has set them.
 ///
@@ -169,6 +169,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
+    /// Heeds nobody who tells workers [what to do](crate::WorkerCommands) through the store: for one that belongs to something
+    /// which people stop in another way, such as a server.
+    pub fn heeds_nobody(mut self) -> Self {
+        self.settings.heeds_nobody = true;
+        self
+    }
+
     /// What happens to jobs for whose kind there is no handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
@@ -242,7 +249,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(is_new.then_some(()).ok_or_else(twice))
     }
 
-    /// Runs until `shutdown` resolves, whatever it answers, then stops: no new jobs, running ones have time to end, the
+    /// Runs until `shutdown` resolves, whatever it answers, or somebody tells it
+    /// [through the store](crate::WorkerCommands) to end; then stops: no new jobs, running ones have time to end, the
     /// rest is given back without spending an attempt. It takes no longer than the time to finish,
     /// the grace and two seconds, whatever the store and the handlers do.
     ///
@@ -283,6 +291,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         // The second of the two promised seconds is the keeper's, to say that the host has gone.
         let bound = self.settings.finish_within + self.settings.stop_grace + Duration::from_secs(1);
         let reports = Arc::new(Reports::default());
+        let (commands, told) = watch::channel(WorkerCommand::Run);
         let keeper = Keeper {
             store: Arc::clone(self.tenure.store()),
             clock: Arc::clone(self.tenure.clock()),
@@ -293,6 +302,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             name: ground.who.clone(),
             slots: self.settings.slots().saturating_add(slots_beside),
             serves,
+            commands: (!self.settings.heeds_nobody).then_some(commands),
         };
         let mut shutdown = std::pin::pin!(shutdown);
         // Before the first job: whoever asks why something is not running shall know of this host. A
@@ -314,6 +324,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let mut engine = Engine {
             kinds: self.settings.kinds(&known),
             left: self.left,
+            told: told.clone(),
             tenure: self.tenure.clone(),
             app: self.app,
             handlers: Arc::new(self.handlers),
@@ -327,7 +338,11 @@ impl<App: Send + Sync + 'static> Worker<App> {
         };
         let hard_stop = async {
             if !stop.is_cancelled() {
-                let _ = shutdown.await;
+                tokio::select! {
+                    biased;
+                    _ = shutdown => {}
+                    () = told_to_end(told.clone()) => {}
+                }
                 stop.cancel();
             }
             self.tenure.pause_for(bound).await;
@@ -353,7 +368,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         };
         keeping.end(&self.tenure).await;
         worked?;
-        Ok(engine.running.tally)
+        Ok(Stopped { told: *told.borrow() == WorkerCommand::Terminate, ..engine.running.tally })
     }
 
     fn ground(
@@ -394,6 +409,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
     fn note(mut self, added: Result<(), Invalid>) -> Self {
         self.wrong = self.wrong.or(added.err());
         self
+    }
+}
+
+/// Ends when a worker is told to end; never if nobody can tell it any more.
+async fn told_to_end(mut told: watch::Receiver<WorkerCommand>) {
+    if told.wait_for(|command| *command == WorkerCommand::Terminate).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

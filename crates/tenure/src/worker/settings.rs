@@ -54,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) only_timers: bool,
     /// It fires no timers.
     pub(crate) no_timers: bool,
+    /// Nobody tells it through the store what to do.
+    pub(crate) heeds_nobody: bool,
 }
 
 impl Default for Settings {
@@ -71,6 +73,7 @@ impl Default for Settings {
             name: None,
             only_timers: false,
             no_timers: false,
+            heeds_nobody: false,
         }
     }
 }

@@ -14,4 +14,7 @@ pub struct Stopped {
     /// Attempts that could not be settled before the worker had to end; their leases lapse and the
     /// jobs run again elsewhere.
     pub unsettled: usize,
+    /// Whether it was told to end through the store ([`WorkerCommand::Terminate`](crate::WorkerCommand::Terminate)), whoever
+    /// else may have told it so as well.
+    pub told: bool,
 }

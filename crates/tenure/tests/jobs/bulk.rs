@@ -104,7 +104,7 @@ async fn an_operation_that_was_cut_off_goes_on_where_it_was() {
     let value = Document::new(place.to_string().into_bytes()).unwrap();
     let (shelf, key) = (Name::new("shelf", "bulk").unwrap(), RecordKey::new(&id.to_string()).unwrap());
     let put = Put { shelf, key, only: Only::Absent, to: Some(NewValue { value, keep: None }) };
-    lab.tenure().store().write_records(Writes { records: vec![put], entries: vec![] }).await.unwrap();
+    lab.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await.unwrap();
     lab.tenure().queues().pause("default").await.unwrap();
     lab.turn().await.unwrap();
     assert_eq!(tally(lab.tenure(), id).await, Tally { done: 1_500, ..Tally::default() });

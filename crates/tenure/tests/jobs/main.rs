@@ -19,4 +19,5 @@ mod outcomes;
 mod regressions;
 mod spans;
 mod stats;
+mod told;
 mod worker;

@@ -11,14 +11,14 @@ use tenure::{
 };
 
 /// A worker in real tasks on a clock that is moved.
-struct Shop {
-    tenure: Tenure,
-    clock: tenure::ManualClock,
+pub(crate) struct Shop {
+    pub(crate) tenure: Tenure,
+    pub(crate) clock: tenure::ManualClock,
     stop: tokio::sync::oneshot::Sender<()>,
-    run: tokio::task::JoinHandle<Result<tenure::Stopped, tenure::Error>>,
+    pub(crate) run: tokio::task::JoinHandle<Result<tenure::Stopped, tenure::Error>>,
 }
 
-fn open_shop(build: impl FnOnce(Worker<Gate>) -> Worker<Gate>, gate: Gate) -> Shop {
+pub(crate) fn open_shop(build: impl FnOnce(Worker<Gate>) -> Worker<Gate>, gate: Gate) -> Shop {
     let rig = crate::common::memory();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let worker = build(Worker::new(&rig.tenure, gate).keeper_on_runtime());
@@ -28,7 +28,7 @@ fn open_shop(build: impl FnOnce(Worker<Gate>) -> Worker<Gate>, gate: Gate) -> Sh
 
 impl Shop {
     /// Moves the clock in small steps until something is true.
-    async fn until(&self, what: &str, mut is_so: impl AsyncFnMut(&Tenure) -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut is_so: impl AsyncFnMut(&Tenure) -> bool) {
         for _ in 0..2_000 {
             settle_down().await;
             if is_so(&self.tenure).await {
@@ -39,11 +39,11 @@ impl Shop {
         panic!("never came true: {what}");
     }
 
-    async fn state(&self, id: tenure::JobId) -> StateName {
+    pub(crate) async fn state(&self, id: tenure::JobId) -> StateName {
         self.tenure.jobs().get(id).await.unwrap().state.name(self.clock.now())
     }
 
-    async fn closed(self) -> tenure::Stopped {
+    pub(crate) async fn closed(self) -> tenure::Stopped {
         let _ = self.stop.send(());
         let (clock, run) = (self.clock, self.run);
         for _ in 0..2_000 {
@@ -59,17 +59,17 @@ impl Shop {
 
 /// What the handlers of a shop wait for and count.
 #[derive(Default)]
-struct GateInner {
-    running: AtomicUsize,
+pub(crate) struct GateInner {
+    pub(crate) running: AtomicUsize,
     most: AtomicUsize,
-    open: tokio::sync::Notify,
+    pub(crate) open: tokio::sync::Notify,
     order: std::sync::Mutex<Vec<u64>>,
 }
 
-type Gate = Arc<GateInner>;
+pub(crate) type Gate = Arc<GateInner>;
 
 /// Waits at the gate, and stops when told.
-async fn polite(run: Run<Gate>, job: Plain) -> Result<u64, Failed> {
+pub(crate) async fn polite(run: Run<Gate>, job: Plain) -> Result<u64, Failed> {
     let gate = run.app();
     let running = gate.running.fetch_add(1, Ordering::SeqCst) + 1;
     gate.most.fetch_max(running, Ordering::SeqCst);

@@ -85,7 +85,7 @@ impl Sky {
     async fn put(&self, number: u64, name: &str) -> Result<(), Error> {
         let value = Some(NewValue { value: Document::new(name.as_bytes())?, keep: None });
         let put = Put { shelf: self.shelf.clone(), key: key(number)?, only: Only::Absent, to: value };
-        self.tenure.store().write_records(Writes { records: vec![put], entries: Vec::new() }).await?;
+        self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
         Ok(())
     }
 

@@ -36,6 +36,34 @@ impl Connection {
         self.stream.write_all(request).await.map_err(lost)
     }
 
+    /// Reads on until these bytes have come.
+    pub(super) async fn read_until(&mut self, wanted: &[u8]) -> Result<(), Failure> {
+        while !self.read.windows(wanted.len()).any(|some| some == wanted) {
+            if self.stream.read_buf(&mut self.read).await.map_err(lost)? == 0 {
+                return Err(wrong("the server has hung up"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether more may come.
+    pub(super) fn is_open(&mut self) -> bool {
+        let mut some = [0; 1024];
+        loop {
+            match self.stream.try_read(&mut some) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Whether nothing more has come, not even an end.
+    pub(super) fn is_waiting(&mut self) -> bool {
+        let nothing = self.stream.try_read(&mut [0]);
+        nothing.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     /// Sends a request as it stands, and waits for its answer.
     pub(super) async fn ask(&mut self, request: &[u8]) -> Result<Answer, Failure> {
         self.send(request).await?;

@@ -1,0 +1,123 @@
+//! What workers are told to do: to take no more jobs, or to end. It is written down in the store, so that whoever is asked
+//! tells it to a worker of any program, in any language.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::{Document, HostId, Invalid, Name, Record, RecordKey};
+use tenure_store::{Fault, NewValue, Only, Put, RecordsAsk, Store, Writes};
+
+use crate::{Error, Tenure};
+
+/// On which shelf it is.
+const SHELF: &str = "worker-command";
+/// For how long a worker is told the same: longer than any of them lives that is not begun anew.
+const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Pages of commands that are looked at.
+const PAGES: usize = 100;
+
+/// What a worker is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WorkerCommand {
+    /// To go on.
+    #[default]
+    Run,
+    /// To take no more jobs, and bring those that it has to their ends.
+    Quiet,
+    /// To end as it does when its own program tells it to.
+    Terminate,
+}
+
+/// What the workers of a store are told to do. A [`Worker`](crate::Worker) of any program on the store obeys, and those that ask
+/// a server over HTTP are told by it.
+#[derive(Debug)]
+pub struct WorkerCommands<'a> {
+    tenure: &'a Tenure,
+}
+
+impl Tenure {
+    /// What workers are told to do.
+    #[must_use]
+    pub fn worker_commands(&self) -> WorkerCommands<'_> {
+        WorkerCommands { tenure: self }
+    }
+}
+
+impl WorkerCommands<'_> {
+    /// Tells a worker something from now on, by the id that [`Tenure::hosts`] shows. One that is alive hears it at once where
+    /// hints arrive, and at the latest when it next says that it lives.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn tell(&self, worker: HostId, command: WorkerCommand) -> Result<(), Error> {
+        self.tell_for(worker, command, KEEP).await
+    }
+
+    /// The same, for so long.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn tell_for(
+        &self,
+        worker: HostId,
+        command: WorkerCommand,
+        keep: Duration,
+    ) -> Result<(), Error> {
+        let text = serde_json::to_vec(&command).map_err(|source| Error::Json { what: "command", source })?;
+        let to = NewValue { value: Document::new(text)?, keep: Some(keep) };
+        let put = Put { shelf: shelf()?, key: key(worker)?, only: Only::Any, to: Some(to) };
+        let writes = Writes { records: vec![put], asks: true, ..Writes::default() };
+        self.tenure.store().write_records(writes).await?;
+        Ok(())
+    }
+
+    /// What a worker is told.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn of(&self, worker: HostId) -> Result<WorkerCommand, Error> {
+        Ok(command_of(&**self.tenure.store(), worker).await?)
+    }
+
+    /// All that were told something; those that are not named go on.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn all(&self) -> Result<BTreeMap<HostId, WorkerCommand>, Error> {
+        let (mut told, mut behind) = (BTreeMap::new(), None);
+        for _ in 0..PAGES {
+            let page = self.tenure.store().records(RecordsAsk { behind, ..RecordsAsk::of(shelf()?) }).await?;
+            let read = |record: &Record| Some((record.key.as_str().parse().ok()?, said(record)?));
+            told.extend(page.records.iter().filter_map(read));
+            behind = page.next;
+            if behind.is_none() {
+                break;
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// What a worker is told, as its store knows it.
+pub(crate) async fn command_of(store: &dyn Store, worker: HostId) -> Result<WorkerCommand, Fault> {
+    let unnamed = |wrong: Invalid| Fault::Broken(wrong.to_string());
+    let (shelf, key) = (shelf().map_err(unnamed)?, key(worker).map_err(unnamed)?);
+    let record = store.record(&shelf, &key).await?;
+    Ok(record.as_ref().and_then(said).unwrap_or_default())
+}
+
+/// What a newer program may have told is not understood here: its worker goes on.
+fn said(record: &Record) -> Option<WorkerCommand> {
+    serde_json::from_slice(record.value.as_bytes()).ok()
+}
+
+fn shelf() -> Result<Name, Invalid> {
+    Name::new("shelf", SHELF)
+}
+
+fn key(worker: HostId) -> Result<RecordKey, Invalid> {
+    RecordKey::new(&worker.to_string())
+}

@@ -1,0 +1,100 @@
+//! What operators tell workers through the store: a worker inside of a program of somebody's own obeys as well.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::common::{Plain, all_in_real_time};
+use crate::worker::{Gate, Shop, open_shop, polite};
+use tenure::{Clock, HostId, Run, StateName, Worker, WorkerCommand};
+
+/// The worker of this shop, as people see it.
+async fn listed(shop: &Shop) -> HostId {
+    shop.until("it is listed", async |tenure| !tenure.hosts().await.unwrap().is_empty()).await;
+    shop.tenure.hosts().await.unwrap()[0].id
+}
+
+async fn a_while(shop: &Shop) {
+    let began = shop.clock.now();
+    shop.until("a while has passed", async |_| shop.clock.now().since(began).as_secs() > 30).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_be_quiet_ends_what_it_has_and_takes_no_more_until_it_may_again() {
+    let gate = Gate::default();
+    let shop = open_shop(|worker| worker.queue("default", 2).job(polite), Arc::clone(&gate));
+    let first = shop.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    shop.until("it runs", async |_| gate.running.load(Ordering::SeqCst) == 1).await;
+    let worker = listed(&shop).await;
+    let commands = shop.tenure.worker_commands();
+    commands.tell(worker, WorkerCommand::Quiet).await.unwrap();
+    a_while(&shop).await;
+    let second = shop.tenure.enqueue(Plain { number: 2 }).await.unwrap().id();
+    a_while(&shop).await;
+    assert_eq!((shop.state(first).await, shop.state(second).await), (StateName::Running, StateName::Queued));
+    gate.open.notify_one();
+    shop.until("it is done", async |_| shop.state(first).await == StateName::Succeeded).await;
+    assert_eq!(commands.all().await.unwrap(), [(worker, WorkerCommand::Quiet)].into());
+    commands.tell(worker, WorkerCommand::Run).await.unwrap();
+    shop.until("the next one runs", async |_| shop.state(second).await == StateName::Running).await;
+    gate.open.notify_one();
+    assert!(!shop.closed().await.told, "its own program has told it to end");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_end_does_so_as_if_its_own_program_had_told_it() {
+    let gate = Gate::default();
+    let build = |worker: Worker<Gate>| {
+        worker
+            .queue("default", 1)
+            .job(polite)
+            .finish_within(Duration::ZERO)
+            .stop_grace(Duration::from_secs(5))
+    };
+    let shop = open_shop(build, Arc::clone(&gate));
+    let job = shop.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    shop.until("it runs", async |_| gate.running.load(Ordering::SeqCst) == 1).await;
+    let worker = listed(&shop).await;
+    shop.tenure.worker_commands().tell(worker, WorkerCommand::Terminate).await.unwrap();
+    shop.until("it has ended", async |_| shop.run.is_finished()).await;
+    assert_ne!(shop.state(job).await, StateName::Running);
+    assert!(shop.tenure.hosts().await.unwrap().is_empty());
+    assert!(shop.run.await.unwrap().unwrap().told);
+}
+
+#[tokio::test]
+async fn a_worker_that_heeds_nobody_goes_on() {
+    let gate = Gate::default();
+    let shop = open_shop(|worker| worker.queue("default", 1).job(polite).heeds_nobody(), Arc::clone(&gate));
+    let worker = listed(&shop).await;
+    shop.tenure.worker_commands().tell(worker, WorkerCommand::Terminate).await.unwrap();
+    a_while(&shop).await;
+    let job = shop.tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    gate.open.notify_one();
+    shop.until("it is done", async |_| shop.state(job).await == StateName::Succeeded).await;
+    assert!(!shop.closed().await.told);
+}
+
+/// By real time, and with a lease of an hour: if it heard so only when it says that it lives, this would take minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_every_store_a_worker_hears_at_once_that_it_is_told_to_end() {
+    for (tenure, _folder) in all_in_real_time() {
+        let handler = async |_: Run<()>, job: Plain| Ok(job.number);
+        let worker = Worker::new(&tenure, ()).queue("default", 1).job(handler);
+        let worker = worker.lease(Duration::from_secs(3600));
+        let told = async {
+            let commands = tenure.clone();
+            let hosts = loop {
+                let hosts = commands.hosts().await.unwrap();
+                if !hosts.is_empty() {
+                    break hosts;
+                }
+                tokio::task::yield_now().await;
+            };
+            commands.worker_commands().tell(hosts[0].id, WorkerCommand::Terminate).await.unwrap();
+        };
+        let (stopped, ()) = tokio::join!(worker.run(std::future::pending::<()>()), told);
+        assert!(stopped.unwrap().told);
+        tenure.close().await.unwrap();
+    }
+}
