@@ -294,6 +294,29 @@ fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
     assert_eq!(worker.stop(), Some(0));
 }
 
+/// A program may need longer for its end than the worker needs to say that it lives, at which the server takes its job.
+#[test]
+fn no_other_attempt_begins_while_a_program_whose_time_is_over_has_its_grace() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let slow = script(
+        folder.path(),
+        "slow",
+        "#!/bin/sh\ntrap 'sleep 9; echo end >> went; exit 1' TERM\necho begin >> went\nsleep 60 & wait\n",
+    );
+    let args = ["--queue", "slow=2", "--grace", "20s", "--exec", &slow];
+    let mut worker = Worker::start(&address, folder.path(), &args);
+    let job = json!({ "kind": "slow", "queue": "slow", "max_attempts": 2, "timeout_seconds": 1 });
+    let job = ended(&address, &enqueue(&address, &job));
+    assert!(
+        job["state"] == "failed" && job["error"]["detail"].to_string().contains("its time was over"),
+        "{job}"
+    );
+    let went = std::fs::read_to_string(folder.path().join("went")).unwrap();
+    assert_eq!(went, "begin\nend\nbegin\nend\n");
+    assert_eq!(worker.stop(), Some(0));
+}
+
 #[test]
 fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     let folder = tempdir().unwrap();

@@ -73,9 +73,6 @@ fn reason(why: &Why) -> String {
 
 fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Option<Why>) {
     let (clock, reins) = (SystemClock, running.reins());
-    let timeout = post.job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
-    // A little before the server says the same, which is told the reason.
-    let time_over = timeout.map(|span| clock.moment().after(span.mul_f64(0.98)));
     let mut kill_at = None;
     let mut killed = false;
     let mut last_look = clock.moment();
@@ -91,7 +88,7 @@ fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Opt
             continue;
         }
         last_look = now;
-        if time_over.is_some_and(|over| now >= over) {
+        if post.time_over.is_some_and(|over| now >= over) {
             post.stop(Why::TimedOut);
         }
         if post.until().since(now) <= LEASE / 6 {

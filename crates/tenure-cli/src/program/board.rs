@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
 use tenure_program::{Kept, Progress};
 
+use super::hold::{BEAT, LONG_BEATS, SHORT_GRACE, lease, long_lease};
 use super::{Granted, LEASE, surely};
 use crate::client::{Ask, Client, Trouble};
 use crate::exit::Failure;
 
-/// So often all jobs are renewed.
-const BEAT: Duration = Duration::from_secs(5);
 /// So often what programs say is passed on.
 const PASS_ON: Duration = Duration::from_millis(500);
 /// How long one of these requests may take.
@@ -40,6 +39,10 @@ pub(super) enum Why {
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) job: Granted,
+    /// When its time is over, a little before the server says the same.
+    pub(super) time_over: Option<Moment>,
+    /// How long its program may take to end then.
+    grace: Duration,
     said: Mutex<Said>,
     /// Who has this tells the server what the program says: one at a time, so that lines stay in order.
     telling: Mutex<Telling>,
@@ -68,12 +71,46 @@ fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Post {
-    pub(super) fn of(job: Granted, sent: Moment) -> Self {
+    pub(super) fn of(job: Granted, sent: Moment, grace: Duration) -> Self {
         let until = surely(sent, job.expires_in_seconds);
+        let timeout = job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
+        let time_over = timeout.map(|span| SystemClock.moment().after(span.mul_f64(0.98)));
         let said = Said { until, why: None, is_lost: false, progress: None, kept: Kept::default() };
         let telling = Mutex::default();
         let (interrupted, killed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { job, said: Mutex::new(said), telling, interrupted, killed }
+        Self { job, time_over, grace, said: Mutex::new(said), telling, interrupted, killed }
+    }
+
+    /// For how long it is to be held from now on; none if it is not renewed any more.
+    fn lease(&self, now: Moment) -> Option<Duration> {
+        lease(self.time_over.map(|over| over.since(now)), self.grace)
+    }
+
+    /// Has it held for its grace as well if its time is over so soon that no beat would do so.
+    pub(super) fn hold_to_the_end(&self, client: &Client) {
+        let now = SystemClock.moment();
+        let is_soon = self.time_over.is_some_and(|over| over.since(now) <= LONG_BEATS);
+        if is_soon && self.grace > SHORT_GRACE {
+            // If nobody hears that, its program has less time to end.
+            let _ = self.beat(client, now, long_lease(self.grace), None);
+        }
+    }
+
+    fn beat(
+        &self,
+        client: &Client,
+        sent: Moment,
+        lease: Duration,
+        progress: Option<&Progress>,
+    ) -> Result<(), Trouble> {
+        let shown = progress.map(|it| json!({ "fraction": it.fraction, "message": it.message }));
+        let body = json!({ "progress": shown, "lease_seconds": lease.as_secs_f64() });
+        let answer = client.ask(&self.ask("heartbeat", body))?.json()?;
+        self.renewed(sent, &answer);
+        if answer["cancel_requested"] == true {
+            self.stop(Why::Cancelled(text(&answer["cancel_reason"])));
+        }
+        Ok(())
     }
 
     /// Until then nobody else has it.
@@ -154,16 +191,11 @@ impl Post {
             return Ok(true);
         }
         let progress = open(&self.said).progress.clone();
-        if progress != telling.progress {
-            let sent = SystemClock.moment();
-            let shown = progress.as_ref().map(|it| json!({ "fraction": it.fraction, "message": it.message }));
-            let body = json!({ "progress": shown, "lease_seconds": LEASE.as_secs_f64() });
-            let answer = client.ask(&self.ask("heartbeat", body))?.json()?;
+        let sent = SystemClock.moment();
+        // Whoever says how far it has come renews it.
+        if let Some(lease) = self.lease(sent).filter(|_| progress != telling.progress) {
+            self.beat(client, sent, lease, progress.as_ref())?;
             telling.progress = progress;
-            self.renewed(sent, &answer);
-            if answer["cancel_requested"] == true {
-                self.stop(Why::Cancelled(text(&answer["cancel_reason"])));
-            }
         }
         Ok(false)
     }
@@ -271,35 +303,46 @@ impl Board {
     /// Renews all that run, again and again, until nobody holds the other end of this.
     pub(super) fn renew(&self, stop: &Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-            let posts = self.all();
-            if posts.is_empty() {
-                continue;
+            let mut by_lease: BTreeMap<Duration, Vec<Arc<Post>>> = BTreeMap::new();
+            let now = SystemClock.moment();
+            for post in self.all() {
+                if let Some(lease) = post.lease(now) {
+                    by_lease.entry(lease).or_default().push(post);
+                }
             }
-            let running: Vec<Value> =
-                posts.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
-            let body = json!({ "running": running, "lease_seconds": LEASE.as_secs_f64() });
-            let sent = SystemClock.moment();
-            let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
-            // Whoever is not renewed in time ends by the clock.
-            let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { continue };
-            self.hear(answer["command"].as_str());
-            for post in posts {
-                let of = |list: &str| {
-                    let mut items = answer[list].as_array().into_iter().flatten();
-                    items.find(|item| item["job_id"] == post.job.id.as_str())
-                };
-                if let Some(extended) = of("extended") {
-                    post.renewed(sent, extended);
-                }
-                if let Some(cancel) = of("cancel") {
-                    post.stop(Why::Cancelled(text(&cancel["reason"])));
-                }
-                if answer["lost"]
-                    .as_array()
-                    .is_some_and(|lost| lost.iter().any(|id| id == post.job.id.as_str()))
-                {
-                    post.stop(Why::Lost("the server has given the job to somebody else".to_owned()));
-                }
+            if by_lease.is_empty() && !self.all().is_empty() {
+                // It lives, and hears what it is told.
+                by_lease.insert(LEASE, Vec::new());
+            }
+            for (lease, posts) in by_lease {
+                self.renew_for(lease, &posts);
+            }
+        }
+    }
+
+    fn renew_for(&self, lease: Duration, posts: &[Arc<Post>]) {
+        let running: Vec<Value> =
+            posts.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
+        let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
+        let sent = SystemClock.moment();
+        let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
+        // Whoever is not renewed in time ends by the clock.
+        let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { return };
+        self.hear(answer["command"].as_str());
+        for post in posts {
+            let of = |list: &str| {
+                let mut items = answer[list].as_array().into_iter().flatten();
+                items.find(|item| item["job_id"] == post.job.id.as_str())
+            };
+            if let Some(extended) = of("extended") {
+                post.renewed(sent, extended);
+            }
+            if let Some(cancel) = of("cancel") {
+                post.stop(Why::Cancelled(text(&cancel["reason"])));
+            }
+            if answer["lost"].as_array().is_some_and(|lost| lost.iter().any(|id| id == post.job.id.as_str()))
+            {
+                post.stop(Why::Lost("the server has given the job to somebody else".to_owned()));
             }
         }
     }

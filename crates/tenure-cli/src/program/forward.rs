@@ -55,9 +55,6 @@ pub(super) fn forward(post: &Arc<Post>, service: &Service, server: &str, manners
         let _ = tell.send(call(&theirs, &url, &api));
     });
     let clock = SystemClock;
-    let timeout = post.job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
-    // A little before the server says the same, which is told the reason.
-    let time_over = timeout.map(|span| clock.moment().after(span.mul_f64(0.98)));
     let (mut stop_at, mut goes_on) = (None, false);
     loop {
         match told.recv_timeout(LOOK) {
@@ -75,7 +72,7 @@ pub(super) fn forward(post: &Arc<Post>, service: &Service, server: &str, manners
             }
         }
         let now = clock.moment();
-        if time_over.is_some_and(|over| now >= over) {
+        if post.time_over.is_some_and(|over| now >= over) {
             post.stop(Why::TimedOut);
         }
         if post.until().since(now) <= LEASE / 6 {

@@ -258,7 +258,7 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
                 shared.board.hear(None);
                 complained = false;
                 for job in jobs {
-                    running += begin(shared, Post::of(job, sent), &tell_free);
+                    running += begin(shared, Post::of(job, sent, shared.manners.grace), &tell_free);
                 }
             }
             // It takes no more jobs, asks again until it is told otherwise, and does what it has.
@@ -321,6 +321,7 @@ fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
     if let (Some(service), Some(server)) = (&shared.http, &shared.server) {
         return forward(post, service, server, &shared.manners);
     }
+    post.hold_to_the_end(&shared.board.client);
     let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
     let program = Program {
         command: shared.command.clone(),
