@@ -163,7 +163,7 @@ async fn attended(
 ) -> Option<Went> {
     let clock = host.tenure.store().clock();
     let began = clock.moment();
-    let (mut is_told, mut next_sign) = (false, FIRST_SIGN);
+    let (mut is_told, mut is_killed, mut next_sign) = (false, false, FIRST_SIGN);
     let mut ended = None;
     while ended.is_none() {
         let now = clock.moment().since(began);
@@ -189,6 +189,10 @@ async fn attended(
                     is_told = true;
                     host.stands(app, Standing::Stopping, &why.words());
                     desk.stop(why);
+                }
+                () = host.kill.cancelled(), if !is_killed => {
+                    is_killed = true;
+                    desk.kill_with_its_host();
                 }
                 _ = &mut passing => break,
                 () = clock.sleep(LAST_LINES), if ended.is_some() => break,

@@ -140,6 +140,12 @@ impl Desk {
         self.lock().is_to_be_killed = true;
     }
 
+    /// The same for whoever cannot wait until the host has stopped.
+    pub(super) fn kill_with_its_host(&self) {
+        self.stop(Why::HostStops);
+        self.kill();
+    }
+
     /// The next lines, and how far it has come if it has said that since.
     pub(super) fn heard(&self, lines: usize, bytes: usize) -> (Vec<String>, Option<Progress>) {
         let mut state = self.lock();

@@ -34,6 +34,8 @@ pub(super) struct Host {
     pub(super) bounds: Bounds,
     /// For how long it holds what it runs.
     pub(super) lease: Duration,
+    /// All that runs is to be killed.
+    pub(super) kill: CancellationToken,
     offers: Mutex<BTreeMap<(Sort, String), Offer>>,
     /// What somebody has stopped on all hosts, and why.
     stopped: watch::Sender<BTreeMap<(Sort, String), String>>,
@@ -58,6 +60,7 @@ impl Host {
         overall: Overall,
         (as_kudu, lease): (bool, Duration),
         bounds: Bounds,
+        kill: CancellationToken,
     ) -> Self {
         Self {
             tenure: tenure.clone(),
@@ -69,6 +72,7 @@ impl Host {
             as_kudu,
             bounds,
             lease,
+            kill,
             offers: Mutex::default(),
             stopped: watch::Sender::default(),
             left: watch::Sender::default(),

@@ -7,6 +7,7 @@ mod copying;
 mod deploy;
 mod desk;
 mod host;
+mod orders;
 mod passing;
 mod place;
 mod report;

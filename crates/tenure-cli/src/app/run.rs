@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::bounds::{self, Bounds};
 use super::continuous::{Office, keep};
 use super::host::Host;
+use super::orders::Orders;
 use super::place::Places;
 use super::timers::{keep_timers, kind, set_timers};
 use super::{SET, report, triggered};
@@ -104,12 +105,35 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
-    runtime.block_on(work(run, folder, overall, screen))
+    let done = runtime.block_on(ordered(run, folder, overall, screen));
+    if matches!(done, Err(Failure::Interrupted)) {
+        // Nobody waits any more for what still goes on.
+        runtime.shutdown_background();
+    }
+    done
 }
 
-async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Result<(), Failure> {
+async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Result<(), Failure> {
     // Before anything else: whoever interrupts a start gets a clean stop, too.
-    let interrupted = tokio::spawn(tenure::shutdown_signal());
+    let orders = Orders::listen()?;
+    let lease = run.lease.as_secs_f64();
+    tokio::select! {
+        biased;
+        done = work(run, folder, overall, screen, &orders) => done?,
+        () = orders.are_over() => complain(&format!(
+            "the store has not answered in time: what ran here and was killed is due again when its lease of {lease} s is over"
+        )),
+    }
+    if orders.kill.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+async fn work(
+    run: Run,
+    folder: Folder,
+    overall: Overall,
+    screen: Screen,
+    orders: &Orders,
+) -> Result<(), Failure> {
     let state = match &run.state {
         Some(state) => {
             let fail = |source| Failure::Folder { path: state.clone(), source };
@@ -130,6 +154,7 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
         overall,
         (run.as_kudu, run.lease),
         bounds,
+        orders.kill.clone(),
     ));
     let apps: Vec<Arc<App>> = folder.apps.into_iter().map(Arc::new).collect();
     apps.iter().for_each(|app| host.offers(app));
@@ -150,14 +175,14 @@ async fn work(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Res
         }
     }
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
+    orders.begin();
     screen.line(&format!("store {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
     manager.is_ready();
     let told = async {
-        // It ends early only if the runtime does, and then stopping is right as well.
-        let _ = interrupted.await;
+        orders.stop.cancelled().await;
         stop.cancel();
         manager.is_stopping();
-        screen.line("stopping: programs are told to stop");
+        screen.line("stopping: programs are told to stop; once more kills them");
     };
     let working = async {
         match worker(&host, &apps, &run) {

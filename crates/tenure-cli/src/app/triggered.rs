@@ -44,7 +44,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
         .map_err(|error| Failed::retry(format_args!("no thread for it: {error}")))?;
     let clock = run.tenure().store().clock();
-    let mut is_told = false;
+    let (mut is_told, mut is_killed) = (false, false);
     let went = 'ended: loop {
         let passing = async {
             clock.sleep(PASS_ON).await;
@@ -59,6 +59,10 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
                 why = run.stopped(), if !is_told => {
                     is_told = true;
                     desk.stop(why_of(why));
+                }
+                () = host.kill.cancelled(), if !is_killed => {
+                    is_killed = true;
+                    desk.kill_with_its_host();
                 }
                 _ = &mut passing => break,
             }

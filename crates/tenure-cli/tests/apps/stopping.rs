@@ -140,3 +140,38 @@ fn t084_kd11_a_hundred_running_programs_are_all_awaited() {
     ended.dedup();
     assert_eq!(ended.len(), 100, "none was killed");
 }
+
+/// Whoever has no patience any more loses nothing by that: what ran is given back, and another host begins it at once.
+#[test]
+fn a_second_signal_kills_all_programs_and_their_runs_are_given_back() {
+    let deaf = "trap '' TERM INT\nsetsid sleep 300 & echo $! >> $OUT/pids\necho $$ >> $OUT/pids\n\
+                echo begun >> $OUT/$WEBJOBS_NAME; while :; do sleep 0.1; done";
+    let patient = r#"{"stopping_wait_time":300}"#;
+    let alone = r#"{"stopping_wait_time":300,"is_singleton":true}"#;
+    let stand = Stand::of(&[
+        ("triggered/once/run.sh", deaf),
+        ("triggered/once/settings.job", patient),
+        ("continuous/everywhere/run.sh", deaf),
+        ("continuous/everywhere/settings.job", patient),
+        ("continuous/alone/run.sh", deaf),
+        ("continuous/alone/settings.job", alone),
+    ]);
+    // Nobody waits for that to be over.
+    let mut host = stand.host(&["--lease", "5m"]);
+    stand.app(&["run", "once"]);
+    for name in ["once", "everywhere", "alone"] {
+        stand.wait_for_lines(name, 1, SOON);
+    }
+    let pids = stand.wait_for_lines("pids", 6, SOON);
+    host.interrupt();
+    host.line_with("once more kills them", SOON);
+    host.terminate();
+    assert_eq!(host.end(SOON), Some(130));
+    assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");
+    let run = stand.json(&["runs", "once"])["items"][0].clone();
+    assert!(run["state"] == "scheduled" || run["state"] == "queued", "{run}");
+    let _next = stand.host(&[]);
+    for name in ["once", "alone"] {
+        assert_eq!(stand.wait_for_lines(name, 2, SOON), ["begun", "begun"]);
+    }
+}
