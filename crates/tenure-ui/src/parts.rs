@@ -20,8 +20,8 @@ pub(crate) const STATES: [(&str, &str); 7] = [
     ("cancelled", "–"),
 ];
 
-/// How apps stand beside that, each with its sign.
-const STANDINGS: [(&str, &str); 7] = [
+/// How apps, and jobs whose workers are gone, stand beside that, each with its sign.
+const STANDINGS: [(&str, &str); 8] = [
     ("ready", "○"),
     ("starting", "▷"),
     ("resting", "◷"),
@@ -29,6 +29,7 @@ const STANDINGS: [(&str, &str); 7] = [
     ("stopping", "■"),
     ("stopped", "Ⅱ"),
     ("wrong", "✕"),
+    ("lapsed", "◷"),
 ];
 
 /// How much of an id is shown before and behind what is left out.
@@ -50,6 +51,11 @@ pub(crate) fn state(name: &str) -> Markup {
     let known = STATES.iter().chain(&STANDINGS).find(|(known, _)| *known == name);
     let sign = known.map_or("·", |(_, sign)| sign);
     html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (name.replace('_', " ")) } }
+}
+
+/// How a job stands: one whose worker is gone is called so, whatever it was told to be last.
+pub(crate) fn standing(job: &Value) -> &str {
+    if job["lease"]["lapsed"] == true { "lapsed" } else { text(job, "state") }
 }
 
 /// An instant: how far away, and when exactly.

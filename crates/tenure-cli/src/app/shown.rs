@@ -84,17 +84,20 @@ pub(super) fn runs(runs: &[Value], stopped: Option<&str>, out: &mut Out) -> Resu
     }
 }
 
-/// A run in the words of programs. One that waits of an app that somebody has stopped says so.
+/// A run in the words of programs. One whose host is gone runs no more, whatever the store was told last; one that waits of an
+/// app that somebody has stopped says so.
 fn document(job: &Value, stopped: Option<&str>) -> Value {
-    let waits = ["scheduled", "queued", "blocked"].contains(&text(job, "/state"));
-    let detail = match stopped.filter(|_| waits) {
-        Some("") => json!("stopped"),
-        Some(reason) => json!(format!("stopped: {reason}")),
-        None => job["error"]["detail"].clone(),
+    let has_lapsed = job["lease"]["lapsed"] == true;
+    let waits = has_lapsed || ["scheduled", "queued", "blocked"].contains(&text(job, "/state"));
+    let detail = match (stopped.filter(|_| waits), has_lapsed) {
+        (Some(""), _) => json!("stopped"),
+        (Some(reason), _) => json!(format!("stopped: {reason}")),
+        (None, true) => json!("its host is gone; it is due again"),
+        (None, false) => job["error"]["detail"].clone(),
     };
     json!({
         "id": job["id"],
-        "state": job["state"],
+        "state": if has_lapsed { json!("lapsed") } else { job["state"].clone() },
         "started_at": job["started_at"],
         "ended_at": job["finished_at"],
         "attempt": job["attempt"],

@@ -53,6 +53,23 @@ fn a_run_that_has_lost_four_hosts_has_failed() {
     assert_eq!(detail, "4 hosts have died while they ran it");
 }
 
+/// With Kudu such a run is shown as running until somebody begins the next one.
+#[test]
+fn a_run_whose_last_host_is_gone_is_not_shown_as_running() {
+    let stand = Stand::of(&[("triggered/work/run.sh", WORK)]);
+    kill_hosts(&stand, 1);
+    until("its time is over", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] != "running");
+    let run = stand.json(&["runs", "work"])["items"][0].clone();
+    assert_eq!(
+        (run["state"].as_str(), run["detail"].as_str()),
+        (Some("lapsed"), Some("its host is gone; it is due again"))
+    );
+    assert!(stand.app(&["runs", "work"]).out.contains("lapsed"));
+    let _host = stand.host(&["--lease", "1s"]);
+    stand.wait_for_lines("attempts", 2, SOON);
+    assert_eq!(stand.json(&["runs", "work"])["items"][0]["state"], "running");
+}
+
 /// A way to a server that can be cut: then nothing comes through, and nobody is told so.
 struct Wire {
     port: u16,

@@ -105,6 +105,8 @@ pub struct LeaseDocument {
     pub worker_id: String,
     /// The number of this ownership; it only grows.
     pub fence: String,
+    /// Whether its time is over: nobody has renewed it, and whoever comes next begins the job again.
+    pub lapsed: bool,
 }
 
 /// What went wrong.
@@ -187,7 +189,7 @@ impl JobDocument {
                 fraction: progress.fraction,
                 message: progress.message.clone(),
             }),
-            lease: lease(job),
+            lease: lease(job, now),
             ordering_key: job.terms.ordering.as_ref().map(|ordering| ordering.key.as_str().to_owned()),
             schedule: job.terms.slot.as_ref().map(|slot| slot.timer.as_str().to_owned()),
             limit_key: job.terms.limit.as_ref().map(|limit| limit.key.as_str().to_owned()),
@@ -278,10 +280,10 @@ fn waits_because(state: &State) -> Option<&'static str> {
     })
 }
 
-fn lease(job: &Job) -> Option<LeaseDocument> {
-    let State::Running { holder, .. } = job.state else { return None };
+fn lease(job: &Job, now: Timestamp) -> Option<LeaseDocument> {
+    let State::Running { holder, until, .. } = job.state else { return None };
     // Until when is left out: with each renewal the document would be another one.
-    Some(LeaseDocument { worker_id: holder.to_string(), fence: job.fence.to_string() })
+    Some(LeaseDocument { worker_id: holder.to_string(), fence: job.fence.to_string(), lapsed: until <= now })
 }
 
 pub(crate) fn cause(cause: Cause) -> &'static str {

@@ -81,6 +81,19 @@ async fn whoever_has_no_token_can_end_no_job() {
     assert_eq!(service.get(&path(job, "")[..path(job, "").len() - 1]).await.json()["state"], "running");
 }
 
+/// Nobody may come for long who would tell the store that the worker is gone; whoever looks sees it all the same.
+#[tokio::test]
+async fn a_job_whose_worker_is_gone_says_so_before_another_begins_it() {
+    let mut service = Service::new();
+    let id = enqueued(&service, r#"{"kind":"k"}"#).await;
+    claimed(&service, r#"{"lease_seconds":30}"#).await;
+    for (seconds, lapsed) in [(29, false), (1, true)] {
+        service.advance(Duration::from_secs(seconds));
+        let job = service.get(&format!("/v1/jobs/{id}")).await.json();
+        assert_eq!((&job["state"], &job["lease"]["lapsed"]), (&json!("running"), &json!(lapsed)), "{job}");
+    }
+}
+
 /// A short lease stays short, so that the job goes on soon if its holder dies; and a job that has run for long is not held
 /// for as long as that. Every server knows how long the lease was.
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::apps::{began, flavour, is_singleton, place, set_of, standing, within,
 use super::logs::{self, Lines};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{between, button_with, list, proof, span, state, text, time};
+use crate::parts::{self, between, button_with, list, proof, span, state, text, time};
 use crate::visit::Visit;
 
 /// Runs that are shown.
@@ -165,13 +165,13 @@ fn run_table(visit: &Visit, name: &str, set: &str, runs: &[Value]) -> Markup {
                 @for run in runs {
                     @let id = text(run, "id");
                     tr {
-                        td { (state(text(run, "state"))) }
+                        td { (state(parts::standing(run))) }
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (at_the_clock(visit, began(run))) } }
                         td { (time(visit, began(run))) }
                         td.number { (between(text(run, "started_at"), text(run, "finished_at")).map_or_else(|| "–".to_owned(), span)) }
                         td.number { (run["attempt"]) }
                         td { (run["args"]["by"].as_str().unwrap_or(if run["schedule"].is_string() { "its schedule" } else { "–" })) }
-                        td.says { (text(&run["error"], "detail")) }
+                        td.says { @if parts::standing(run) == "lapsed" { "Its host is gone; it is due again." } @else { (text(&run["error"], "detail")) } }
                     }
                 }
                 @if runs.is_empty() { tr { td.faint colspan="7" { "It has not run yet, or its runs are forgotten." } } }

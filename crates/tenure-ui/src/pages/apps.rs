@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{empty, list, state, text, time};
+use crate::parts::{self, empty, list, state, text, time};
 use crate::visit::Visit;
 
 /// What a set is called if nobody says it.
@@ -219,7 +219,7 @@ fn row(visit: &Visit, set: &str, known: &Known<'_>) -> Markup {
             td { (state(standing(app))) }
             td title=(text(app, "schedule")) { (when(known)) }
             td { @match known.last {
-                Some(run) => { a.plain href=(visit.at(&format!("jobs/{}", text(run, "id")))) { (state(text(run, "state"))) } " " span.faint { (time(visit, began(run))) } },
+                Some(run) => { a.plain href=(visit.at(&format!("jobs/{}", text(run, "id")))) { (state(parts::standing(run))) } " " span.faint { (time(visit, began(run))) } },
                 None => { span.faint { "–" } },
             } }
             td { (time(visit, known.schedule.map_or("", |schedule| text(schedule, "next_run_at")))) }

@@ -11,7 +11,7 @@ use super::{copied, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{
-    between, button, json, list, part, proof, short, span, state, text, time, unread, whole_id,
+    self, between, button, json, list, part, proof, short, span, state, text, time, unread, whole_id,
 };
 use crate::said::sentence;
 use crate::visit::Visit;
@@ -38,7 +38,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         div #job data-live {
             div.head {
                 div { h1 { (text(&job, "kind")) } (whole_id("job-id", id)) }
-                (state(standing))
+                (state(parts::standing(&job)))
                 @if acts { div.acts { (buttons(visit, id, &job)) } }
             }
             (part(&why, |why| html! { p.why { (sentence(visit, &visit.likes.zone, text(why, "detail"))) } }))
@@ -136,7 +136,8 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
                 @if job[key].is_string() { div { dt { (label) } dd { (time(visit, text(job, key))) } } }
             }
             @if job["lease"].is_object() {
-                div { dt { "Worker" } dd.id { a href=(visit.at(&format!("workers/{}", encoded(text(&job["lease"], "worker_id"))))) { (short(text(&job["lease"], "worker_id"))) } } }
+                div { dt { "Worker" } dd.id { a href=(visit.at(&format!("workers/{}", encoded(text(&job["lease"], "worker_id"))))) { (short(text(&job["lease"], "worker_id"))) }
+                    @if job["lease"]["lapsed"] == true { " is gone" } } }
                 div { dt { "Fence" } dd { (text(&job["lease"], "fence")) } }
             }
             @if let Some(most) = job["timeout_seconds"].as_f64() { div { dt { "An attempt may take" } dd { (span(most)) } } }

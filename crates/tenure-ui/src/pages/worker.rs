@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{between, button, list, proof, short, span, state, text, time, whole_id};
+use crate::parts::{self, between, button, list, proof, short, span, state, text, time, whole_id};
 use crate::visit::Visit;
 
 /// `GET workers/{id}`
@@ -85,7 +85,7 @@ fn jobs(visit: &Visit, running: &[Value]) -> Markup {
                     tr {
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
                         td { (text(job, "kind")) }
-                        td { (state(text(job, "state"))) }
+                        td { (state(parts::standing(job))) }
                         td { (time(visit, text(job, "started_at"))) }
                         td.says {
                             @if let Some(fraction) = job["progress"]["fraction"].as_f64() { (format!("{:.0} % ", fraction * 100.0)) }

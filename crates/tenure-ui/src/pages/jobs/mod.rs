@@ -13,7 +13,7 @@ use tenure::{SEARCH_FIELDS, limits};
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, count, empty, list, short, state, text, time};
+use crate::parts::{self, STATES, count, empty, list, short, state, text, time};
 use crate::visit::Visit;
 
 /// Jobs on a page.
@@ -154,7 +154,7 @@ fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
                     @let id = text(job, "id");
                     tr data-key=(id) {
                         @if acts { td.tick { label { span.sr { "Tick " (short(id)) } input type="checkbox" name="id" value=(id) form="ticked"; } } }
-                        td { (state(text(job, "state"))) }
+                        td { (state(parts::standing(job))) }
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
                         @for column in &columns { (columns::cell(visit, column, job)) }
                     }
