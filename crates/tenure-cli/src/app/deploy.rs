@@ -50,7 +50,8 @@ fn place(said: &str) -> Result<(Sort, String), String> {
     Ok((sort, name.to_owned()))
 }
 
-/// Brings programs into a folder. Each is there as a whole or not at all, whatever happens meanwhile.
+/// Brings programs into a folder. Each is there as a whole or not at all, whatever happens meanwhile. One that cannot run here
+/// keeps none of the others from being brought.
 pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
     let beside = Beside::new(&deploy.to)?;
     let staged = beside.path().join("package");
@@ -74,7 +75,10 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
     })?;
     let folder = tenure_apps::read(&staged, None, &is_installed)
         .map_err(|error| Failure::Invalid(beside.without(&error.to_string())))?;
-    let found = can_run(&folder, &staged, &beside)?;
+    let (found, left) = sorted(&folder, &staged, &beside, &deploy.to)?;
+    if found.is_empty() {
+        return Err(Failure::Invalid(format!("nothing was deployed: {}", safe::line(&left.join("; ")))));
+    }
     for app in found {
         for note in &app.notes {
             out.tell(&format!("{}/{}: {}", app.sort, app.name, safe::line(note)));
@@ -83,8 +87,16 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
         let words = if is_new { "is there" } else { "is there in place of the one before" };
         out.line(&format!("{}/{} {words}", app.sort, safe::line(&app.name)))?;
     }
+    for why in &left {
+        out.tell(&format!("not deployed: {}", safe::line(why)));
+    }
     out.tell("a host reads its folder when it starts: what is new runs from then on");
-    beside.end()
+    beside.end()?;
+    match left.len() {
+        0 => Ok(()),
+        1 => Err(Failure::Unsuccessful("the rest was deployed, and 1 was not".to_owned())),
+        left => Err(Failure::Unsuccessful(format!("the rest was deployed, and {left} were not"))),
+    }
 }
 
 /// Takes a program out of a folder. What it has kept for its next run stays.
@@ -104,27 +116,52 @@ pub(super) fn remove(remove: &Remove, out: &mut Out) -> Result<(), Failure> {
     beside.end()
 }
 
-/// The programs of a package, if all of them can run.
-fn can_run<'a>(folder: &'a Folder, staged: &Path, beside: &Beside) -> Result<&'a [App], Failure> {
+/// The programs of a package that can run here, and what cannot, each with the reason.
+fn sorted<'a>(
+    folder: &'a Folder,
+    staged: &Path,
+    beside: &Beside,
+    to: &Path,
+) -> Result<(Vec<&'a App>, Vec<String>), Failure> {
     if staged.join("tenure.toml").symlink_metadata().is_ok() {
         let why = "a package with a tenure.toml is not deployed: a folder has one, for all its programs";
         return Err(Failure::Invalid(why.to_owned()));
     }
-    let mut wrong: Vec<String> = folder.notes.iter().map(|note| beside.without(note)).collect();
-    for app in &folder.apps {
-        let whys = app.wrong.iter().map(|why| format!("{}/{}: {}", app.sort, app.name, beside.without(why)));
-        wrong.extend(whys);
-    }
     if folder.apps.is_empty() {
-        wrong = vec![
-            "it has neither triggered/NAME nor continuous/NAME; --as triggered/NAME makes one program of it"
-                .to_owned(),
-        ];
+        let why =
+            "it has neither triggered/NAME nor continuous/NAME; --as triggered/NAME makes one program of it";
+        return Ok((Vec::new(), vec![why.to_owned()]));
     }
-    if wrong.is_empty() {
-        return Ok(&folder.apps);
+    let (mut found, mut left) = (Vec::new(), Vec::new());
+    for app in &folder.apps {
+        let mut whys: Vec<String> = app.wrong.iter().map(|why| beside.without(why)).collect();
+        whys.extend(differs_in_case(app, to)?);
+        match whys.as_slice() {
+            [] => found.push(app),
+            whys => left.push(format!("{}/{}: {}", app.sort, app.name, whys.join("; "))),
+        }
     }
-    Err(Failure::Invalid(format!("nothing was deployed: {}", safe::line(&wrong.join("; ")))))
+    left.extend(folder.notes.iter().map(|note| beside.without(note)));
+    Ok((found, left))
+}
+
+/// That a program would stand beside one whose name is the same on other systems, if it would.
+fn differs_in_case(app: &App, to: &Path) -> Result<Option<String>, Failure> {
+    let root = root_of(to, None, app.sort);
+    let fail = |source| Failure::Folder { path: root.clone(), source };
+    let there = match fs::read_dir(&root) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    for other in there {
+        let other = other.map_err(fail)?.file_name();
+        if other != *app.name && other.eq_ignore_ascii_case(&app.name) {
+            let other = other.to_string_lossy();
+            return Ok(Some(format!("its name differs from {other}, which is there, in case alone")));
+        }
+    }
+    Ok(None)
 }
 
 /// A folder of our own beside the programs, on the same file system.
@@ -153,15 +190,6 @@ impl Beside {
         let (target, from) = (root.join(&app.name), of_its_name(app));
         let fail = |source| Failure::Output { path: target.clone(), source };
         fs::create_dir_all(&root).map_err(fail)?;
-        for other in fs::read_dir(&root).map_err(fail)? {
-            let other = other.map_err(fail)?.file_name();
-            if other != *app.name && other.eq_ignore_ascii_case(&app.name) {
-                let (other, name) = (other.to_string_lossy(), &app.name);
-                return Err(Failure::Conflict(format!(
-                    "{name} differs from {other}, which is there, in case alone"
-                )));
-            }
-        }
         on_disk(from).map_err(fail)?;
         put(from, &target, &self.path().join(format!("{}-{}", app.sort, app.name))).map_err(fail)
     }

@@ -120,6 +120,50 @@ fn what_cannot_run_is_not_deployed_and_what_is_there_stays() {
     assert_eq!(deploy(&stand, "/dev/zero", &["--as", "triggered/x"]).code, 7);
 }
 
+/// As `tenure run` has it for a folder: what cannot run keeps nothing else from running.
+#[test]
+fn of_a_package_what_can_run_is_deployed_and_the_rest_is_told_by_name_with_the_reason() {
+    let stand =
+        Stand::of(&[("triggered/stays/run.sh", "echo first"), ("triggered/Loud/run.sh", "echo first")]);
+    // What is not installed here, of what is mostly not.
+    let by = [("fsx", "dotnet"), ("ps1", "pwsh"), ("php", "php"), ("jar", "java")];
+    let (extension, by) = *by.iter().find(|(_, by)| !has(by)).unwrap();
+    let missing = format!("triggered/missing/run.{extension}");
+    let files: [(&[u8], &[u8]); 9] = [
+        (b"triggered/good/run.sh", b"echo good"),
+        (b"triggered/windows/run.exe", b"MZ"),
+        (b"triggered/shell/run.cmd", b"echo"),
+        (b"triggered/no interpreter/run.sh", b"echo"),
+        (b"triggered/stays/run.sh", b"echo second"),
+        (b"triggered/stays/settings.job", b"{"),
+        (b"triggered/loud/run.sh", b"echo"),
+        (missing.as_bytes(), b"0"),
+        (b"continuous/also/run.sh", b"sleep 600"),
+    ];
+    let entries: Vec<Entry<'_>> = files.iter().map(|(name, data)| (*name, FILE, *data)).collect();
+    zip(&stand.root.path().join("mixed.zip"), &entries);
+    let came = deploy(&stand, "mixed.zip", &[]);
+    assert_eq!(came.code, 1, "{}", came.err);
+    assert_eq!(came.out.lines().collect::<Vec<_>>(), ["triggered/good is there", "continuous/also is there"]);
+    for told in [
+        "triggered/windows: No runnable script file was found. run.exe runs on Windows only",
+        "triggered/shell: No runnable script file was found. run.cmd runs on Windows only",
+        "triggered/no interpreter: name: ",
+        "triggered/stays: settings.job is not understood",
+        "triggered/loud: its name differs from Loud, which is there, in case alone",
+        &format!("triggered/missing: run.{extension} needs {by}, which is not installed here"),
+        "the rest was deployed, and 6 were not",
+    ] {
+        assert!(came.err.contains(told), "{told}: {}", came.err);
+    }
+    let there = |path: &str| fs::read_to_string(stand.folder().join(path)).unwrap_or_default();
+    assert_eq!(
+        (there("triggered/stays/run.sh").as_str(), there("triggered/good/run.sh").as_str()),
+        ("echo first", "echo good")
+    );
+    assert!(is_tidy(&stand) && !stand.folder().join("triggered/windows").exists());
+}
+
 #[test]
 fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
     let stand = Stand::of(&[("triggered/report/run.sh", "echo first")]);
