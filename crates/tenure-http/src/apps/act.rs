@@ -7,7 +7,7 @@ use axum::response::Response;
 use tenure::apps::{Began, Sort, Wanted};
 use tenure::{ChangeOutcome, Invalid, JobId, limits};
 
-use super::look::{OfSort, one, set_of, there};
+use super::look::{OfSort, changed, set_of, there};
 use super::wire::{RunAsk, StopAsk};
 use crate::api::Api;
 use crate::body;
@@ -76,7 +76,7 @@ pub(crate) async fn stop<Which: OfSort>(
     let apps = set_of(&api, &uri)?;
     there(&apps, Which::SORT, &name).await?;
     apps.stop(Which::SORT, &name, &ask.reason).await?;
-    one(&apps, Which::SORT, &name).await
+    Ok(changed(there(&apps, Which::SORT, &name).await?))
 }
 
 /// `POST /v1/apps/triggered/{name}/start`, and the same of a continuous one
@@ -93,5 +93,5 @@ pub(crate) async fn start<Which: OfSort>(
     let mut info = there(&apps, Which::SORT, &name).await?;
     apps.start(Which::SORT, &name).await?;
     info.stopped = None;
-    Ok(crate::answer::json(StatusCode::OK, &super::wire::AppDocument::from(info)))
+    Ok(changed(info))
 }

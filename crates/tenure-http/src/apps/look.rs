@@ -1,16 +1,18 @@
 //! Looking at apps.
 
 use axum::extract::OriginalUri;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use serde::Serialize;
 use tenure::apps::{Apps, Info, Sort};
 
 use super::wire::{AppDocument, AppLinesList, AppList};
-use crate::answer::json;
+use crate::answer::{json, not_modified, tagged};
 use crate::api::Api;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
+use crate::tag::Tag;
 
 /// What a set is called if nobody says it.
 const SET: &str = "apps";
@@ -56,9 +58,24 @@ pub(super) async fn there(apps: &Apps<'_>, sort: Sort, name: &str) -> Result<Inf
 }
 
 /// `GET /v1/apps`
-pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    api: Api,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let items = set_of(&api, &uri)?.list().await?.into_iter().map(AppDocument::from).collect();
-    Ok(json(StatusCode::OK, &AppList { items }))
+    Ok(unless_known(&headers, &AppList { items }))
+}
+
+/// A document, or that it is the one which the client has.
+fn unless_known<T: Serialize>(headers: &HeaderMap, document: &T) -> Response {
+    let tag = tag(document);
+    if tag.is_known(headers) { not_modified(&tag) } else { tagged(StatusCode::OK, &tag, document) }
+}
+
+/// What hosts write down again and again is the same text: whatever server tells of it, and after a restart, too.
+fn tag<T: Serialize>(document: &T) -> Tag {
+    Tag::of(&serde_json::to_vec(document).unwrap_or_default())
 }
 
 /// `GET /v1/apps/triggered/{name}`, and the same of a continuous one
@@ -66,13 +83,16 @@ pub(crate) async fn shown<Which: OfSort>(
     api: Api,
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    one(&set_of(&api, &uri)?, Which::SORT, &name).await
+    let info = there(&set_of(&api, &uri)?, Which::SORT, &name).await?;
+    Ok(unless_known(&headers, &AppDocument::from(info)))
 }
 
-/// The document of an app.
-pub(super) async fn one(apps: &Apps<'_>, sort: Sort, name: &str) -> Result<Response, Problem> {
-    Ok(json(StatusCode::OK, &AppDocument::from(there(apps, sort, name).await?)))
+/// The document of an app that was changed.
+pub(super) fn changed(info: Info) -> Response {
+    let document = AppDocument::from(info);
+    tagged(StatusCode::OK, &tag(&document), &document)
 }
 
 /// `GET /v1/apps/continuous/{name}/lines`

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, job};
+use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
 use crate::access::Within;
 use crate::apps::look::{Continuous, Triggered};
 use crate::apps::wire::{AppDocument, AppLinesList, AppList, RunAsk, StopAsk};
@@ -37,7 +37,7 @@ fn looking() -> Vec<Endpoint> {
         needs: READ,
         within: Within::Whole,
         takes: Takes { query: &[SET], ..NOTHING },
-        answers: vec![answer],
+        answers: vec![answer, empty(304, "As the client knows it")],
         refuses: &[ProblemType::NotFound, ProblemType::Validation],
         serve,
     };
@@ -66,11 +66,12 @@ fn looking() -> Vec<Endpoint> {
         ),
         Endpoint {
             takes: Takes { query: &LINES, ..NOTHING },
+            answers: vec![lines],
             ..get(
                 "/v1/apps/continuous/{name}/lines",
                 "list_app_lines",
                 "What a continuous app has said",
-                lines,
+                app(200, "They"),
                 || routing::get(look::lines),
             )
         },

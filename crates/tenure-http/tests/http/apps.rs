@@ -61,6 +61,30 @@ async fn t085_apps_are_listed_shown_run_stopped_and_started() {
     assert_eq!(service.get("/v1/apps?set=No%20Set").await.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
+/// T085: with Kudu a tag changes with every restart, as it comes from a hash of the run time.
+#[tokio::test]
+async fn t085_kd11_whoever_has_what_is_told_of_apps_is_told_so_by_any_server() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    for path in ["/v1/apps", "/v1/apps/triggered/report", "/v1/apps/continuous/mailer"] {
+        let tag = service.get(path).await.header("etag").to_owned();
+        // A host says again what it offers; another server tells of the same store.
+        offered(&service, "one").await;
+        let known = format!("if-none-match: {tag}");
+        let known = service.other_server().ask("GET", path, &[&known], "").await;
+        assert_eq!((known.status, known.text.as_str()), (StatusCode::NOT_MODIFIED, ""), "{path}: {known:?}");
+        assert_eq!(known.header("etag"), tag);
+    }
+    let path = "/v1/apps/triggered/report";
+    let before = service.get(path).await.header("etag").to_owned();
+    let stopped = post(&service, &format!("{path}/stop"), json!({})).await;
+    let after = stopped.header("etag");
+    assert_ne!(after, before);
+    assert_eq!(service.get(path).await.header("etag"), after, "it is that of what is shown");
+    let ran = post(&service, &format!("{path}/start"), json!({})).await;
+    assert_eq!(ran.header("etag"), before);
+}
+
 /// T085, T075: a second run is a conflict that says which run there is, in Kudu's words.
 #[tokio::test]
 async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
@@ -70,6 +94,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     let ran = post(&service, run, json!({ "arguments": ["--all", "$(id)"], "by": "me" })).await;
     assert_eq!(ran.status, StatusCode::ACCEPTED, "{ran:?}");
     let job = ran.json();
+    assert_eq!(ran.header("location"), format!("/queue/{}", ran.id()));
     assert_eq!(
         (&job["kind"], &job["args"]["arguments"]),
         (&json!("apps.report"), &json!(["--all", "$(id)"])),
