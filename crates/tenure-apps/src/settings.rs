@@ -49,6 +49,8 @@ pub struct Settings {
     pub env_from: Option<Vec<String>>,
     /// What it may use.
     pub limits: Limits,
+    /// Whether neither it nor what it starts gets more rights than it has.
+    pub no_new_privs: bool,
 }
 
 /// Kudu brings a slot that is late by up to so much, and leaves out what is older.
@@ -57,7 +59,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 const MOST_HISTORY: u64 = 10_000;
 
 /// Keys, and whether only one sort has them.
-const KEYS: [(&str, Option<Sort>); 21] = [
+const KEYS: [(&str, Option<Sort>); 22] = [
     ("schedule", Some(Sort::Triggered)),
     ("is_singleton", Some(Sort::Continuous)),
     ("stopping_wait_time", None),
@@ -79,6 +81,7 @@ const KEYS: [(&str, Option<Sort>); 21] = [
     ("env", None),
     ("env_from", None),
     ("limits", None),
+    ("no_new_privs", None),
 ];
 
 impl Settings {
@@ -108,6 +111,7 @@ impl Settings {
             env: BTreeMap::new(),
             env_from: None,
             limits: Limits::default(),
+            no_new_privs: false,
         }
     }
 
@@ -146,6 +150,7 @@ impl Settings {
             env: read.env(),
             env_from: read.shaped("env_from"),
             limits: read.limits(),
+            no_new_privs: read.flag("no_new_privs").unwrap_or_default(),
         };
         if let Err(bad) = settings.policies.check() {
             wrong.push(bad.to_string());
@@ -315,6 +320,7 @@ mod tests {
             (r#"{"limits":{"processes":0}}"#, "limits.processes"),
             (r#"{"limits":{"memory":"much"}}"#, "limits.memory"),
             (r#"{"limits":{"size":1}}"#, "limits.size"),
+            (r#"{"no_new_privs":1}"#, "no_new_privs"),
         ] {
             let (_, wrong, _) = read(Sort::Triggered, json);
             assert!(wrong.len() == 1 && wrong[0].contains(key), "{json}: {wrong:?}");

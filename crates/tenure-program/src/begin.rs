@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::inherited::Inherited;
 use crate::limits::Limits;
+use crate::rights::Rights;
 use crate::running::Running;
 use crate::supervisor::{Errand, own_binary};
 
@@ -47,6 +48,8 @@ pub struct Program {
     pub inherits: Inherited,
     /// What it may use.
     pub limits: Limits,
+    /// As whom it runs, and what it may become.
+    pub rights: Rights,
     /// Where it runs; where the host does if it is not said.
     pub folder: Option<PathBuf>,
     /// What it reads.
@@ -86,6 +89,7 @@ impl Program {
             folder: folder.path().to_owned(),
             own_group: !self.on_terminal,
             limits: self.limits,
+            rights: self.rights,
             command: self.command,
         };
         let binary = own_binary().map_err(because("this program does not find itself"))?;
@@ -94,6 +98,12 @@ impl Program {
         command.arg0("tenure").args(errand.args());
         command.env_clear().envs(self.inherits.variables()).envs(self.env);
         let (result, shutdown) = (folder.path().join(RESULT), folder.path().join(SHUTDOWN));
+        if let Some(identity) = self.rights.identity {
+            let files = [result.clone(), folder.path().join(ARGS)];
+            identity
+                .may_use(folder.path(), &files)
+                .map_err(because("the files of the run cannot be given to its user"))?;
+        }
         command.env("JOB_RESULT_FILE", result).env("JOB_SHUTDOWN_FILE", &shutdown);
         command.env("WEBJOBS_SHUTDOWN_FILE", shutdown);
         if let Some(place) = self.folder {

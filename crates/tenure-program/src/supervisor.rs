@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 
 use crate::end::{End, Usage};
 use crate::limits::Limits;
+use crate::rights::Rights;
 use crate::tree::{count_below, kill_below, used_below};
 
 /// The first argument of a supervisor.
@@ -41,6 +42,8 @@ pub(crate) struct Errand {
     pub(crate) own_group: bool,
     /// What it may use.
     pub(crate) limits: Limits,
+    /// As whom it runs, and what it may become.
+    pub(crate) rights: Rights,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -67,9 +70,9 @@ pub fn entered() -> Option<ExitCode> {
 impl Errand {
     pub(crate) fn args(&self) -> Vec<OsString> {
         let group = if self.own_group { "own" } else { "shared" };
-        let (host, limits) = (self.host.to_string(), self.limits.to_string());
-        let mut args =
-            vec![SUPERVISE.into(), host.into(), self.folder.clone().into(), group.into(), limits.into()];
+        let said = [self.host.to_string(), self.limits.to_string(), self.rights.to_string()];
+        let [host, limits, rights] = said.map(OsString::from);
+        let mut args = vec![SUPERVISE.into(), host, self.folder.clone().into(), group.into(), limits, rights];
         args.extend(self.command.iter().cloned());
         args
     }
@@ -77,8 +80,8 @@ impl Errand {
     fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let host = args.next()?.to_str()?.parse().ok()?;
         let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == "own");
-        let limits = Limits::read(&args.next()?)?;
-        Some(Self { host, folder, own_group, limits, command: args.collect() })
+        let (limits, rights) = (Limits::read(&args.next()?)?, Rights::read(&args.next()?)?);
+        Some(Self { host, folder, own_group, limits, rights, command: args.collect() })
     }
 }
 
@@ -122,12 +125,25 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     });
     let mut command = Command::new(own_binary()?);
     command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string());
-    command.arg(errand.limits.to_string()).args(&errand.command);
+    command.args([errand.limits.to_string(), errand.rights.to_string()]).args(&errand.command);
     if errand.own_group {
         command.process_group(0);
     }
+    if let Some(identity) = errand.rights.identity {
+        identity.may_open(&[&std::io::stdout(), &std::io::stderr()]);
+        // Other groups than this one it has none. Its own death with that of this process is asked for later: who becomes somebody
+        // else loses that.
+        command.uid(identity.uid).gid(identity.gid);
+    }
     // From this thread, which lives as long as the process: the system watches the thread that starts a child.
-    let child = command.spawn()?;
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            self::tell(&format!("its first process cannot be started as it is to be: {error}"));
+            let end = serde_json::to_vec(&End { code: Some(126), ..End::default() })?;
+            return std::fs::write(errand.folder.join(REPORT), end);
+        }
+    };
     let mut watch =
         Watch { errand, program: Pid::from_child(&child), heard, end: End::default(), host_gone: false };
     watch.until_the_end();
@@ -267,7 +283,8 @@ fn call_to_look(tell: Sender<Heard>) {
 fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = args.next().and_then(|parent| parent.to_str()?.parse::<u32>().ok());
     let limits = args.next().and_then(|limits| Limits::read(&limits));
-    let Some(((parent, limits), program)) = parent.zip(limits).zip(args.next()) else {
+    let rights = args.next().and_then(|rights| Rights::read(&rights));
+    let Some(((parent, limits), (rights, program))) = parent.zip(limits).zip(rights.zip(args.next())) else {
         return ExitCode::from(2);
     };
     #[cfg(target_os = "linux")]
@@ -277,6 +294,10 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     }
     if let Err((name, error)) = limits.bind_this_process() {
         tell(&format!("its limit of {name} cannot be set: {error}"));
+        return ExitCode::from(126);
+    }
+    if let Err(error) = rights.bind_this_process() {
+        tell(&format!("that it gets no other rights cannot be made sure: {error}"));
         return ExitCode::from(126);
     }
     let error = Command::new(&program).args(args).exec();

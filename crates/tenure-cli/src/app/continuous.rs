@@ -128,9 +128,10 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
     };
     let program = Program {
         command: app.command.iter().cloned().chain(app.settings.arguments.iter().map(Into::into)).collect(),
-        env: environment.of(app),
+        env: [host.bounds.of_its_user(app), environment.of(app)].concat(),
         inherits: host.bounds.inherits(app),
         limits: host.bounds.limits(app),
+        rights: host.bounds.rights(app),
         folder: Some(copy.path.clone()),
         input: Input::Nothing,
         ..Program::default()

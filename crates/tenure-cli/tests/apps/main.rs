@@ -14,6 +14,7 @@ mod injected;
 #[path = "../program/mod.rs"]
 mod program;
 mod records;
+mod rights;
 mod running;
 mod served;
 mod stand;
