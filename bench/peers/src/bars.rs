@@ -1,8 +1,9 @@
-//! What Tenure is to reach, and what it has reached here.
+//! What Tenure is to reach on PostgreSQL, and what it has reached here.
 
 use crate::field::{Contestant, History, Role};
 use crate::line::{Line, by_round};
 use crate::samples::{median, ratio};
+use crate::stores::Store;
 
 /// Writes less log than anybody, at several times the CPU.
 const LEAST_LOG: &str = "awa";
@@ -98,7 +99,10 @@ impl Judge<'_> {
         bar: Bar,
         of: &dyn Fn(&Contestant) -> bool,
     ) -> Option<(&'static str, Rounds)> {
-        let peers = self.contestants.iter().filter(|peer| peer.role == Role::Peer && of(peer));
+        let peers = self
+            .contestants
+            .iter()
+            .filter(|peer| peer.role == Role::Peer && peer.store == Store::Postgres && of(peer));
         let measured = peers.filter_map(|peer| {
             let rounds = by_round(self.lines, figure, peer.name, name);
             let figures: Vec<f64> = rounds.iter().map(|(_, figure)| *figure).collect();
@@ -126,6 +130,7 @@ mod tests {
             line("graphile-worker", 40.0),
             line("pg-boss", 70.0),
             line("apalis", 200.0),
+            line("river-sqlite", 20.0),
         ];
         let told = table(&field::all(), &lines);
         assert!(
