@@ -124,6 +124,15 @@ fn on_postgres() -> Vec<Contestant> {
             ..peer.clone()
         },
         Contestant {
+            name: "fang",
+            made: Made::Rust("fang"),
+            history: Nothing,
+            bulk: 1_000,
+            share: 0.01,
+            unfinished: Some("SELECT count(*) FROM fang_tasks WHERE state IN ('new', 'in_progress')"),
+            ..peer.clone()
+        },
+        Contestant {
             name: "procrastinate",
             made: Made::Python("on_procrastinate.py", REQUIREMENTS),
             bulk: 1_000,
