@@ -124,6 +124,15 @@ fn on_postgres() -> Vec<Contestant> {
             ..peer.clone()
         },
         Contestant {
+            name: "sqlxmq",
+            made: Made::Rust("sqlxmq"),
+            history: Nothing,
+            bulk: 1_000,
+            share: 0.1,
+            unfinished: Some("SELECT count(*) FROM mq_msgs WHERE id <> uuid_nil()"),
+            ..peer.clone()
+        },
+        Contestant {
             name: "fang",
             made: Made::Rust("fang"),
             history: Nothing,
