@@ -142,6 +142,14 @@ fn on_postgres() -> Vec<Contestant> {
             ..peer.clone()
         },
         Contestant {
+            name: "underway",
+            made: Made::Rust("underway"),
+            bulk: 1_000,
+            share: 0.01,
+            unfinished: Some("SELECT count(*) FROM underway.task WHERE state IN ('pending', 'in_progress')"),
+            ..peer.clone()
+        },
+        Contestant {
             name: "procrastinate",
             made: Made::Python("on_procrastinate.py", REQUIREMENTS),
             bulk: 1_000,
