@@ -192,6 +192,13 @@ fn on_sqlite() -> Vec<Contestant> {
             unfinished: Some("SELECT count(*) FROM river_job WHERE state <> 'completed'"),
             ..peer.clone()
         },
+        Contestant {
+            name: "apalis-sqlite",
+            made: Made::Rust("apalis-sqlite"),
+            share: 0.05,
+            unfinished: Some("SELECT count(*) FROM Jobs WHERE status <> 'Done'"),
+            ..peer.clone()
+        },
     ]
 }
 
