@@ -199,6 +199,14 @@ fn on_sqlite() -> Vec<Contestant> {
             unfinished: Some("SELECT count(*) FROM Jobs WHERE status <> 'Done'"),
             ..peer.clone()
         },
+        Contestant {
+            name: "huey",
+            made: Made::Python("on_huey.py", REQUIREMENTS),
+            history: History::Nothing,
+            share: 0.1,
+            unfinished: Some("SELECT count(*) FROM task"),
+            ..peer
+        },
     ]
 }
 
