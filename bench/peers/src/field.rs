@@ -55,7 +55,7 @@ const REQUIREMENTS: &str = "requirements.txt";
 
 /// All of them, store by store, and the floor of a store first: ratios are to it.
 pub fn all() -> Vec<Contestant> {
-    [on_postgres(), on_sqlite()].concat()
+    [on_postgres(), on_sqlite(), on_redis()].concat()
 }
 
 fn on_postgres() -> Vec<Contestant> {
@@ -207,6 +207,26 @@ fn on_sqlite() -> Vec<Contestant> {
             unfinished: Some("SELECT count(*) FROM task"),
             ..peer
         },
+    ]
+}
+
+/// Nobody has a floor here: they are compared with each other.
+fn on_redis() -> Vec<Contestant> {
+    let peer = Contestant {
+        name: "bullmq",
+        store: Store::Redis,
+        role: Role::Peer,
+        made: Made::Node("bullmq.js"),
+        args: &[],
+        history: History::Nothing,
+        bulk: 1_000,
+        share: 0.3,
+        unfinished: Some(
+            "return redis.call('LLEN', 'bull:noop:wait') + redis.call('LLEN', 'bull:noop:active')",
+        ),
+    };
+    vec![
+        peer.clone(),
     ]
 }
 
