@@ -227,6 +227,13 @@ fn on_redis() -> Vec<Contestant> {
     };
     vec![
         peer.clone(),
+        Contestant {
+            name: "dramatiq",
+            made: Made::Python("on_dramatiq.py", REQUIREMENTS),
+            share: 0.1,
+            unfinished: Some("return redis.call('HLEN', 'dramatiq:default.msgs')"),
+            ..peer.clone()
+        },
     ]
 }
 
