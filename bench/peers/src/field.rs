@@ -234,6 +234,13 @@ fn on_redis() -> Vec<Contestant> {
             unfinished: Some("return redis.call('HLEN', 'dramatiq:default.msgs')"),
             ..peer.clone()
         },
+        Contestant {
+            name: "arq",
+            made: Made::Python("on_arq.py", REQUIREMENTS),
+            share: 0.05,
+            unfinished: Some("return redis.call('ZCARD', 'arq:queue')"),
+            ..peer.clone()
+        },
     ]
 }
 
