@@ -241,6 +241,13 @@ fn on_redis() -> Vec<Contestant> {
             unfinished: Some("return redis.call('ZCARD', 'arq:queue')"),
             ..peer.clone()
         },
+        Contestant {
+            name: "celery",
+            made: Made::Python("on_celery.py", "requirements-celery.txt"),
+            share: 0.05,
+            unfinished: Some("return redis.call('LLEN', 'celery') + redis.call('HLEN', 'unacked')"),
+            ..peer
+        },
     ]
 }
 
