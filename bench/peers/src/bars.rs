@@ -14,20 +14,22 @@ enum Bar {
     AtLeast(f64),
 }
 
-/// A table of all bars that can be judged by these lines.
+/// A table of all bars that can be judged by these lines; nothing if none can.
 pub fn table(contestants: &[Contestant], lines: &[Line]) -> String {
-    let mut text =
-        String::from("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n");
+    let mut rows = String::new();
     for (what, beside, bar, here) in (Judge { contestants, lines }).all() {
         let Some(here) = here else { continue };
         let (said, met) = match bar {
             Bar::AtMost(most) => (format!("≤ {most}"), here <= most),
             Bar::AtLeast(least) => (format!("≥ {least}"), here >= least),
         };
-        text +=
-            &format!("| {what} | {beside} | {said} | {here:.2} | {} |\n", if met { "yes" } else { "**no**" });
+        let reached = if met { "yes" } else { "**no**" };
+        rows += &format!("| {what} | {beside} | {said} | {here:.2} | {reached} |\n");
     }
-    text
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n{rows}")
 }
 
 struct Judge<'l> {
@@ -142,5 +144,6 @@ mod tests {
             "{told}"
         );
         assert_eq!(told.lines().count(), 4, "{told}");
+        assert_eq!(table(&field::all(), &lines[4..]), "", "there are no bars on SQLite");
     }
 }
