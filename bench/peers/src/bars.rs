@@ -1,8 +1,9 @@
-//! What Tenure is to reach, and what it has reached here.
+//! What Tenure is to reach on PostgreSQL, and what it has reached here.
 
 use crate::field::{Contestant, History, Role};
 use crate::line::{Line, by_round};
 use crate::samples::{median, ratio};
+use crate::stores::Store;
 
 /// Writes less log than anybody, at several times the CPU.
 const LEAST_LOG: &str = "awa";
@@ -13,20 +14,22 @@ enum Bar {
     AtLeast(f64),
 }
 
-/// A table of all bars that can be judged by these lines.
+/// A table of all bars that can be judged by these lines; nothing if none can.
 pub fn table(contestants: &[Contestant], lines: &[Line]) -> String {
-    let mut text =
-        String::from("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n");
+    let mut rows = String::new();
     for (what, beside, bar, here) in (Judge { contestants, lines }).all() {
         let Some(here) = here else { continue };
         let (said, met) = match bar {
             Bar::AtMost(most) => (format!("≤ {most}"), here <= most),
             Bar::AtLeast(least) => (format!("≥ {least}"), here >= least),
         };
-        text +=
-            &format!("| {what} | {beside} | {said} | {here:.2} | {} |\n", if met { "yes" } else { "**no**" });
+        let reached = if met { "yes" } else { "**no**" };
+        rows += &format!("| {what} | {beside} | {said} | {here:.2} | {reached} |\n");
     }
-    text
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("| what Tenure is to reach | beside | bar | here | reached |\n|---|---|--:|--:|---|\n{rows}")
 }
 
 struct Judge<'l> {
@@ -98,7 +101,10 @@ impl Judge<'_> {
         bar: Bar,
         of: &dyn Fn(&Contestant) -> bool,
     ) -> Option<(&'static str, Rounds)> {
-        let peers = self.contestants.iter().filter(|peer| peer.role == Role::Peer && of(peer));
+        let peers = self
+            .contestants
+            .iter()
+            .filter(|peer| peer.role == Role::Peer && peer.store == Store::Postgres && of(peer));
         let measured = peers.filter_map(|peer| {
             let rounds = by_round(self.lines, figure, peer.name, name);
             let figures: Vec<f64> = rounds.iter().map(|(_, figure)| *figure).collect();
@@ -126,6 +132,7 @@ mod tests {
             line("graphile-worker", 40.0),
             line("pg-boss", 70.0),
             line("apalis", 200.0),
+            line("river-sqlite", 20.0),
         ];
         let told = table(&field::all(), &lines);
         assert!(
@@ -137,5 +144,6 @@ mod tests {
             "{told}"
         );
         assert_eq!(told.lines().count(), 4, "{told}");
+        assert_eq!(table(&field::all(), &lines[4..]), "", "there are no bars on SQLite");
     }
 }

@@ -28,7 +28,7 @@ impl Installer {
         match contestant.made {
             Made::Rust(package) => self.build(package),
             Made::Node(_) => self.fetch_node(),
-            Made::Python(_) => self.fetch_python(),
+            Made::Python(_, packages) => self.fetch_python(packages),
         }
     }
 
@@ -43,8 +43,8 @@ impl Installer {
                 command.arg(self.target.join("node").join(script));
                 command
             }
-            Made::Python(script) => {
-                let mut command = Command::new(self.target.join("python/bin/python"));
+            Made::Python(script, packages) => {
+                let mut command = Command::new(self.python(packages).join("bin/python"));
                 command.arg(self.contestants.join("python").join(script));
                 command
             }
@@ -56,6 +56,11 @@ impl Installer {
     /// Where what it says beside its lines is written.
     pub fn said(&self, contestant: &Contestant) -> PathBuf {
         self.target.join("said").join(format!("{}.txt", contestant.name.replace([' ', ','], "-")))
+    }
+
+    /// Where databases are kept that are files.
+    pub fn stores(&self) -> PathBuf {
+        self.target.join("stores")
     }
 
     fn build(&self, package: &str) -> Outcome {
@@ -81,8 +86,8 @@ impl Installer {
         Ok(())
     }
 
-    fn fetch_python(&self) -> Outcome {
-        let (wanted, home) = (self.contestants.join("python/requirements.txt"), self.target.join("python"));
+    fn fetch_python(&self, packages: &str) -> Outcome {
+        let (wanted, home) = (self.contestants.join("python").join(packages), self.python(packages));
         let there = home.join("requirements.txt");
         if has_changed(&wanted, &there) {
             succeed(Command::new("python3").args(["-m", "venv"]).arg(&home))?;
@@ -91,6 +96,11 @@ impl Installer {
             std::fs::copy(wanted, there)?;
         }
         Ok(())
+    }
+
+    /// Where Python is with these packages.
+    fn python(&self, packages: &str) -> PathBuf {
+        self.target.join("python").join(packages.trim_end_matches(".txt"))
     }
 
     fn node(&self) -> PathBuf {

@@ -40,11 +40,16 @@ impl Line {
     pub fn with_cost(self, cost: Cost) -> Outcome<Self> {
         let jobs = self.get("jobs").filter(|jobs| *jobs > 0.0).ok_or("no job has begun")?;
         let rate = self.get("seconds").map(|seconds| jobs / seconds.max(1e-6));
-        let line = self
-            .with("client_us", cost.client * 1e6 / jobs)
-            .with("database_us", cost.database * 1e6 / jobs)
-            .with("cpu_us", (cost.client + cost.database) * 1e6 / jobs)
-            .with("wal_bytes", cost.log / jobs);
+        let by_job = |seconds: f64| seconds * 1e6 / jobs;
+        let mut line = self
+            .with("client_us", by_job(cost.client))
+            .with("cpu_us", by_job(cost.client + cost.database.unwrap_or(0.0)));
+        if let Some(database) = cost.database {
+            line = line.with("database_us", by_job(database));
+        }
+        if let Some(log) = cost.log {
+            line = line.with("wal_bytes", log / jobs);
+        }
         Ok(match rate {
             Some(rate) => line.with("jobs_per_s", rate),
             None => line,
@@ -86,13 +91,21 @@ mod tests {
     fn costs_are_told_by_the_job() {
         let line =
             Line::new("drain", "floor").with_all(&json!({ "jobs": 1000, "seconds": 0.5, "p50_ms": null }));
-        let line = line.with_cost(Cost { client: 0.002, database: 0.02, log: 640_000.0 }).unwrap();
+        let line =
+            line.with_cost(Cost { client: 0.002, database: Some(0.02), log: Some(640_000.0) }).unwrap();
         let told = ["client_us", "database_us", "cpu_us", "wal_bytes", "jobs_per_s"];
         let told: Vec<i64> = told.iter().map(|name| line.get(name).unwrap().round() as i64).collect();
         assert_eq!(told, [2, 20, 22, 640, 2000]);
         assert_eq!(line.get("p50_ms"), None);
-        assert!(
-            Line::new("drain", "floor").with_cost(Cost { client: 0.0, database: 0.0, log: 0.0 }).is_err()
-        );
+        let nothing = Cost { client: 0.0, database: None, log: None };
+        assert!(Line::new("drain", "floor").with_cost(nothing).is_err());
+    }
+
+    #[test]
+    fn what_a_store_does_not_know_is_not_told() {
+        let line = Line::new("drain", "floor-sqlite").with("jobs", 1000.0);
+        let line = line.with_cost(Cost { client: 0.005, database: None, log: None }).unwrap();
+        assert_eq!(line.get("cpu_us").map(f64::round), Some(5.0));
+        assert_eq!((line.get("database_us"), line.get("wal_bytes")), (None, None));
     }
 }

@@ -1,10 +1,9 @@
-//! Tenure on PostgreSQL beside its peers and the bare floor, in one run on one machine.
+//! Tenure beside its peers and the bare floor, in one run on one machine.
 #![forbid(unsafe_code)]
 // It measures how long the machine really takes.
 #![allow(clippy::disallowed_methods)]
 
 mod bars;
-mod database;
 mod field;
 mod figures;
 mod install;
@@ -14,18 +13,20 @@ mod options;
 mod program;
 mod report;
 mod samples;
+mod stores;
 mod workers;
 
 use std::error::Error;
 
 use clap::Parser;
+use serde_json::{Value, json};
 
-use database::Server;
 use field::Contestant;
 use figures::Ground;
 use install::Installer;
 use line::Line;
 use options::Options;
+use stores::{Store, Stores};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -36,7 +37,7 @@ fn main() -> Outcome {
     let (mut present, mut absent): (Vec<Contestant>, Vec<String>) = (Vec::new(), Vec::new());
     for contestant in field::all().into_iter().filter(|contestant| options.wants(contestant)) {
         eprintln!("installing {}", contestant.name);
-        match installer.install(&contestant) {
+        match contestant.store.look().and_then(|()| installer.install(&contestant)) {
             Ok(()) => present.push(contestant),
             Err(why) => absent.push(format!("{} was skipped: {why}", contestant.name)),
         }
@@ -44,9 +45,10 @@ fn main() -> Outcome {
     for sentence in &absent {
         eprintln!("{sentence}");
     }
-    let server = Server::start(options.statements)?;
-    println!("{}", server.describe(&options)?);
-    let ground = Ground { server: &server, installer: &installer, options: &options };
+    let needed: Vec<Store> = present.iter().map(|contestant| contestant.store).collect();
+    let stores = Stores::start(&needed, installer.stores(), options.statements)?;
+    println!("{}", described(&stores, &options)?);
+    let ground = Ground { stores: &stores, installer: &installer, options: &options };
     let lines = rounds(&ground, &present);
     println!("\n{}", report::tables(&present, &lines));
     println!("{}", bars::table(&present, &lines));
@@ -54,6 +56,14 @@ fn main() -> Outcome {
         println!("{sentence}");
     }
     Ok(())
+}
+
+/// Where and how it is measured.
+fn described(stores: &Stores, options: &Options) -> Outcome<Value> {
+    Ok(json!({
+        "stores": stores.describe()?, "cores": std::thread::available_parallelism()?.get(), "rounds": options.rounds,
+        "jobs": options.jobs, "seconds": options.seconds, "statements": options.statements,
+    }))
 }
 
 /// Every figure in turn; within a figure the rounds, within a round the contestants: what the machine does meanwhile

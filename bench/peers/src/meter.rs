@@ -1,35 +1,40 @@
 //! What a stretch of work cost: CPU of the programs and of the server, log written.
 
-use crate::Outcome;
-use crate::database::Database;
+use std::path::Path;
 
-/// CPU in seconds, log in bytes.
+use crate::Outcome;
+use crate::stores::{Database, Meters};
+
+/// CPU in seconds, log in bytes. What nobody knows is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     pub client: f64,
-    pub database: f64,
-    pub log: f64,
+    pub database: Option<f64>,
+    pub log: Option<f64>,
 }
 
 /// Where the meters stood.
-pub struct Reading(Cost);
+pub struct Reading {
+    client: f64,
+    database: Meters,
+}
 
 impl Reading {
-    /// Reads the meters of the server and of these processes.
-    pub fn take(database: &mut Database, clients: &[u32]) -> Outcome<Self> {
-        let log = database.log_bytes()?;
+    /// Reads the meters of the database and of these processes.
+    pub fn take(database: &mut dyn Database, clients: &[u32]) -> Outcome<Self> {
+        let database = database.meters()?;
         let client = clients.iter().map(|process| of_program(*process as i32)).sum();
-        Ok(Self(Cost { client, database: of_server(database.postmaster), log }))
+        Ok(Self { client, database })
     }
 
     /// What was spent since then.
-    pub fn spent(&self, database: &mut Database, clients: &[u32]) -> Outcome<Cost> {
-        let Self(now) = Self::take(database, clients)?;
-        let Self(then) = self;
+    pub fn spent(&self, database: &mut dyn Database, clients: &[u32]) -> Outcome<Cost> {
+        let now = Self::take(database, clients)?;
+        let since = |now: Option<f64>, then: Option<f64>| Some(now? - then?);
         Ok(Cost {
-            client: now.client - then.client,
-            database: now.database - then.database,
-            log: now.log - then.log,
+            client: now.client - self.client,
+            database: since(now.database.cpu, self.database.cpu),
+            log: since(now.database.log, self.database.log),
         })
     }
 }
@@ -47,7 +52,7 @@ fn of_program(process: i32) -> f64 {
 }
 
 /// CPU seconds of the server: itself, the processes it has, and those it had.
-fn of_server(postmaster: i32) -> f64 {
+pub fn of_server(postmaster: i32) -> f64 {
     let reaped = || stat(postmaster).map_or(0.0, |stat| stat.reaped);
     loop {
         let (before, running) = (reaped(), of_family(postmaster));
@@ -62,12 +67,18 @@ fn of_family(postmaster: i32) -> f64 {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let children = numbers.filter(|number| stat(*number).is_some_and(|stat| stat.parent == postmaster));
-    children.chain([postmaster]).map(of_thread).sum()
+    children.chain([postmaster]).map(of_threads).sum()
 }
 
-/// CPU seconds of a process of one thread: the scheduler counts nanoseconds, `stat` only ticks.
-fn of_thread(process: i32) -> f64 {
-    let line = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
+/// CPU seconds of a process with the threads that it has: the scheduler counts nanoseconds, `stat` only ticks. For
+/// servers, whose threads do not end before them.
+fn of_threads(process: i32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.map(|thread| of_thread(&thread.path())).sum()
+}
+
+fn of_thread(thread: &Path) -> f64 {
+    let line = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
     line.split(' ').next().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
@@ -106,6 +117,6 @@ mod tests {
     fn this_process_has_cost_something() {
         let own = std::process::id();
         assert!(memory_mib(own).is_some_and(|mib| mib > 0.1));
-        assert!(of_thread(own as i32) > 0.0);
+        assert!(of_threads(own as i32) > 0.0);
     }
 }

@@ -4,11 +4,12 @@ use clap::Parser;
 
 use crate::field::{self, Contestant, Role};
 use crate::figures::Figure;
+use crate::stores::Store;
 
 /// Names no peer.
 const NOBODY: &str = "none";
 
-/// Tenure on PostgreSQL beside its peers and the bare floor, in one run on one machine.
+/// Tenure beside its peers and the bare floor, in one run on one machine.
 #[derive(Parser, Debug)]
 pub struct Options {
     /// How often each figure is measured of each contestant; five or more for figures to be quoted.
@@ -20,7 +21,10 @@ pub struct Options {
     /// How long the latency and the steady state are looked at.
     #[arg(long, default_value_t = 15)]
     pub seconds: u64,
-    /// Only these peers, beside Tenure and the floor. `none` for no peer.
+    /// Only on these stores.
+    #[arg(long = "store", value_name = "NAME")]
+    pub stores: Vec<Store>,
+    /// Only these peers, beside Tenure and the floor on their stores. `none` for no peer.
     #[arg(long = "peer", value_name = "NAME")]
     pub peers: Vec<String>,
     /// Only these figures. Without it, all that do not take long.
@@ -48,15 +52,40 @@ impl Options {
         unknown.map_or(Ok(()), |name| Err(format!("there is no peer {name}")))
     }
 
-    /// Tenure and the floor always take part, peers if they are wanted.
+    /// Peers take part if they are wanted; Tenure and the floor where one of them does.
     pub fn wants(&self, contestant: &Contestant) -> bool {
-        contestant.role != Role::Peer
-            || self.peers.is_empty()
-            || self.peers.iter().any(|name| name == contestant.name)
+        let is_named = |name: &str| self.peers.iter().any(|wanted| wanted == name);
+        let everybody = self.peers.is_empty();
+        let takes_part = match contestant.role {
+            Role::Peer => everybody || is_named(contestant.name),
+            Role::Tenure | Role::Floor => {
+                let beside = |peer: &Contestant| peer.store == contestant.store && is_named(peer.name);
+                everybody || is_named(NOBODY) || field::all().iter().any(beside)
+            }
+        };
+        takes_part && (self.stores.is_empty() || self.stores.contains(&contestant.store))
     }
 
     /// The figures to measure, in order.
     pub fn figures(&self) -> Vec<Figure> {
         if self.figures.is_empty() { Figure::QUICK.to_vec() } else { self.figures.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(args: &[&str]) -> Vec<&'static str> {
+        let options = Options::parse_from([&["peers"], args].concat());
+        field::all().iter().filter(|contestant| options.wants(contestant)).map(|one| one.name).collect()
+    }
+
+    #[test]
+    fn tenure_and_the_floor_stand_beside_the_peers_that_are_wanted_on_their_stores_only() {
+        assert_eq!(wanted(&["--peer", "apalis-sqlite"]), ["floor-sqlite", "tenure-sqlite", "apalis-sqlite"]);
+        assert_eq!(wanted(&["--peer", "fang"]), ["floor", "floor, forgetting", "tenure", "fang"]);
+        assert_eq!(wanted(&["--peer", "none", "--store", "sqlite"]), ["floor-sqlite", "tenure-sqlite"]);
+        assert_eq!(wanted(&[]).len(), field::all().len());
     }
 }

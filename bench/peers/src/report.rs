@@ -1,8 +1,9 @@
-//! One table a figure: medians of the rounds, and ratios to the floor.
+//! One table a figure and store: medians of the rounds, and ratios to the floor of the store.
 
 use crate::field::{Contestant, History, Role};
 use crate::line::{Line, by_round};
 use crate::samples::{median, range, ratio};
+use crate::stores::Store;
 
 /// A column: its heading, the value, and the digits after the point.
 type Column = (&'static str, &'static str, usize);
@@ -61,20 +62,35 @@ const TABLES: &[(&str, &[Column])] = &[
 
 /// All tables that there is something to say in.
 pub fn tables(contestants: &[Contestant], lines: &[Line]) -> String {
-    let measured = |figure: &str| lines.iter().any(|line| line.figure == figure);
-    let tables = TABLES.iter().filter(|(figure, _)| measured(figure));
-    tables.map(|(figure, columns)| table(figure, columns, contestants, lines) + "\n").collect()
+    let mut tables = String::new();
+    for (figure, columns) in TABLES {
+        for store in Store::ALL {
+            let on_it: Vec<&Contestant> = contestants.iter().filter(|one| one.store == store).collect();
+            let measured =
+                |line: &&Line| line.figure == *figure && on_it.iter().any(|one| one.name == line.contestant);
+            let lines: Vec<Line> = lines.iter().filter(measured).cloned().collect();
+            if !lines.is_empty() {
+                tables += &(table(figure, store, columns, &on_it, &lines) + "\n");
+            }
+        }
+    }
+    tables
 }
 
-fn table(figure: &str, columns: &[Column], contestants: &[Contestant], lines: &[Line]) -> String {
-    let columns: Vec<&Column> = columns
-        .iter()
-        .filter(|(_, name, _)| lines.iter().any(|line| line.figure == figure && line.get(name).is_some()))
-        .collect();
+/// Of lines of this figure and store.
+fn table(
+    figure: &str,
+    store: Store,
+    columns: &[Column],
+    contestants: &[&Contestant],
+    lines: &[Line],
+) -> String {
+    let columns: Vec<&Column> =
+        columns.iter().filter(|(_, name, _)| lines.iter().any(|line| line.get(name).is_some())).collect();
     let headings: Vec<&str> = columns.iter().map(|(heading, ..)| *heading).collect();
-    let mut text =
-        format!("| {figure} | history | {} | jobs/s × floor | CPU × floor |\n", headings.join(" | "));
-    text += &format!("|---|---|{}--:|--:|\n", "--:|".repeat(columns.len()));
+    let mut text = format!("| {figure}, {} | history | {}", store.name(), headings.join(" | "));
+    text +=
+        &format!(" | jobs/s × floor | CPU × floor |\n|---|---|{}--:|--:|\n", "--:|".repeat(columns.len()));
     let floor = contestants.iter().find(|contestant| contestant.role == Role::Floor);
     for contestant in contestants {
         let of = |name: &str| by_round(lines, figure, contestant.name, name);
@@ -130,8 +146,25 @@ mod tests {
         ];
         let told = tables(&field::all(), &lines);
         let rows: Vec<&str> = told.lines().collect();
+        assert_eq!(rows[0], "| bulk, PostgreSQL | history | jobs/s | jobs/s × floor | CPU × floor |");
         assert_eq!(rows[2], "| floor | kept | 200 [100–300] | 1.00 |  |");
         assert_eq!(rows[3], "| tenure | kept | 130 [80–180] | 0.70 |  |");
         assert_eq!(rows.len(), 5, "{told}");
+    }
+
+    #[test]
+    fn a_table_compares_those_of_one_store_with_the_floor_of_that_store() {
+        let line = |name, rate: f64| Line::new("bulk", name).with("jobs", 10.0).with("jobs_per_s", rate);
+        let lines = [
+            line("floor", 100.0),
+            line("river", 50.0),
+            line("floor-sqlite", 400.0),
+            line("river-sqlite", 100.0),
+        ];
+        let told = tables(&field::all(), &lines);
+        let rows: Vec<&str> = told.lines().collect();
+        assert_eq!(rows[3], "| river | kept | 50 [50–50] | 0.50 |  |");
+        assert!(rows[5].starts_with("| bulk, SQLite |"), "{told}");
+        assert_eq!(rows[8], "| river-sqlite | kept | 100 [100–100] | 0.25 |  |");
     }
 }

@@ -22,8 +22,9 @@ pub fn range(figures: &[f64]) -> Option<(f64, f64)> {
 /// The median of the ratios of each round: what the machine did in a round met both.
 pub fn ratio(figures: &[(usize, f64)], to: &[(usize, f64)]) -> Option<f64> {
     let beside = |round: usize| to.iter().find(|(other, _)| *other == round).map(|(_, figure)| *figure);
-    let ratios: Vec<f64> =
-        figures.iter().filter_map(|(round, figure)| Some(figure / beside(*round)?)).collect();
+    let ratios = figures.iter().filter_map(|(round, figure)| Some(figure / beside(*round)?));
+    // What was too little to be measured can be compared with nothing.
+    let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
     median(&ratios)
 }
 
@@ -45,5 +46,6 @@ mod tests {
         let beside = [(0, 5.0), (1, 20.0), (3, 1.0)];
         assert_eq!(ratio(&slow_then_quick, &beside), Some(2.0));
         assert_eq!(ratio(&slow_then_quick, &[]), None);
+        assert_eq!(ratio(&slow_then_quick, &[(0, 0.0)]), None);
     }
 }

@@ -8,7 +8,9 @@ import asyncio
 import json
 import os
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 TELLS_EVERY_S = 0.01
 TOO_FAR_AHEAD_S = 0.002
@@ -39,11 +41,15 @@ class Tally:
         self.begun = 0
         self.first_ms = self.last_ms = self.pause_ms = 0.0
         self.waits_ms, self.pauses_ms = [], []
+        self.lock = threading.Lock()
 
     def note(self, args):
-        if args["number"] < 0:
-            return
-        now = now_ms()
+        """Handlers of some systems run on threads."""
+        if args["number"] >= 0:
+            with self.lock:
+                self.note_now(args, now_ms())
+
+    def note_now(self, args, now):
         if self.begun == 0:
             self.first_ms = now
         else:
@@ -69,6 +75,28 @@ class Tally:
             "first_ms": self.first_ms,
             "last_ms": self.last_ms,
         }
+
+
+class Blocking:
+    """A producer out of one whose calls block: each client has a thread of its own."""
+
+    def __init__(self, producer, clients):
+        self.producer = producer
+        self.threads = ThreadPoolExecutor(clients) if clients > 1 else None
+
+    async def one(self, args):
+        await self.call(self.producer.one, args)
+
+    async def many(self, every):
+        await self.call(self.producer.many, every)
+
+    async def call(self, does, what):
+        if self.threads:
+            await asyncio.get_running_loop().run_in_executor(self.threads, does, what)
+        else:
+            does(what)
+            # Others have their turn as well.
+            await asyncio.sleep(0)
 
 
 async def send(producer, first, jobs):

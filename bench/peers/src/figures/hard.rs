@@ -51,7 +51,7 @@ pub fn pinned(stage: &mut Stage) -> Outcome<Vec<Line>> {
     let unpinned = paced(stage, UNPINNED, stage.seconds())?;
     let pin = stage.database.pin()?;
     let pinned = paced(stage, PINNED, Duration::from_secs(stage.ground.options.pinned))?;
-    pin.close()?;
+    drop(pin);
     Ok(vec![unpinned, pinned])
 }
 
@@ -63,11 +63,11 @@ fn paced(stage: &mut Stage, figure: &'static str, span: Duration) -> Outcome<Lin
     let mut producer = stage.producer(1)?;
     stage.database.rest()?;
     let processes = [workers.processes(), vec![producer.process()]].concat();
-    let before = Reading::take(&mut stage.database, &processes)?;
+    let before = Reading::take(stage.database.as_mut(), &processes)?;
     let pace = format!("pace {rate} {} {}", span.as_secs(), BATCH.min(rate / LEAST_RATE).max(1));
     producer.ask(&pace, long(jobs) + span)?;
     workers.reach(jobs)?;
-    let cost = before.spent(&mut stage.database, &processes)?;
+    let cost = before.spent(stage.database.as_mut(), &processes)?;
     let seen = workers.stop()?;
     stage.database.tell_statements(figure)?;
     stage.line(figure).with_all(&seen).with_cost(cost)

@@ -21,10 +21,10 @@ pub fn measure(stage: &mut Stage) -> Outcome<Vec<Line>> {
     std::thread::sleep(SETTLES_IN);
     stage.database.rest()?;
     let processes = [workers.processes(), vec![producer.process()]].concat();
-    let before = Reading::take(&mut stage.database, &processes)?;
+    let before = Reading::take(stage.database.as_mut(), &processes)?;
     producer.ask(&format!("pace {RATE} {} 1", stage.seconds().as_secs()), long(jobs) + stage.seconds())?;
     workers.reach(jobs)?;
-    let cost = before.spent(&mut stage.database, &processes)?;
+    let cost = before.spent(stage.database.as_mut(), &processes)?;
     let seen = workers.stop()?;
     stage.database.tell_statements("latency")?;
     Ok(vec![stage.line("latency").with_all(&seen).with_cost(cost)?])

@@ -15,10 +15,10 @@ pub fn measure(stage: &mut Stage, processes: usize) -> Outcome<Vec<Line>> {
     let jobs = stage.jobs();
     let bulk = put(stage, jobs)?;
     let figure = if processes == 1 { DRAIN } else { DRAIN_BY_FOUR };
-    let life_bytes = bulk.get("wal_bytes").unwrap_or(0.0);
-    let drained = drain(stage, figure, Drain { there: jobs, jobs, processes })?;
-    let life_bytes = life_bytes + drained.get("wal_bytes").unwrap_or(0.0);
-    let drained = drained.with("life_wal_bytes", life_bytes);
+    let mut drained = drain(stage, figure, Drain { there: jobs, jobs, processes })?;
+    if let (Some(bulk), Some(end)) = (bulk.get("wal_bytes"), drained.get("wal_bytes")) {
+        drained = drained.with("life_wal_bytes", bulk + end);
+    }
     // Enqueueing is the same for however many processes drain.
     Ok(if processes == 1 { vec![bulk, drained] } else { vec![drained] })
 }
@@ -27,9 +27,9 @@ fn put(stage: &mut Stage, jobs: u64) -> Outcome<Line> {
     let mut producer = stage.producer(1)?;
     let clients = [producer.process()];
     stage.database.rest()?;
-    let before = Reading::take(&mut stage.database, &clients)?;
+    let before = Reading::take(stage.database.as_mut(), &clients)?;
     let put = producer.ask(&format!("put {jobs} {}", stage.contestant.bulk), long(jobs))?;
-    let cost = before.spent(&mut stage.database, &clients)?;
+    let cost = before.spent(stage.database.as_mut(), &clients)?;
     stage.database.tell_statements(BULK)?;
     stage.line(BULK).with_all(&put).with_cost(cost)
 }
@@ -55,9 +55,9 @@ fn drained(stage: &mut Stage, drain: &Drain) -> Outcome<(Value, Cost)> {
     let mut workers = stage.workers(drain.processes)?;
     let clients = workers.processes();
     stage.database.rest()?;
-    let before = Reading::take(&mut stage.database, &clients)?;
+    let before = Reading::take(stage.database.as_mut(), &clients)?;
     workers.start()?;
     workers.reach(drain.jobs)?;
     let seen = workers.stop()?;
-    Ok((seen, before.spent(&mut stage.database, &clients)?))
+    Ok((seen, before.spent(stage.database.as_mut(), &clients)?))
 }

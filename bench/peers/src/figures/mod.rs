@@ -11,12 +11,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::Outcome;
-use crate::database::{Database, Server};
 use crate::field::{Contestant, History, Role};
 use crate::install::Installer;
 use crate::line::Line;
 use crate::options::Options;
 use crate::program::{PATIENCE, Program};
+use crate::stores::{Database, Store, Stores};
 use crate::workers::Workers;
 
 /// One figure, or several that come of one run.
@@ -53,7 +53,8 @@ impl Figure {
             Self::Finished => contestant.history == History::Kept,
             // The floor looks again and again, with a plan that was made while its table was empty: nobody would
             // have it so.
-            Self::Latency | Self::Steady | Self::Pinned => !floor,
+            Self::Latency | Self::Steady => !floor,
+            Self::Pinned => !floor && contestant.store == Store::Postgres,
         }
     }
 
@@ -74,7 +75,7 @@ impl Figure {
 
 /// What all figures stand on.
 pub struct Ground<'g> {
-    pub server: &'g Server,
+    pub stores: &'g Stores,
     pub installer: &'g Installer,
     pub options: &'g Options,
 }
@@ -83,12 +84,12 @@ pub struct Ground<'g> {
 struct Stage<'g> {
     ground: &'g Ground<'g>,
     contestant: &'g Contestant,
-    database: Database,
+    database: Box<dyn Database>,
 }
 
 impl<'g> Stage<'g> {
     fn set(ground: &'g Ground<'g>, contestant: &'g Contestant) -> Outcome<Self> {
-        let stage = Self { ground, contestant, database: ground.server.empty_database()? };
+        let stage = Self { ground, contestant, database: ground.stores.empty(contestant.store)? };
         stage.program()?.ask("setup", PATIENCE)?;
         Ok(stage)
     }
@@ -98,7 +99,7 @@ impl<'g> Stage<'g> {
     }
 
     fn program(&self) -> Outcome<Program> {
-        Program::start(self.ground.installer, self.contestant, &self.database.url)
+        Program::start(self.ground.installer, self.contestant, self.database.url())
     }
 
     /// A program that so many clients enqueue through.

@@ -24,9 +24,9 @@ fn put(stage: &mut Stage, figure: &'static str, clients: u64, jobs: u64) -> Outc
     let processes = [producer.process()];
     producer.ask(&format!("warm {WARM}"), long(WARM))?;
     stage.database.rest()?;
-    let before = Reading::take(&mut stage.database, &processes)?;
+    let before = Reading::take(stage.database.as_mut(), &processes)?;
     let put = producer.ask(&format!("put {jobs} 1"), long(jobs))?;
-    let cost = before.spent(&mut stage.database, &processes)?;
+    let cost = before.spent(stage.database.as_mut(), &processes)?;
     stage.database.tell_statements(figure)?;
     stage.line(figure).with_all(&put).with_cost(cost)
 }

@@ -22,11 +22,11 @@ pub fn measure(stage: &mut Stage) -> Outcome<Vec<Line>> {
     let mut producer = stage.producer(CLIENTS)?;
     stage.database.rest()?;
     let processes = [workers.processes(), vec![producer.process()]].concat();
-    let before = Reading::take(&mut stage.database, &processes)?;
+    let before = Reading::take(stage.database.as_mut(), &processes)?;
     producer.say(&format!("flow {seconds} {BATCH} {AHEAD}"))?;
     let sent = until_sent(&mut producer, &mut workers, Duration::from_secs(seconds))?;
     workers.reach(sent)?;
-    let cost = before.spent(&mut stage.database, &processes)?;
+    let cost = before.spent(stage.database.as_mut(), &processes)?;
     let seen = workers.stop()?;
     stage.database.tell_statements("steady")?;
     Ok(vec![stage.line("steady").with_all(&seen).with_cost(cost)?])

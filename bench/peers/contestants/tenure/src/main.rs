@@ -1,4 +1,4 @@
-//! Tenure on PostgreSQL, by its library.
+//! Tenure, by its library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ async fn noop(_run: Run<()>, job: Noop) -> Result<(), Failed> {
     Ok(())
 }
 
-struct OnPostgres;
+struct ByLibrary;
 
 #[derive(Clone)]
 struct Enqueueing(Tenure);
@@ -48,7 +48,7 @@ impl Producer for Enqueueing {
     }
 }
 
-impl Contestant for OnPostgres {
+impl Contestant for ByLibrary {
     type Producer = Enqueueing;
 
     async fn lay_out(&self) -> Outcome {
@@ -73,5 +73,5 @@ impl Contestant for OnPostgres {
 }
 
 fn main() -> ExitCode {
-    compete(OnPostgres)
+    compete(ByLibrary)
 }

@@ -1,11 +1,13 @@
-//! The server of one run, and the database of one figure.
+//! PostgreSQL: a server for the run, and a database of its own for each figure.
+
+use std::any::Any;
 
 use own_postgres::Server as Own;
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::options::Options;
+use super::Meters;
+use crate::{Outcome, meter};
 
 /// Durability as it comes; memory and checkpoints so that neither decides.
 const SETTINGS: &[&str] =
@@ -32,7 +34,6 @@ impl Server {
         Ok(Self { own: Own::start_with(&[SETTINGS, more].concat())?, tells_statements })
     }
 
-    /// An empty database: nobody inherits what another has left.
     pub fn empty_database(&self) -> Outcome<Database> {
         let mut client = Client::connect(&self.own.url(), NoTls)?;
         client.batch_execute("DROP DATABASE IF EXISTS bench WITH (FORCE)")?;
@@ -47,54 +48,50 @@ impl Server {
         Ok(Database { url, client, postmaster, tells_statements: self.tells_statements })
     }
 
-    /// Where and how it was measured.
-    pub fn describe(&self, options: &Options) -> Outcome<Value> {
+    /// Its version and settings.
+    pub fn describe(&self) -> Outcome<Value> {
         let mut client = Client::connect(&self.own.url(), NoTls)?;
         let version: String = client.query_one("SHOW server_version", &[])?.get(0);
-        let cores = std::thread::available_parallelism()?.get();
-        Ok(json!({
-            "postgres": version, "settings": SETTINGS, "cores": cores, "rounds": options.rounds,
-            "jobs": options.jobs, "seconds": options.seconds, "statements": options.statements,
-        }))
+        Ok(json!({ "version": version, "settings": SETTINGS }))
     }
 }
 
 /// The database of one figure.
 pub struct Database {
-    pub url: String,
+    url: String,
     /// The process number of its server.
-    pub postmaster: i32,
+    postmaster: i32,
     client: Client,
     tells_statements: bool,
 }
 
-impl Database {
-    /// Statistics up to date and pages on disk, alike for all before anything is timed.
-    pub fn rest(&mut self) -> Outcome {
+impl super::Database for Database {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn rest(&mut self) -> Outcome {
         self.client.batch_execute("VACUUM ANALYZE")?;
         Ok(self.client.batch_execute("CHECKPOINT")?)
     }
 
-    /// How many bytes of log have been written since the server was made.
-    pub fn log_bytes(&mut self) -> Outcome<f64> {
+    fn meters(&mut self) -> Outcome<Meters> {
         let place = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8";
-        Ok(self.client.query_one(place, &[])?.get(0))
+        let log = self.client.query_one(place, &[])?.get(0);
+        Ok(Meters { cpu: Some(meter::of_server(self.postmaster)), log: Some(log) })
     }
 
-    /// Answers one number.
-    pub fn count(&mut self, statement: &str) -> Outcome<i64> {
+    fn count(&mut self, statement: &str) -> Outcome<i64> {
         Ok(self.client.query_one(statement, &[])?.get(0))
     }
 
-    /// Somebody whose snapshot keeps every dead row in its place until this is dropped.
-    pub fn pin(&self) -> Outcome<Client> {
+    fn pin(&self) -> Outcome<Box<dyn Any>> {
         let mut client = Client::connect(&self.url, NoTls)?;
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")?;
-        Ok(client)
+        Ok(Box::new(client))
     }
 
-    /// Tells which statements cost most since this was last asked.
-    pub fn tell_statements(&mut self, of: &str) -> Outcome {
+    fn tell_statements(&mut self, of: &str) -> Outcome {
         if !self.tells_statements {
             return Ok(());
         }
