@@ -14,6 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_listing_by_ends_is_stable_while_jobs_end_and_are_removed),
         test(a_filter_means_a_span_of_ends_in_every_listing),
         test(what_is_done_again_has_not_ended),
+        test(a_listing_by_ends_passes_what_is_not_meant_and_what_was_removed_however_many),
         test(the_cursor_of_a_listing_is_the_same_after_a_way_through_text),
     ]
 }
@@ -113,6 +114,26 @@ async fn what_is_done_again_has_not_ended(given: Given) {
     let ended = ended(&given, 2).await;
     given.store.change(Change::Redo, Selection::Ids(ended[1..3].to_vec())).await.unwrap();
     assert_eq!(ids_of(&pages(&*given.store, by_end(Order::OldestFirst)).await), [ended[0], ended[3]]);
+}
+
+async fn a_listing_by_ends_passes_what_is_not_meant_and_what_was_removed_however_many(given: Given) {
+    let few = given.enqueue("few", 2).await;
+    for reserved in given.reserve("few", 2).await {
+        given.clock.advance(seconds(1));
+        given.succeed(reserved).await;
+    }
+    let many = given.enqueue("many", 600).await;
+    given.clock.advance(seconds(1));
+    let held = given.reserve("many", 600).await;
+    let settle = |reserved: Reserved| reserved.settle(Verdict::Succeeded(None), &RetryPolicy::default(), 0.5);
+    given.store.settle(held.into_iter().map(settle).collect(), None).await.unwrap();
+    let filter = Filter { queues: vec![queue("few")], ..Filter::default() };
+    let ask = PageAsk { filter, ..by_end(Order::NewestFirst) };
+    let found = given.store.jobs(ask).await.unwrap();
+    assert_eq!(ids_of(&found.jobs), [few[1], few[0]], "those that are not meant are in between");
+    given.store.change(Change::Delete, Selection::Ids(many)).await.unwrap();
+    let found = given.store.jobs(by_end(Order::NewestFirst)).await.unwrap();
+    assert_eq!(ids_of(&found.jobs), [few[1], few[0]], "those that were removed are in between");
 }
 
 async fn the_cursor_of_a_listing_is_the_same_after_a_way_through_text(given: Given) {

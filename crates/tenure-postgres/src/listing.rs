@@ -116,14 +116,7 @@ impl Source {
         if let Some(tag) = filter.tags.first() {
             return Ok(Self::Tag(tag.as_str().to_owned()));
         }
-        let last = link.memory.lanes().last();
-        let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
-        link.memory.lanes().meet(new);
-        let is_wanted = |lane: &&Lane| {
-            (filter.queues.is_empty() || filter.queues.contains(&lane.queue))
-                && (filter.kinds.is_empty() || filter.kinds.contains(&lane.kind))
-        };
-        let lanes: Vec<i32> = link.memory.lanes().all().filter(is_wanted).map(|lane| lane.id).collect();
+        let lanes = lanes_of(link, filter).await?;
         let only = |some: &[StateName]| {
             !filter.states.is_empty() && filter.states.iter().all(|state| some.contains(state))
         };
@@ -166,6 +159,18 @@ impl Source {
         let rows = link.connection().await?.read(query).await?;
         Ok(rows.iter().map(|row| (value::job_id(row, 0), row.get(1))).collect())
     }
+}
+
+/// The lanes whose jobs a filter may mean.
+pub(crate) async fn lanes_of(link: &mut Link, filter: &Filter) -> Result<Vec<i32>, Fault> {
+    let last = link.memory.lanes().last();
+    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
+    link.memory.lanes().meet(new);
+    let is_wanted = |lane: &&Lane| {
+        (filter.queues.is_empty() || filter.queues.contains(&lane.queue))
+            && (filter.kinds.is_empty() || filter.kinds.contains(&lane.kind))
+    };
+    Ok(link.memory.lanes().all().filter(is_wanted).map(|lane| lane.id).collect())
 }
 
 /// All waiting and running jobs that may be meant, in order, if the counters say that they are few.

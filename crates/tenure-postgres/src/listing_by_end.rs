@@ -1,16 +1,16 @@
 //! Walking the jobs that have ended, by when they did.
 //!
 //! Of most of them a receipt tells, with up to 256 of their neighbours; of the others their own standing. Both are read in the
-//! order of their ends, and merged.
+//! order of their ends, and merged. Which lanes are meant is known before: the jobs of others are passed, and not read.
 
 use std::collections::BTreeMap;
 
-use tenure_core::{JobId, Timestamp, limits};
+use tenure_core::{Job, JobId, Timestamp, limits};
 use tenure_store::{Cursor, Fault, Order, Page, PageAsk};
 
 use crate::link::Link;
 use crate::query::Query;
-use crate::{rows, value};
+use crate::{listing, rows, value};
 
 const CHUNK: usize = 256;
 
@@ -27,7 +27,8 @@ const FIRST_ENDED: &str = "WITH told AS (
          SELECT * FROM (SELECT ended, seq, lane FROM standing WHERE ended IS NOT NULL AND (ended, seq) > ($1, $2)
              ORDER BY ended, seq LIMIT $3) s)
      SELECT j.id, f.seq, f.ended FROM (SELECT * FROM found ORDER BY ended, seq LIMIT $3) f
-     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j ORDER BY f.ended, f.seq";
+     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq AND f.lane = ANY ($4::int[]) LIMIT 1) j
+         ON true ORDER BY f.ended, f.seq";
 const LAST_ENDED: &str = "WITH told AS (
          SELECT ended, lane, block, seqs FROM receipt WHERE ended = $1
          UNION ALL
@@ -40,8 +41,8 @@ const LAST_ENDED: &str = "WITH told AS (
          SELECT * FROM (SELECT ended, seq, lane FROM standing WHERE ended IS NOT NULL AND (ended, seq) < ($1, $2)
              ORDER BY ended DESC, seq DESC LIMIT $3) s)
      SELECT j.id, f.seq, f.ended FROM (SELECT * FROM found ORDER BY ended DESC, seq DESC LIMIT $3) f
-     CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j
-     ORDER BY f.ended DESC, f.seq DESC";
+     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq AND f.lane = ANY ($4::int[]) LIMIT 1) j
+         ON true ORDER BY f.ended DESC, f.seq DESC";
 
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
 pub(crate) async fn page(
@@ -50,18 +51,14 @@ pub(crate) async fn page(
     at_most: usize,
     now: Timestamp,
 ) -> Result<Page, Fault> {
+    let lanes = listing::lanes_of(link, &ask.filter).await?;
     let (mut behind, mut jobs, mut looked_at) = (start(ask), Vec::new(), 0);
     while looked_at < limits::PAGE_EXAMINED {
-        let places = places(link, ask.order, behind).await?;
+        let places = places(link, ask.order, behind, &lanes).await?;
         if places.is_empty() {
             return Ok(Page { jobs, next: None });
         }
-        let read = rows::by_ids(places.iter().map(|(id, ..)| *id));
-        let mut found = BTreeMap::new();
-        for row in &link.connection().await?.read(read).await? {
-            let stored = rows::stored(row)?;
-            found.insert(stored.job.id, stored.job);
-        }
+        let mut found = read(link, places.iter().filter_map(|(id, ..)| *id).collect()).await?;
         for (id, seq, at) in places {
             let end = value::timestamp(at)?;
             if !is_within(ask, end) {
@@ -72,21 +69,37 @@ pub(crate) async fn page(
             }
             (behind, looked_at) = ((at, seq), looked_at + 1);
             // A job that is to be done again has not ended.
-            let found = found.remove(&id).filter(|job| job.state.ended() == Some(end));
+            let found = id.and_then(|id| found.remove(&id)).filter(|job| job.state.ended() == Some(end));
             jobs.extend(found.filter(|job| ask.filter.means(job, now)));
         }
     }
     Ok(Page { jobs, next: Some(cursor(behind)?) })
 }
 
-async fn places(link: &mut Link, order: Order, behind: (i64, i64)) -> Result<Vec<(JobId, i64, i64)>, Fault> {
+/// The jobs that are still there of these.
+async fn read(link: &mut Link, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Job>, Fault> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = link.connection().await?.read(rows::by_ids(ids)).await?;
+    let jobs = rows.iter().map(|row| rows::stored(row).map(|stored| (stored.job.id, stored.job)));
+    jobs.collect()
+}
+
+/// The next places, with the ids of those in lanes that are meant.
+async fn places(
+    link: &mut Link,
+    order: Order,
+    behind: (i64, i64),
+    lanes: &[i32],
+) -> Result<Vec<(Option<JobId>, i64, i64)>, Fault> {
     let sql = match order {
         Order::OldestFirst => FIRST_ENDED,
         Order::NewestFirst => LAST_ENDED,
     };
-    let query = Query::new(sql).with(behind.0).with(behind.1).with(value::bound(CHUNK));
+    let query = Query::new(sql).with(behind.0).with(behind.1).with(value::bound(CHUNK)).with(lanes.to_vec());
     let read = link.connection().await?.read(query).await?;
-    Ok(read.iter().map(|row| (value::job_id(row, 0), row.get(1), row.get(2))).collect())
+    Ok(read.iter().map(|row| (value::maybe_job_id(row, 0), row.get(1), row.get(2))).collect())
 }
 
 fn cursor((at, seq): (i64, i64)) -> Result<Cursor, Fault> {

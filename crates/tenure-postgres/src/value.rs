@@ -103,6 +103,10 @@ pub(crate) fn job_id(row: &Row, column: usize) -> JobId {
     JobId::from_bytes(row.get::<_, Uuid>(column).into_bytes())
 }
 
+pub(crate) fn maybe_job_id(row: &Row, column: usize) -> Option<JobId> {
+    row.get::<_, Option<Uuid>>(column).map(|id| JobId::from_bytes(id.into_bytes()))
+}
+
 pub(crate) fn host_id(row: &Row, column: usize) -> Option<HostId> {
     row.get::<_, Option<Uuid>>(column).map(|id| HostId::from_bytes(id.into_bytes()))
 }

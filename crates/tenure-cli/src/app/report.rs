@@ -36,5 +36,5 @@ fn words(app: &App) -> String {
         (Sort::Triggered, None) => "on demand".to_owned(),
     };
     let place = if app.settings.is_in_place == Some(true) { "in place" } else { "in a copy" };
-    format!("{when}; {command}, {place}")
+    if command.is_empty() { when } else { format!("{when}; {command}, {place}") }
 }

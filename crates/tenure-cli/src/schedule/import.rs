@@ -109,7 +109,12 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         }
     }
     if left_out > 0 {
-        return Err(Failure::Unsuccessful(format!("{left_out} lines of the crontab were left out")));
+        let lines = if left_out == 1 {
+            "1 line of the crontab was"
+        } else {
+            &format!("{left_out} lines of the crontab were")
+        };
+        return Err(Failure::Unsuccessful(format!("{lines} left out")));
     }
     Ok(())
 }

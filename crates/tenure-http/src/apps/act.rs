@@ -57,6 +57,10 @@ pub(crate) async fn run(
             let detail = "WebJobs are currently in \"stopped\" state.";
             Err(Problem::new(ProblemType::StateConflict, detail))
         }
+        Began::Wrong(why) => {
+            let detail = format!("no host can run triggered {name}: {why}");
+            Err(Problem::new(ProblemType::StateConflict, detail))
+        }
         Began::NotOffered => there(&apps, Sort::Triggered, &name).await.and_then(|_| {
             let detail = format!("no host offers a triggered {name} right now");
             Err(Problem::new(ProblemType::NotFound, detail))

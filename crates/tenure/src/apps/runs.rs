@@ -32,7 +32,7 @@ pub struct Wanted {
 }
 
 /// What became of a wish to run an app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Began {
     /// Its job is there.
     New(JobId),
@@ -40,6 +40,8 @@ pub enum Began {
     Busy(JobId),
     /// Nothing was changed: somebody has stopped it.
     Stopped,
+    /// Nothing was changed: no host that offers it can run it, and this is why.
+    Wrong(String),
     /// Nobody offers such an app.
     NotOffered,
 }
@@ -75,6 +77,9 @@ impl Apps<'_> {
         let Some(info) = self.get(Sort::Triggered, name).await? else { return Ok(Began::NotOffered) };
         if info.is_stopped() {
             return Ok(Began::Stopped);
+        }
+        if let Some(why) = info.wrong() {
+            return Ok(Began::Wrong(why.to_owned()));
         }
         let mut trigger = self.tenure.timers().trigger(&kind).raw_args(&wanted.args());
         if let Some(id) = wanted.id {
@@ -179,6 +184,13 @@ impl Info {
         let is_off = |state: Standing| state == Standing::Stopped;
         let everywhere = !self.hosts.is_empty() && self.hosts.iter().all(|host| is_off(host.offer.state));
         self.stopped.is_some() || (self.sort == Sort::Triggered && everywhere)
+    }
+
+    /// Why none of its hosts can run it; `None` if one can, or if nobody offers it.
+    fn wrong(&self) -> Option<&str> {
+        let is_wrong = |offer: &Offer| offer.state == Standing::Wrong;
+        let nowhere = self.hosts.iter().all(|host| is_wrong(&host.offer));
+        self.hosts.first().filter(|_| nowhere).map(|host| host.offer.detail.as_str())
     }
 
     /// What is offered of it, by a host that can run it if there is one.

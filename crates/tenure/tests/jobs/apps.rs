@@ -130,6 +130,17 @@ async fn kd12_without_a_schedule_as_many_run_as_are_allowed_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_program_that_no_host_can_run_is_not_begun_and_it_is_told_why() {
+    for rig in rigs() {
+        rig.offers(|offer| (offer.state, offer.detail) = (Standing::Wrong, "no php".to_owned())).await;
+        assert_eq!(rig.asks().await, Began::Wrong("no php".to_owned()), "{}", rig.name);
+        assert!(rig.kept().await.is_empty(), "{}", rig.name);
+        rig.offers(|_| {}).await;
+        rig.begins().await;
+    }
+}
+
+#[tokio::test]
 async fn where_every_host_is_stopped_by_its_environment_nobody_can_ask_for_a_run() {
     for rig in rigs() {
         rig.offers(|offer| offer.state = Standing::Stopped).await;
