@@ -226,9 +226,7 @@ fn worker(tenure: &Tenure, app: App, number: usize) -> Worker<App> {
         Who::World => 0,
     };
     let order = if plan.strict { QueueOrder::Strict } else { QueueOrder::Weighted };
-    // Nobody is told anything here, and a store that is asked for it would be one more request in every trace.
     let mut worker = Worker::new(tenure, app)
-        .heeds_nobody()
         .keeper_on_runtime()
         .name(&who.to_string())
         .order(order)

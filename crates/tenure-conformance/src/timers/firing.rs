@@ -20,6 +20,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_slot_that_is_on_record_gets_no_job_again),
         test(a_slot_that_is_on_record_does_not_count_again),
         test(of_slots_that_share_a_record_those_before_one_on_record_keep_it),
+        test(no_slot_is_left_to_one_that_is_on_record_without_a_job),
         test(a_slot_whose_job_keeps_one_on_record_from_running_has_its_job),
         test(missed_slots_are_decided_at_once_and_each_is_on_record),
         test(a_slot_is_skipped_while_the_job_before_has_not_ended),
@@ -149,6 +150,37 @@ async fn of_slots_that_share_a_record_those_before_one_on_record_keep_it(given: 
     given.act("a", TimerAct::Resume).await;
     assert_eq!(given.told(since).await, [(1, 2, "paused"), (3, 3, "ran")]);
     assert_eq!(given.records().await[0].count, Some(2));
+}
+
+/// The latest that gets a job stands for those before it.
+async fn no_slot_is_left_to_one_that_is_on_record_without_a_job(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    let every_third = format!("every 3m from {since}");
+    given.set(timer("a", &every_third, Policies::default())).await;
+    given.act("a", TimerAct::Pause { reason: String::new() }).await;
+    given.pass(minutes(3));
+    given.act("a", TimerAct::Resume).await;
+    let set_again = || async {
+        assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+        given.clock.step_to(since);
+        assert_eq!(given.set(timer("a", "0 * * * * *", Policies::default())).await, TimerSet::New);
+        given.pass(minutes(3));
+    };
+    set_again().await;
+    let fired = given.fire().await;
+    let told = [(1, 1, "coalesced"), (2, 2, "ran"), (3, 3, "paused")];
+    assert_eq!((fired.jobs, given.told(since).await), (1, told.to_vec()));
+    let second = since.after(minutes(2));
+    let records = given.records().await;
+    assert_eq!((&records[0].fate, &fired.records[..]), (&Fate::Coalesced { into: second }, &records[..2]));
+    let job = given.all().await.remove(0);
+    assert_eq!(job.id, JobId::of_slot(&name("a"), second, Origin::Schedule));
+    let there = given.the_timer("a").await;
+    assert_eq!((there.decided, there.open), (Some(since.after(minutes(3))), vec![job.id]));
+    given.finish_one().await;
+    // One that has run stands for them by that.
+    set_again().await;
+    assert_eq!((given.fire().await.jobs, given.records().await), (0, records));
 }
 
 /// The record of before says as little of that job as of any other.

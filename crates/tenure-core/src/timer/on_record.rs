@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::fire::Firing;
+use super::fire::{Firing, IN_TIME};
 use super::passed::TICK;
-use super::{Origin, SlotRecord, Timer};
+use super::{Fate, Origin, SlotRecord, Timer, TimerSlot};
 use crate::schedule::Schedule;
 use crate::{JobId, NewJob, Timestamp};
 
@@ -23,6 +23,47 @@ impl SlotRecord {
 }
 
 impl Firing {
+    /// The slot whose job is to stand for earlier ones, if one is.
+    ///
+    /// If it is on record as one that got no job, it gets none now either: then whoever writes this lets the one
+    /// [before it](Self::pass_by) stand for them, and asks again.
+    #[must_use]
+    pub fn stands_for_others(&self) -> Option<Timestamp> {
+        self.records.iter().find_map(|record| match record.fate {
+            Fate::Coalesced { into } => Some(into),
+            Fate::Ran { .. } | Fate::Skipped { .. } => None,
+        })
+    }
+
+    /// Lets the slot before the one whose job was to stand for earlier ones have its job in its place. `before` is the
+    /// timer as it was.
+    pub fn pass_by(&mut self, before: &Timer, now: Timestamp) {
+        let is_coalesced = |record: &SlotRecord| matches!(record.fate, Fate::Coalesced { .. });
+        let Some(place) = self.records.iter().position(is_coalesced) else { return };
+        // The record of the job is the one behind that.
+        let Some(gone) = self.records.get(place + 1).and_then(SlotRecord::job) else { return };
+        let others = self.records.remove(place);
+        let agreed = &before.agreed;
+        let left = others.without_last(&agreed.schedule);
+        let at = others.last;
+        let past_due = left.is_some() || now.since(agreed.due(at)) > IN_TIME;
+        let slot =
+            TimerSlot { timer: before.name().clone(), at, fired: now, origin: Origin::Schedule, past_due };
+        let job = agreed.job_for(&slot);
+        self.timer.lateness = Some(slot.lateness());
+        for id in self.timer.open.iter_mut().filter(|id| **id == gone) {
+            *id = job.id;
+        }
+        let fate = Fate::Ran { job: job.id };
+        self.records[place] = SlotRecord::of_one(before.name(), at, Origin::Schedule, fate, now);
+        if let Some(left) = left {
+            self.records.insert(place, SlotRecord { fate: Fate::Coalesced { into: at }, ..left });
+        }
+        for one in self.jobs.iter_mut().filter(|one| one.id == gone) {
+            *one = job.clone();
+        }
+    }
+
     /// Takes back the jobs of slots that were on record before. They are not enqueued, so they do not count, and they
     /// cancel nothing. `before` is the timer as it was.
     pub fn take_back(&mut self, decided: &BTreeSet<JobId>, before: &Timer, now: Timestamp) {

@@ -118,10 +118,9 @@ async fn try_fire(link: &mut Link, most: usize, before: Brought) -> Result<Step,
         return Ok(step);
     }
     let alone = if let [alone] = step.done.as_slice() { Some(alone.clone()) } else { None };
-    let records = decided.iter().flat_map(|(_, firing)| firing.records.iter().cloned()).collect();
     match (writing.write_firings(decided).await, alone) {
         (Ok(written), _) => {
-            (step.jobs, step.records) = (written.jobs, records);
+            (step.jobs, step.records) = (written.jobs, written.records);
             writing.commit().await?;
             Ok(step)
         }

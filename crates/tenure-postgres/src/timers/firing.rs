@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Firing, JobId, Name, Open, Timer, limits};
+use tenure_core::{Firing, JobId, Name, Open, SlotRecord, Timer, limits};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
@@ -53,6 +53,8 @@ pub(super) struct Written {
     pub jobs: usize,
     /// The timers as they are now.
     pub timers: Vec<Timer>,
+    /// What became of their slots.
+    pub records: Vec<SlotRecord>,
 }
 
 impl Writing<'_> {
@@ -82,12 +84,18 @@ impl Writing<'_> {
     }
 
     /// Writes what was decided about timers that were so before. Jobs come under the lock of the gates.
-    pub(super) async fn write_firings(&mut self, firings: Vec<(Timer, Firing)>) -> Result<Written, Fault> {
+    pub(super) async fn write_firings(
+        &mut self,
+        mut firings: Vec<(Timer, Firing)>,
+    ) -> Result<Written, Fault> {
+        self.pass_by(&mut firings).await?;
         let decided = self.record_all(&firings).await?;
-        let (mut new, mut jobs, mut timers) = (0, Vec::new(), Vec::with_capacity(firings.len()));
+        let (mut new, mut jobs, mut records) = (0, Vec::new(), Vec::new());
+        let mut timers = Vec::with_capacity(firings.len());
         for ((before, mut firing), decided) in firings.into_iter().zip(decided) {
             firing.take_back(&decided, &before, self.now);
-            let Firing { timer, jobs: of_timer, cancel, .. } = firing;
+            let Firing { timer, jobs: of_timer, cancel, records: mut of_slots } = firing;
+            records.append(&mut of_slots);
             if !cancel.is_empty() {
                 // Each timer in its turn: what is cancelled makes room for what comes behind it.
                 new += self.bring(&std::mem::take(&mut jobs)).await?;
@@ -99,7 +107,7 @@ impl Writing<'_> {
         }
         new += self.bring(&jobs).await?;
         self.news.due |= new > 0;
-        Ok(Written { jobs: new, timers })
+        Ok(Written { jobs: new, timers, records })
     }
 
     async fn cancel_for(&mut self, timer: &Name, jobs: &[JobId]) -> Result<(), Fault> {

@@ -37,6 +37,12 @@ const HAVE_RUN: &str =
     "SELECT u.last FROM unnest($1::bigint[]) u (last) WHERE EXISTS (SELECT FROM timer_slot s
          WHERE s.last = u.last AND s.timer = $2 AND s.origin = 0 AND s.fate = 0 LIMIT 1)";
 
+/// By the codes of the schedule and of a slot that ran.
+const ARE_WITHOUT_JOB: &str =
+    "SELECT u.nth FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u (last, timer, nth)
+     WHERE EXISTS (SELECT FROM timer_slot s
+         WHERE s.last = u.last AND s.timer = u.timer AND s.origin = 0 AND s.fate <> 0 LIMIT 1)";
+
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i16 = -1;
 const EVERY_ORIGIN: i16 = i16::MAX;
@@ -64,6 +70,34 @@ impl Writing<'_> {
             decided.push(of_timer);
         }
         Ok(decided)
+    }
+
+    /// Lets a slot stand for earlier ones that gets its job: one that is on record without a job gets none.
+    pub(super) async fn pass_by(&mut self, firings: &mut [(Timer, Firing)]) -> Result<(), Fault> {
+        let now = self.now;
+        for _ in 0..limits::SLOTS_COUNTED {
+            let mut standing: Vec<(Timestamp, &mut (Timer, Firing))> = firings
+                .iter_mut()
+                .filter_map(|one| one.1.stands_for_others().map(|into| (into, one)))
+                .collect();
+            if standing.is_empty() {
+                break;
+            }
+            let slots: Vec<i64> = standing.iter().map(|(into, _)| into.as_micros()).collect();
+            let names: Vec<String> =
+                standing.iter().map(|(_, (timer, _))| timer.name().as_str().to_owned()).collect();
+            let found = self.read(vec![Query::new(ARE_WITHOUT_JOB).with(slots).with(names)]).await?;
+            let without: BTreeSet<i64> = found.iter().flatten().map(|row| row.get(0)).collect();
+            if without.is_empty() {
+                break;
+            }
+            for ((_, (timer, firing)), nth) in standing.iter_mut().zip(1..) {
+                if without.contains(&nth) {
+                    firing.pass_by(timer, now);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Keeps as much of a record of many slots as lies before those that are on record.
@@ -314,5 +348,14 @@ fn no_such(what: &str, code: i16) -> Fault {
 }
 
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 8] =
-    [RECORD, ALL_OLDEST, ALL_NEWEST, OF_ONE_OLDEST, OF_ONE_NEWEST, PRUNE, ARE_LEFT, HAVE_RUN];
+pub(super) const STATEMENTS: [&str; 9] = [
+    RECORD,
+    ALL_OLDEST,
+    ALL_NEWEST,
+    OF_ONE_OLDEST,
+    OF_ONE_NEWEST,
+    PRUNE,
+    ARE_LEFT,
+    HAVE_RUN,
+    ARE_WITHOUT_JOB,
+];

@@ -1,7 +1,7 @@
 //! Between a store and what was decided about a timer: what is known of its jobs, and how the decision is written.
 
 use rusqlite::{OptionalExtension, Result};
-use tenure_core::{Firing, JobId, Name, NewJob, Open, Timer, limits};
+use tenure_core::{Firing, JobId, Name, NewJob, Open, SlotRecord, Timer, limits};
 use tenure_store::{Accepted, Change, Enqueued, Selection};
 
 use super::{row, slots};
@@ -44,10 +44,26 @@ impl Writing<'_> {
     }
 
     /// Writes what was decided about a timer that was so before; answers how many jobs are new.
-    pub(super) fn write_firing(&mut self, timer: &Timer, mut firing: Firing) -> Result<usize> {
+    pub(super) fn write_firing(&mut self, timer: &Timer, firing: Firing) -> Result<usize> {
+        Ok(self.write_told(timer, firing)?.0)
+    }
+
+    /// The same; answers the records as well.
+    pub(super) fn write_told(
+        &mut self,
+        timer: &Timer,
+        mut firing: Firing,
+    ) -> Result<(usize, Vec<SlotRecord>)> {
+        for _ in 0..limits::SLOTS_COUNTED {
+            let Some(into) = firing.stands_for_others() else { break };
+            if !slots::is_without_job(self.conn, timer.name(), into)? {
+                break;
+            }
+            firing.pass_by(timer, self.now);
+        }
         let decided = slots::record_all(self.conn, &firing.records, &timer.agreed.schedule)?;
         firing.take_back(&decided, timer, self.now);
-        let Firing { timer, jobs, cancel, .. } = firing;
+        let Firing { timer, jobs, cancel, records } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel)?;
         }
@@ -57,7 +73,7 @@ impl Writing<'_> {
         }
         row::stand(self.conn, &timer)?;
         self.news.due |= new > 0;
-        Ok(new)
+        Ok((new, records))
     }
 
     /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,

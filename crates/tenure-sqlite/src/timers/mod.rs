@@ -185,8 +185,7 @@ impl Writing<'_> {
             return Err(unreadable("what was agreed about it"));
         };
         let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
-        let records = firing.records.clone();
-        Ok((self.write_firing(&timer, firing)?, records))
+        self.write_told(&timer, firing)
     }
 
     /// Does what somebody wants of a timer.

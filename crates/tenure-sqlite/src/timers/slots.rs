@@ -42,6 +42,10 @@ pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
 pub(crate) const HAS_RUN: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
      WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate = 0)";
 
+/// By the codes of the schedule and of a slot that ran.
+pub(crate) const IS_WITHOUT_JOB: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
+     WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate <> 0)";
+
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
@@ -112,6 +116,12 @@ pub(super) fn without_run(conn: &Connection, timer: &Name, slots: Vec<Timestamp>
         }
     }
     Ok(left)
+}
+
+/// Whether a slot of the schedule is on record as one that got no job.
+pub(super) fn is_without_job(conn: &Connection, timer: &Name, slot: Timestamp) -> Result<bool> {
+    let mut is_without_job = conn.prepare_cached(IS_WITHOUT_JOB)?;
+    is_without_job.query_row(params![slot.as_micros(), timer.as_str()], |row| row.get(0))
 }
 
 impl Writing<'_> {

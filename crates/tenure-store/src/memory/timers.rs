@@ -92,6 +92,12 @@ impl TimerRows {
         self.records.get(&place).is_some_and(|record| record.job().is_some())
     }
 
+    /// Whether a slot of the schedule is on record as one that got no job.
+    fn is_without_job(&self, timer: &Name, slot: Timestamp) -> bool {
+        let place = SlotCursor { slot, timer: timer.clone(), origin: Origin::Schedule };
+        self.records.get(&place).is_some_and(|record| record.job().is_none())
+    }
+
     /// When the next timer is ripe.
     fn next(&self) -> Option<Timestamp> {
         self.wakes.first().map(|(wake, _)| *wake)
@@ -234,8 +240,9 @@ impl Rows {
             let Some(timer) = self.timers.get(&name).cloned() else { continue };
             let firing = fire(&timer, &self.open_jobs(&timer), now);
             fired.timers += 1;
-            fired.records.extend_from_slice(&firing.records);
-            fired.jobs += self.write_firing(&timer, firing, now);
+            let (jobs, records) = self.write_told(&timer, firing, now);
+            fired.jobs += jobs;
+            fired.records.extend(records);
         }
         fired.ripe_in = self.timers.next().map(|next| next.since(now));
         fired
@@ -297,10 +304,22 @@ impl Rows {
     }
 
     /// Writes what was decided about a timer that was so before; answers how many jobs are new.
-    fn write_firing(&mut self, timer: &Timer, mut firing: Firing, now: Timestamp) -> usize {
-        let decided = self.timers.record(std::mem::take(&mut firing.records), &timer.agreed.schedule);
+    fn write_firing(&mut self, timer: &Timer, firing: Firing, now: Timestamp) -> usize {
+        self.write_told(timer, firing, now).0
+    }
+
+    /// The same; answers the records as well.
+    fn write_told(&mut self, timer: &Timer, mut firing: Firing, now: Timestamp) -> (usize, Vec<SlotRecord>) {
+        for _ in 0..limits::SLOTS_COUNTED {
+            let into = firing.stands_for_others();
+            if !into.is_some_and(|into| self.timers.is_without_job(timer.name(), into)) {
+                break;
+            }
+            firing.pass_by(timer, now);
+        }
+        let decided = self.timers.record(firing.records.clone(), &timer.agreed.schedule);
         firing.take_back(&decided, timer, now);
-        let Firing { timer, jobs, cancel, .. } = firing;
+        let Firing { timer, jobs, cancel, records } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel, now);
         }
@@ -310,7 +329,7 @@ impl Rows {
             self.enqueue_slot(job, now);
         }
         self.timers.keep(timer);
-        usize::try_from(self.last_seq - before).unwrap_or(usize::MAX)
+        (usize::try_from(self.last_seq - before).unwrap_or(usize::MAX), records)
     }
 
     fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>, now: Timestamp) {

@@ -14,6 +14,36 @@ fn a_clock_that_is_put_back_brings_no_slot_twice() {
     assert_eq!(rig.told(), ["00:01:00 ran", "00:02:00 ran"]);
 }
 
+/// The store knows them: a timer was removed and set again while the clock was put back.
+#[test]
+fn a_slot_stands_for_earlier_ones_in_place_of_those_behind_it_that_are_on_record_without_a_job() {
+    let decide = |passed_by| {
+        let mut rig = Rig::every_minute(Policies::default());
+        let now = on("00:03:59");
+        let mut firing = fire(&rig.timer, &rig.open(), now);
+        for _ in 0..passed_by {
+            firing.pass_by(&rig.timer, now);
+        }
+        let (into, jobs) = (firing.stands_for_others(), firing.jobs.clone());
+        assert_eq!(rig.take(firing), 1);
+        let slot = jobs[0].terms.slot.clone().unwrap();
+        assert_eq!(jobs[0].id, JobId::of_slot(&slot.timer, slot.at, Origin::Schedule));
+        assert_eq!(rig.timer.lateness, Some(now.since(slot.at)));
+        assert_eq!(
+            (rig.timer.decided, rig.timer.next, rig.timer.runs),
+            (Some(on("00:03:00")), Some(on("00:04:00")), 1)
+        );
+        (into, rig.told(), slot.past_due)
+    };
+    let told = |records: &[&str]| records.iter().map(|record| (*record).to_owned()).collect::<Vec<_>>();
+    let first = told(&["00:01:00-00:02:00 coalesced", "00:03:00 ran"]);
+    assert_eq!(decide(0), (Some(on("00:03:00")), first, true));
+    let second = told(&["00:01:00 coalesced", "00:02:00 ran"]);
+    assert_eq!(decide(1), (Some(on("00:02:00")), second, true));
+    assert_eq!(decide(2), (None, told(&["00:01:00 ran"]), true));
+    assert_eq!(decide(3), decide(2));
+}
+
 #[test]
 fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit() {
     let ahead = at("2027-01-01T00:00:00Z");

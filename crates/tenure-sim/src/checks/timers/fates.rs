@@ -19,9 +19,12 @@ const IN_TIME: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(in super::super) struct Fates {
     roster: Roster,
-    /// The latest slot of each timer that was ever decided: beyond the next one after a clock that was ahead.
-    latest: BTreeMap<Name, Timestamp>,
+    /// What was ever decided of each timer: some of it beyond the next slot, after a clock that was ahead.
+    decided: BTreeMap<Name, Decided>,
 }
+
+/// By the last slot of each record: whether that got a job.
+type Decided = BTreeMap<Timestamp, bool>;
 
 /// In which light the slots of a timer were decided.
 struct Court<'a> {
@@ -33,6 +36,8 @@ struct Court<'a> {
     /// Whether slots behind the first of these were decided before, by a clock that was ahead: such a slot gets no
     /// record again, but it takes the room of a job in this decision, and may be the one that is named.
     is_again: bool,
+    /// What was decided before.
+    decided: &'a Decided,
 }
 
 impl Check for Fates {
@@ -44,9 +49,8 @@ impl Check for Fates {
         let What::Timed(timed) = &entry.what else { return Ok(()) };
         let judged = self.judge(timed);
         for (name, batch) in batches(timed) {
-            let known = self.latest.get(name).copied();
-            let last = batch.iter().map(|seen| seen.record.last).max().max(known);
-            self.latest.extend(last.map(|last| (name.clone(), last)));
+            let records = batch.iter().map(|seen| (seen.record.last, seen.record.job().is_some()));
+            self.decided.entry(name.clone()).or_default().extend(records);
         }
         self.roster.see(timed);
         judged
@@ -55,6 +59,7 @@ impl Check for Fates {
 
 impl Fates {
     fn judge(&self, timed: &Timed) -> Result<(), String> {
+        let nothing = Decided::new();
         for (name, batch) in batches(timed) {
             let (Some(agreed), Some(before)) = (self.roster.judged_by(name), self.roster.timers.get(name))
             else {
@@ -62,10 +67,10 @@ impl Fates {
             };
             let rescheduled = self.roster.rescheduled(timed, name);
             let first = batch.first().map(|seen| seen.record.first);
-            let is_again = self.latest.get(name).copied() > first;
-            let court =
-                Court { agreed: &agreed, paused: before.paused, rescheduled, doing: &timed.doing, is_again };
-            court.judge(&batch)?;
+            let decided = self.decided.get(name).unwrap_or(&nothing);
+            let is_again = decided.last_key_value().map(|(last, _)| *last) > first;
+            let (paused, doing) = (before.paused, &timed.doing);
+            Court { agreed: &agreed, paused, rescheduled, doing, is_again, decided }.judge(&batch)?;
         }
         for seen in timed.slots.iter().filter(|seen| seen.record.origin == Origin::Start) {
             self.judge_start(seen, timed)?;
@@ -144,7 +149,9 @@ impl Court<'_> {
     fn may_coalesce(&self, into: Timestamp, later: Option<&SlotRecord>) -> Result<(), String> {
         refuse(!self.is_one(), "nothing is coalesced by this timer")?;
         let stands_for_it = |later: &SlotRecord| later.first == into && later.job().is_some();
-        refuse(!later.is_some_and(stands_for_it), "no job of a later slot stands for it")
+        // One that has run keeps its record and gets no second job.
+        let has_run = self.decided.get(&into) == Some(&true);
+        refuse(!has_run && !later.is_some_and(stands_for_it), "no job of a later slot stands for it")
     }
 
     fn may_skip(&self, seen: &SlotSeen, why: &Skipped) -> Result<(), String> {
@@ -173,7 +180,11 @@ impl Court<'_> {
     }
 
     fn is_ripe_after(&self, slot: Timestamp, now: Timestamp) -> bool {
-        let next = self.agreed.schedule.next_after(slot);
+        let mut next = self.agreed.schedule.next_after(slot);
+        // One that is on record without a job gets none, and stands for none.
+        while next.is_some_and(|next| self.decided.get(&next) == Some(&false)) {
+            next = next.and_then(|next| self.agreed.schedule.next_after(next));
+        }
         next.is_some_and(|next| match self.rescheduled {
             Some(new) => next <= now && !(self.due(next) > now && keeps(new, next, now)),
             None => self.due(next) <= now,
@@ -277,5 +288,32 @@ mod tests {
         let all = agreed(CatchUp::All { most: 1 }, Overlap::QueueAll);
         assert!(says(all, fires(11, [coalesced(), ran(10, 11)])).is_err());
         assert!(says(all, fires(11, [ran(5, 11), ran(10, 11)])).is_err());
+    }
+
+    /// A timer was removed and set again while the clock was put back.
+    #[test]
+    fn a_slot_that_is_left_to_one_on_record_without_a_job_is_found() {
+        let says_after = |decided: Vec<Entry>, slot: SlotSeen| {
+            let set = || sets(2, with_every(5), TimerSet::New);
+            let again = [done(12, TimerAct::Remove), set(), fires(11, [slot])];
+            verdict(Fates::default(), [set()].into_iter().chain(decided).chain(again))
+        };
+        let coalesced = || {
+            let record = record(5, Fate::Coalesced { into: second(10) }, 11);
+            SlotSeen { record, ..skipped((5, 5), 1, Skipped::Missed, 11) }
+        };
+        let has_run = || vec![fires(10, [ran(10, 10)])];
+        let was_paused = || {
+            let mut resumed = done(11, TimerAct::Resume);
+            if let What::Timed(timed) = &mut resumed.what {
+                timed.slots.push(skipped((5, 10), 2, Skipped::Paused, 11));
+            }
+            vec![done(3, TimerAct::Pause { reason: String::new() }), resumed]
+        };
+        assert!(says_after(was_paused(), coalesced()).is_err());
+        assert_eq!(says_after(was_paused(), ran(5, 11)), Ok(()));
+        let has_run = |slot| says_after(has_run(), slot);
+        assert_eq!(has_run(coalesced()), Ok(()));
+        assert!(has_run(ran(5, 11)).is_err());
     }
 }
