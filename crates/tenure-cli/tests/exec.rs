@@ -121,6 +121,22 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
 }
 
 #[test]
+fn why_a_program_was_not_even_started_is_told_and_recorded() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    for args in [&["exec"][..], &["lease", "run", "one"]] {
+        let mut command = command(&[args, &["--url", &url, "--", "true"]].concat(), folder.path());
+        let ran = said(&command.env("TMPDIR", folder.path().join("nowhere")).output().unwrap());
+        assert_eq!(ran.code, 126, "{}", ran.err);
+        assert!(ran.err.contains("not started: a folder for the run cannot be made"), "{}", ran.err);
+    }
+    let job = the_only_job(&address);
+    let why = job["error"]["detail"].as_str().unwrap();
+    assert!(why.starts_with("not_started: a folder for the run cannot be made"), "{job}");
+}
+
+#[test]
 fn a_run_needs_no_server_and_is_tried_again_if_somebody_says_so() {
     let folder = tempdir().unwrap();
     let text = "echo again >> tries; [ $(wc -l < tries) = 2 ]";

@@ -271,7 +271,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         if is_over {
             return went.passed_on(&id);
         }
-        complain(&format!("the program {}; it is tried again", went.end.words()));
+        complain(&format!("{}; it is tried again", went.words()));
     }
 }
 
@@ -282,16 +282,27 @@ impl Went {
             Some(Why::Lost(why)) => why.clone(),
             Some(Why::Stopping) => "it was told to stop".to_owned(),
             Some(Why::Cancelled(_) | Why::TimedOut) => return,
-            None => format!("the program {}", self.end.words()),
+            None => self.not_started.clone().unwrap_or_else(|| self.words()),
         };
         if self.verdict.0 == "complete" {
             return;
         }
         let again = self.why.is_none() && !is_interrupted;
-        self.verdict = ("fail", json!({ "error": { "type": "exit", "detail": detail }, "retryable": again }));
+        let kind = if self.not_started.is_some() { "not_started" } else { "exit" };
+        self.verdict = ("fail", json!({ "error": { "type": kind, "detail": detail }, "retryable": again }));
+    }
+
+    fn words(&self) -> String {
+        match &self.not_started {
+            Some(why) => format!("the program was not started: {why}"),
+            None => format!("the program {}", self.end.words()),
+        }
     }
 
     fn passed_on(&self, id: &str) -> Result<(), Failure> {
+        if let Some(why) = &self.not_started {
+            return Err(Failure::NotStarted(why.clone()));
+        }
         match &self.why {
             Some(Why::Lost(why)) => {
                 Err(Failure::Conflict(format!("the program of job {id} was ended: {why}")))
