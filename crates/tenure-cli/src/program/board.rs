@@ -39,7 +39,7 @@ pub(super) enum Why {
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) job: Granted,
-    /// When its time is over, a little before the server says the same.
+    /// When its time is over.
     pub(super) time_over: Option<Moment>,
     /// How long its program may take to end then.
     grace: Duration,
@@ -71,10 +71,16 @@ fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Post {
+    /// Of a job whose time the server knows: it is over here a little before the server says the same.
     pub(super) fn of(job: Granted, sent: Moment, grace: Duration) -> Self {
-        let until = surely(sent, job.expires_in_seconds);
         let timeout = job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
-        let time_over = timeout.map(|span| SystemClock.moment().after(span.mul_f64(0.98)));
+        Self::within(timeout.map(a_little_less), job, sent, grace)
+    }
+
+    /// Of a job that may take exactly so long here.
+    pub(super) fn within(timeout: Option<Duration>, job: Granted, sent: Moment, grace: Duration) -> Self {
+        let until = surely(sent, job.expires_in_seconds);
+        let time_over = timeout.map(|span| SystemClock.moment().after(span));
         let said = Said { until, why: None, is_lost: false, progress: None, kept: Kept::default() };
         let telling = Mutex::default();
         let (interrupted, killed) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -238,6 +244,11 @@ impl Post {
     }
 }
 
+/// So much of a span that its end here is told before its end there.
+fn a_little_less(span: Duration) -> Duration {
+    span.saturating_sub(span.mul_f64(0.02).min(Duration::from_secs(2)))
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -355,5 +366,30 @@ impl Board {
                 while let Ok(true) = post.pass_on(&self.client) {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_job_is_over_a_little_before_the_server_says_so_and_that_of_one_run_exactly() {
+        let granted = || {
+            let job = json!({
+                "token": "t", "expires_in_seconds": 30.0, "id": "i", "kind": "k", "queue": "q", "attempt": 1,
+                "timeout_seconds": 3_600.0,
+            });
+            serde_json::from_value::<Granted>(job).unwrap()
+        };
+        let is = |span: u64, post: &dyn Fn() -> Post| {
+            let (before, span) = (SystemClock.moment(), Duration::from_secs(span));
+            let over = post().time_over.unwrap();
+            assert!(over.since(SystemClock.moment()) <= span && span <= over.since(before), "{span:?}");
+        };
+        let (now, hour) = (SystemClock.moment(), Duration::from_secs(3_600));
+        is(3_600, &|| Post::within(Some(hour), granted(), now, BEAT));
+        is(3_598, &|| Post::of(granted(), now, BEAT));
+        assert_eq!(a_little_less(Duration::from_secs(1)), Duration::from_millis(980));
     }
 }

@@ -237,9 +237,8 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
     }
     put(&board.client, &id, &body)?;
     loop {
-        let (mut job, sent) = claimed(board, exec, &kind, &id)?;
-        job.timeout_seconds = exec.timeout.map(|timeout| timeout.as_secs_f64());
-        let post = Arc::new(Post::of(job, sent, GRACE));
+        let (job, sent) = claimed(board, exec, &kind, &id)?;
+        let post = Arc::new(Post::within(exec.timeout, job, sent, GRACE));
         board.put(&post);
         *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&post));
         let mut env = post.job.env(board.client.base());
