@@ -10,15 +10,13 @@ use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
 use tenure_program::{Kept, Progress};
 
-use super::hold::{BEAT, LONG_BEATS, SHORT_GRACE, lease, long_lease};
+use super::hold::{BEAT, WITHIN, is_soon, lease, long_lease};
 use super::{Granted, LEASE, surely};
 use crate::client::{Ask, Client, Trouble};
 use crate::exit::Failure;
 
 /// So often what programs say is passed on.
 const PASS_ON: Duration = Duration::from_millis(500);
-/// How long one of these requests may take.
-const WITHIN: Duration = Duration::from_secs(8);
 /// Lines and bytes of one request.
 const PORTION: (usize, usize) = (500, 512 * 1024);
 
@@ -95,8 +93,8 @@ impl Post {
     /// Has it held for its grace as well if its time is over so soon that no beat would do so.
     pub(super) fn hold_to_the_end(&self, client: &Client) {
         let now = SystemClock.moment();
-        let is_soon = self.time_over.is_some_and(|over| over.since(now) <= LONG_BEATS);
-        if is_soon && self.grace > SHORT_GRACE {
+        let held = self.until().since(now);
+        if self.time_over.is_some_and(|over| is_soon(over.since(now), held, self.grace)) {
             // If nobody hears that, its program has less time to end.
             let _ = self.beat(client, now, long_lease(self.grace), None);
         }
@@ -325,22 +323,28 @@ impl Board {
                 // It lives, and hears what it is told.
                 by_lease.insert(LEASE, Vec::new());
             }
-            for (lease, posts) in by_lease {
+            // The longest first: those are the ones whose time is over soon.
+            for (lease, posts) in by_lease.into_iter().rev() {
                 self.renew_for(lease, &posts);
             }
         }
     }
 
     fn renew_for(&self, lease: Duration, posts: &[Arc<Post>]) {
-        let running: Vec<Value> =
-            posts.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
-        let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
         let sent = SystemClock.moment();
+        // What was asked before this may have taken its time.
+        let due: Vec<_> = posts.iter().filter(|post| post.lease(sent).is_some()).collect();
+        if due.is_empty() && !posts.is_empty() {
+            return;
+        }
+        let running: Vec<Value> =
+            due.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
+        let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
         let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
         // Whoever is not renewed in time ends by the clock.
         let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { return };
         self.hear(answer["command"].as_str());
-        for post in posts {
+        for post in due {
             let of = |list: &str| {
                 let mut items = answer[list].as_array().into_iter().flatten();
                 items.find(|item| item["job_id"] == post.job.id.as_str())

@@ -239,6 +239,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
     loop {
         let (job, sent) = claimed(board, exec, &kind, &id)?;
         let post = Arc::new(Post::within(exec.timeout, job, sent, GRACE));
+        post.hold_to_the_end(&board.client);
         board.put(&post);
         *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&post));
         let mut env = post.job.env(board.client.base());
