@@ -87,6 +87,9 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
         let words = if is_new { "is there" } else { "is there in place of the one before" };
         out.line(&format!("{}/{} {words}", app.sort, safe::line(&app.name)))?;
     }
+    for stray in &folder.strays {
+        out.tell(&safe::line(&beside.without(stray)));
+    }
     for why in &left {
         out.tell(&format!("not deployed: {}", safe::line(why)));
     }
