@@ -251,6 +251,28 @@ fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
 }
 
 #[test]
+fn whoever_interrupts_a_run_while_no_program_runs_leaves_neither_job_nor_lock() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let name = ["exec", "--url", &url, "--lock", "one", "--retry", "3", "--", "./nowhere"];
+    let mut between = Program::start(&name, folder.path());
+    between.complaint_with("it is tried again", SOON);
+    between.interrupt();
+    assert_eq!(between.end(SOON), Some(130));
+    let job = the_only_job(&address);
+    assert_eq!(job["state"], "cancelled", "{job}");
+    assert_eq!(exec(&address, folder.path(), &["--lock", "one"], &["true"]).code, 0, "the lock is free");
+    assert_eq!(ask(&address, "POST", "/v1/queues/exec/pause", "", "{}").0, 200);
+    let mut waiting = Program::start(&["exec", "--url", &url, "--", "true"], folder.path());
+    let states = || get(&address, "/v1/jobs").to_string();
+    until("it waits for its turn", SOON, || states().contains("\"queued\""));
+    waiting.interrupt();
+    assert_eq!(waiting.end(SOON), Some(130));
+    assert!(!states().contains("\"queued\""), "{}", states());
+}
+
+#[test]
 fn a_program_whose_time_is_over_may_take_its_grace_to_stop() {
     let folder = tempdir().unwrap();
     for text in ["trap '' TERM; while :; do sleep 1; done", "trap 'sleep 7; exit 0' TERM; sleep 60 & wait"] {

@@ -176,7 +176,7 @@ impl Post {
     }
 
     /// Asks about this job.
-    fn ask(&self, what: &str, mut body: Value) -> Ask {
+    pub(super) fn ask(&self, what: &str, mut body: Value) -> Ask {
         body["token"] = json!(self.job.token);
         Ask::post(format!("/v1/jobs/{}/{what}", self.job.id), &body).within(WITHIN)
     }
@@ -276,15 +276,15 @@ impl Told {
 /// All that run.
 #[derive(Debug)]
 pub(super) struct Board {
-    pub(super) client: Client,
+    pub(super) client: Arc<Client>,
     pub(super) worker: String,
     posts: Mutex<BTreeMap<String, Arc<Post>>>,
     told: Mutex<Told>,
 }
 
 impl Board {
-    pub(super) fn new(client: Client, worker: String) -> Self {
-        Self { client, worker, posts: Mutex::default(), told: Mutex::default() }
+    pub(super) fn new(client: impl Into<Arc<Client>>, worker: String) -> Self {
+        Self { client: client.into(), worker, posts: Mutex::default(), told: Mutex::default() }
     }
 
     /// Notes what the server tells.
