@@ -33,8 +33,10 @@ const SETTINGS_BYTES: u64 = 256 * 1024;
 pub struct Folder {
     /// Its apps, by sort and name. Those that cannot run are among them, and say why.
     pub apps: Vec<App>,
-    /// What was found that is no app, and what is wrong with the folder as a whole.
+    /// What was found of apps that is none, and what is wrong with the folder as a whole.
     pub notes: Vec<String>,
+    /// Files that lie among the apps, such as a README.
+    pub strays: Vec<String>,
 }
 
 /// A folder that cannot be read.
@@ -119,15 +121,19 @@ fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Fold
     };
     for name in names {
         let path = root.join(&name);
-        let Some(name) = name.to_str().filter(|_| path.is_dir()) else {
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if !path.is_dir() {
+            found.strays.push(format!("{} is no folder; passed over", path.display()));
+            continue;
+        }
+        let Some(name) = name.to_str() else {
             found
                 .notes
                 .push(format!("{} is no folder with a name that can be used; passed over", path.display()));
             continue;
         };
-        if name.starts_with('.') {
-            continue;
-        }
         if found.apps.iter().any(|app| app.sort == sort && app.name == name) {
             found.notes.push(format!("{} is passed over: its name is taken already", path.display()));
             continue;

@@ -104,11 +104,13 @@ fn a_triggered_and_a_continuous_app_may_share_a_name() {
 fn what_is_no_app_is_told() {
     let folder = read_of(&[
         ("triggered/readme.txt", ""),
+        ("triggered/.DS_Store", ""),
         ("triggered/a b/run.sh", ""),
         ("continuous/off/disable.job", ""),
         ("continuous/off/run.sh", ""),
     ]);
-    assert!(folder.notes[0].contains("readme.txt"), "{:?}", folder.notes);
+    assert!(folder.notes.is_empty() && folder.strays.len() == 1, "{folder:?}");
+    assert!(folder.strays[0].contains("readme.txt"), "{:?}", folder.strays);
     assert!(named(&folder, Sort::Triggered, "a b").wrong[0].contains("' '"), "{folder:?}");
     assert!(named(&folder, Sort::Continuous, "off").is_disabled);
     assert!(read_of(&[]).notes[0].contains("no app"));

@@ -127,6 +127,9 @@ pub(crate) enum Failure {
     /// A program under a lease ended with this status; it has said why.
     #[error("the program ended with {0}")]
     Silent(u8),
+    /// A program was not even started.
+    #[error("the program was not started: {0}")]
+    NotStarted(String),
     /// Whoever read has had enough; nothing is said of that.
     #[error("nobody reads")]
     NobodyReads,
@@ -149,6 +152,7 @@ impl Failure {
             Self::NotWhole(_) | Self::Unsuccessful(_) => 1,
             Self::Refused { code, .. } | Self::Silent(code) => *code,
             Self::Held(_) => 75,
+            Self::NotStarted(_) => 126,
             Self::Unreachable(_) => 3,
             Self::Invalid(_) => 7,
             Self::WaitOver(_) => 124,

@@ -121,6 +121,22 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
 }
 
 #[test]
+fn why_a_program_was_not_even_started_is_told_and_recorded() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    for args in [&["exec"][..], &["lease", "run", "one"]] {
+        let mut command = command(&[args, &["--url", &url, "--", "true"]].concat(), folder.path());
+        let ran = said(&command.env("TMPDIR", folder.path().join("nowhere")).output().unwrap());
+        assert_eq!(ran.code, 126, "{}", ran.err);
+        assert!(ran.err.contains("not started: a folder for the run cannot be made"), "{}", ran.err);
+    }
+    let job = the_only_job(&address);
+    let why = job["error"]["detail"].as_str().unwrap();
+    assert!(why.starts_with("not_started: a folder for the run cannot be made"), "{job}");
+}
+
+#[test]
 fn a_run_needs_no_server_and_is_tried_again_if_somebody_says_so() {
     let folder = tempdir().unwrap();
     let text = "echo again >> tries; [ $(wc -l < tries) = 2 ]";
@@ -232,6 +248,28 @@ fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
     stubborn.line_with("no", SOON);
     stubborn.interrupt();
     assert_eq!(stubborn.end(SOON), Some(137));
+}
+
+#[test]
+fn whoever_interrupts_a_run_while_no_program_runs_leaves_neither_job_nor_lock() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let name = ["exec", "--url", &url, "--lock", "one", "--retry", "3", "--", "./nowhere"];
+    let mut between = Program::start(&name, folder.path());
+    between.complaint_with("it is tried again", SOON);
+    between.interrupt();
+    assert_eq!(between.end(SOON), Some(130));
+    let job = the_only_job(&address);
+    assert_eq!(job["state"], "cancelled", "{job}");
+    assert_eq!(exec(&address, folder.path(), &["--lock", "one"], &["true"]).code, 0, "the lock is free");
+    assert_eq!(ask(&address, "POST", "/v1/queues/exec/pause", "", "{}").0, 200);
+    let mut waiting = Program::start(&["exec", "--url", &url, "--", "true"], folder.path());
+    let states = || get(&address, "/v1/jobs").to_string();
+    until("it waits for its turn", SOON, || states().contains("\"queued\""));
+    waiting.interrupt();
+    assert_eq!(waiting.end(SOON), Some(130));
+    assert!(!states().contains("\"queued\""), "{}", states());
 }
 
 #[test]

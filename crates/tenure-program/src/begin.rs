@@ -48,7 +48,7 @@ pub struct Program {
     pub inherits: Inherited,
     /// What it may use.
     pub limits: Limits,
-    /// As whom it runs, and what it may become.
+    /// What it may become.
     pub rights: Rights,
     /// Where it runs; where the host does if it is not said.
     pub folder: Option<PathBuf>,
@@ -98,12 +98,6 @@ impl Program {
         command.arg0("tenure").args(errand.args());
         command.env_clear().envs(self.inherits.variables()).envs(self.env);
         let (result, shutdown) = (folder.path().join(RESULT), folder.path().join(SHUTDOWN));
-        if let Some(identity) = self.rights.identity {
-            let files = [result.clone(), folder.path().join(ARGS)];
-            identity
-                .may_use(folder.path(), &files)
-                .map_err(because("the files of the run cannot be given to its user"))?;
-        }
         command.env("JOB_RESULT_FILE", result).env("JOB_SHUTDOWN_FILE", &shutdown);
         command.env("WEBJOBS_SHUTDOWN_FILE", shutdown);
         if let Some(place) = self.folder {

@@ -27,6 +27,6 @@ pub use kept::Kept;
 pub use limits::Limits;
 pub use lines::{LINE_BYTES, Line, Source};
 pub use progress::Progress;
-pub use rights::{Account, Identity, Rights};
+pub use rights::Rights;
 pub use running::{Event, Notice, Reins, Running, TooLarge};
 pub use supervisor::entered;

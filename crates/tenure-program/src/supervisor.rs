@@ -42,7 +42,7 @@ pub(crate) struct Errand {
     pub(crate) own_group: bool,
     /// What it may use.
     pub(crate) limits: Limits,
-    /// As whom it runs, and what it may become.
+    /// What it may become.
     pub(crate) rights: Rights,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
@@ -129,21 +129,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     if errand.own_group {
         command.process_group(0);
     }
-    if let Some(identity) = errand.rights.identity {
-        identity.may_open(&[&std::io::stdout(), &std::io::stderr()]);
-        // Other groups than this one it has none. Its own death with that of this process is asked for later: who becomes somebody
-        // else loses that.
-        command.uid(identity.uid).gid(identity.gid);
-    }
     // From this thread, which lives as long as the process: the system watches the thread that starts a child.
-    let child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            self::tell(&format!("its first process cannot be started as it is to be: {error}"));
-            let end = serde_json::to_vec(&End { code: Some(126), ..End::default() })?;
-            return std::fs::write(errand.folder.join(REPORT), end);
-        }
-    };
+    let child = command.spawn()?;
     let mut watch =
         Watch { errand, program: Pid::from_child(&child), heard, end: End::default(), host_gone: false };
     watch.until_the_end();

@@ -128,7 +128,7 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
     };
     let program = Program {
         command: app.command.iter().cloned().chain(app.settings.arguments.iter().map(Into::into)).collect(),
-        env: [host.bounds.of_its_user(app), environment.of(app)].concat(),
+        env: environment.of(app),
         inherits: host.bounds.inherits(app),
         limits: host.bounds.limits(app),
         rights: host.bounds.rights(app),

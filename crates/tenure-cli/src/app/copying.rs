@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use tenure_program::Identity;
 
 /// Files and folders of one copy.
 const MOST_FILES: u64 = 100_000;
@@ -119,25 +117,6 @@ pub(super) fn leads_out(target: &Path, depth: usize) -> bool {
 
 fn refuse<T>(why: String) -> io::Result<T> {
     Err(io::Error::other(why))
-}
-
-/// Gives a copy that nobody uses yet to this user, and to nobody else.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn give(top: &Path, user: Identity) -> io::Result<()> {
-    fs::set_permissions(top, fs::Permissions::from_mode(0o700))?;
-    let mut paths: Vec<PathBuf> = vec![top.to_owned()];
-    while let Some(path) = paths.pop() {
-        // A link is given, not what it leads to.
-        lchown(&path, Some(user.uid), Some(user.gid))?;
-        if path.symlink_metadata()?.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                paths.push(entry?.path());
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Removes a folder with all that is in it, also where a program has taken the right to do so from its owner. Nothing happens if

@@ -87,6 +87,9 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
         let words = if is_new { "is there" } else { "is there in place of the one before" };
         out.line(&format!("{}/{} {words}", app.sort, safe::line(&app.name)))?;
     }
+    for stray in &folder.strays {
+        out.tell(&safe::line(&beside.without(stray)));
+    }
     for why in &left {
         out.tell(&format!("not deployed: {}", safe::line(why)));
     }
@@ -218,9 +221,17 @@ fn put(from: &Path, target: &Path, aside: &Path) -> io::Result<bool> {
     }
     if renameat_with(CWD, from, CWD, target, RenameFlags::EXCHANGE).is_err() {
         fs::rename(target, aside)?;
-        fs::rename(from, target)?;
+        instead(from, target, aside)?;
     }
     Ok(false)
+}
+
+/// Puts a folder where one was that is aside now; that one comes back if it cannot be.
+fn instead(from: &Path, target: &Path, aside: &Path) -> io::Result<()> {
+    fs::rename(from, target).inspect_err(|_| {
+        // What is said is why the new one is not there.
+        let _ = fs::rename(aside, target);
+    })
 }
 
 /// What was written is there after a loss of power, too.
@@ -230,4 +241,20 @@ fn on_disk(folder: &Path) -> io::Result<()> {
     #[cfg(not(target_os = "linux"))]
     fs::File::open(folder)?.sync_all()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_comes_back_if_what_is_new_cannot_be_put_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let [aside, target] = ["aside", "target"].map(|name| folder.path().join(name));
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("run.sh"), "first").unwrap();
+        instead(&folder.path().join("nowhere"), &target, &aside).unwrap_err();
+        assert_eq!(fs::read_to_string(target.join("run.sh")).unwrap(), "first");
+        assert!(!aside.exists());
+    }
 }

@@ -1,15 +1,12 @@
 //! Where the programs of a host run, and where they keep what is theirs.
 
-use std::fs::Permissions;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_apps::App;
-use tenure_program::Identity;
 
 use super::copying::{self, Outward, remove};
 use super::host::Host;
@@ -52,34 +49,21 @@ impl Places {
         Ok(Self { data, work: fs::canonicalize(&work).map_err(fail)?, _lock: lock })
     }
 
-    /// Where this app keeps what is to be there for its next run: for its user alone, if it has one.
-    pub(super) fn data(&self, app: &App, user: Option<Identity>) -> io::Result<PathBuf> {
+    /// Where this app keeps what is to be there for its next run.
+    pub(super) fn data(&self, app: &App) -> io::Result<PathBuf> {
         let path = self.data.join(app.sort.word()).join(&app.name);
         fs::create_dir_all(&path)?;
-        if let Some(user) = user {
-            fs::set_permissions(&path, Permissions::from_mode(0o700))?;
-            chown(&path, Some(user.uid), Some(user.gid))?;
-        }
         Ok(path)
     }
 
     /// Where a run of this app takes place: its own folder, or a copy of it.
-    pub(super) fn copy(
-        &self,
-        app: &App,
-        run: &str,
-        user: Option<Identity>,
-        stop: &AtomicBool,
-    ) -> io::Result<Copy> {
+    pub(super) fn copy(&self, app: &App, run: &str, stop: &AtomicBool) -> io::Result<Copy> {
         if app.settings.is_in_place == Some(true) {
             return Ok(Copy { path: app.folder.clone(), is_own: false });
         }
         let path = self.work.join(app.sort.word()).join(&app.name).join(run);
         let copy = Copy { path, is_own: true };
         copying::copy(&app.folder, &copy.path, Outward::Kept, stop)?;
-        if let Some(user) = user {
-            copying::give(&copy.path, user)?;
-        }
         Ok(copy)
     }
 }
@@ -92,12 +76,10 @@ pub(super) async fn ready<T>(
     stopped: impl Future<Output = T>,
 ) -> Result<(Copy, PathBuf), String> {
     let (places, theirs, stop) = (Arc::clone(host), Arc::clone(app), Arc::new(AtomicBool::new(false)));
-    let user = host.bounds.rights(app).identity;
     let is_told = Arc::clone(&stop);
     // Copying blocks, and may take its time.
     let placing = tokio::task::spawn_blocking(move || {
-        let copy = places.places.copy(&theirs, &run, user, &is_told)?;
-        Ok::<_, io::Error>((copy, places.places.data(&theirs, user)?))
+        Ok::<_, io::Error>((places.places.copy(&theirs, &run, &is_told)?, places.places.data(&theirs)?))
     });
     tokio::pin!(placing);
     let placed = tokio::select! {
@@ -130,21 +112,6 @@ impl Drop for Copy {
             complain(&left_behind(&self.path, &error));
         }
     }
-}
-
-/// Takes a store on a file from everybody but the user of this host: programs may run as others.
-pub(super) fn shut(store: &Path) -> Result<(), Failure> {
-    for behind in ["", "-wal", "-shm"] {
-        let mut path = store.as_os_str().to_owned();
-        path.push(behind);
-        match fs::set_permissions(&path, Permissions::from_mode(0o600)) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::Folder { path: path.into(), source });
-            }
-            Ok(()) | Err(_) => {}
-        }
-    }
-    Ok(())
 }
 
 fn left_behind(path: &Path, error: &io::Error) -> String {
@@ -201,14 +168,14 @@ mod tests {
         fs::create_dir_all(source.join("below")).unwrap();
         fs::write(source.join("below/run.sh"), "true").unwrap();
         let places = Places::open(&state, "one").unwrap();
-        let copy = places.copy(&app(&source), "1", None, &AtomicBool::new(false)).unwrap();
+        let copy = places.copy(&app(&source), "1", &AtomicBool::new(false)).unwrap();
         assert_eq!(fs::read_to_string(copy.path.join("below/run.sh")).unwrap(), "true");
         let path = copy.path.clone();
         let other = Places::open(&state, "two").unwrap();
         assert!(path.exists(), "its host lives");
         drop(copy);
         assert!(!path.exists());
-        let left = places.copy(&app(&source), "2", None, &AtomicBool::new(false)).unwrap();
+        let left = places.copy(&app(&source), "2", &AtomicBool::new(false)).unwrap();
         let path = left.path.clone();
         std::mem::forget(left);
         // Killed: its lock goes, and nothing else.

@@ -20,7 +20,7 @@ pub(super) fn tell(folder: &Folder, screen: &Screen) {
             ));
         }
     }
-    for note in &folder.notes {
+    for note in folder.notes.iter().chain(&folder.strays) {
         screen.line(&screen.paint(Tone::Careful, &safe::line(note)));
     }
 }

@@ -15,7 +15,7 @@ use super::bounds::{self, Bounds};
 use super::continuous::{Office, keep};
 use super::host::Host;
 use super::orders::Orders;
-use super::place::{self, Places};
+use super::place::Places;
 use super::timers::{keep_timers, kind, set_timers};
 use super::{SET, report, triggered};
 use crate::dev::{folder as own_folder, url_of};
@@ -68,10 +68,6 @@ pub(crate) struct Run {
     /// Variables of this host that its programs find although they are its own, such as TENURE_URL; TENURE_* means all of them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
-    /// As which user, and no other group than this one, programs run, by name or number: all of them, or one (may be said again).
-    /// Only for hosts of root
-    #[arg(long, value_name = "[SORT/NAME=]USER[:GROUP]", value_parser = bounds::run_as)]
-    run_as: Vec<bounds::RunAs>,
     /// No program, nor what it starts, gets more rights than it has, by sudo for one
     #[arg(long)]
     no_new_privs: bool,
@@ -95,7 +91,6 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
     report::tell(&folder, &screen);
-    bounds_of(&run).check(&folder)?;
     let running = folder.apps.iter().filter(|app| app.runs()).count();
     if run.check {
         let wrong = folder.apps.len() - running;
@@ -153,10 +148,11 @@ async fn work(
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
     let tenure = OpenOptions::new().app(&run.set).program("tenure run").open(&url_of(&db)).await?;
     let (id, node) = (tenure.new_id().to_string(), node());
-    let bounds = bounds_of(&run);
-    if run.db.is_none() && !bounds.run_as.is_empty() {
-        place::shut(&state.join(STORE))?;
-    }
+    let bounds = Bounds {
+        pass_env: run.pass_env.clone(),
+        limits: run.limits.unwrap_or_default(),
+        no_new_privs: run.no_new_privs,
+    };
     let places = Places::open(&state, &id)?;
     let host = Arc::new(Host::new(
         (&tenure, &run.set),
@@ -221,16 +217,6 @@ async fn work(
     tenure.close().await?;
     screen.line("stopped");
     Ok(())
-}
-
-/// What the operator says of all programs.
-fn bounds_of(run: &Run) -> Bounds {
-    Bounds {
-        pass_env: run.pass_env.clone(),
-        limits: run.limits.unwrap_or_default(),
-        run_as: run.run_as.clone(),
-        no_new_privs: run.no_new_privs,
-    }
 }
 
 /// Whether this host begins it at all, as far as its files and its own environment go.

@@ -31,7 +31,6 @@ pub(super) fn settings(app: &App, overall: &Overall, bounds: &Bounds) -> BTreeMa
         ),
         ("limits", limits(said.limits.and(bounds.limits))),
         ("no_new_privs", json!(said.no_new_privs || bounds.no_new_privs)),
-        ("run_as", json!(bounds.user(app).unwrap_or("the user of its host"))),
     ];
     of_sort.into_iter().chain(of_all).map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -33,8 +33,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     let (copy, data) = placed.map_err(Failed::retry)?;
     let program = Program {
         command: command_of(&app, &arguments),
-        env: [host.bounds.of_its_user(&app), environment(&run, &app, &copy.path, data, arguments).of(&app)]
-            .concat(),
+        env: environment(&run, &app, &copy.path, data, arguments).of(&app),
         inherits: host.bounds.inherits(&app),
         limits: host.bounds.limits(&app),
         rights: host.bounds.rights(&app),

@@ -174,7 +174,7 @@ async fn under(
         on_terminal: std::io::stdin().is_terminal(),
         ..Program::default()
     };
-    let running = program.start().map_err(|error| Failure::NotWhole(error.to_string()))?;
+    let running = program.start().map_err(|error| Failure::NotStarted(error.to_string()))?;
     let reins = running.reins();
     let mut ended = tokio::task::spawn_blocking(move || end_of(&running));
     let keeping = keep(held);

@@ -37,6 +37,8 @@ pub(super) struct Went {
     pub(super) why: Option<Why>,
     /// What is said about the job: in which way, and with which words.
     pub(super) verdict: (&'static str, Value),
+    /// Why it did not begin, if it did not.
+    pub(super) not_started: Option<String>,
 }
 
 /// Runs the program for this job. Whatever becomes of it is an outcome.
@@ -44,9 +46,11 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
     let running = match program.start() {
         Ok(running) => running,
         Err(error) => {
-            post.end_of_lines(format!("run: {error}"));
-            let error = json!({ "type": "not_started", "detail": error.to_string() });
-            return Went { end: End::default(), why: None, verdict: ("fail", json!({ "error": error })) };
+            let why = error.to_string();
+            post.end_of_lines(format!("run: {why}"));
+            let error = json!({ "type": "not_started", "detail": why });
+            let verdict = ("fail", json!({ "error": error }));
+            return Went { end: End::default(), why: None, verdict, not_started: Some(why) };
         }
     };
     let (end, why) = until_the_end(post, &running, manners);
@@ -59,7 +63,7 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
     let words = end.words();
     post.end_of_lines(format!("run: {words}{reason}{killed}{left}; {}", end.usage.words()));
     let verdict = verdict(&end, why.as_ref(), &running, manners);
-    Went { end, why, verdict }
+    Went { end, why, verdict, not_started: None }
 }
 
 fn reason(why: &Why) -> String {
@@ -153,5 +157,6 @@ pub(super) fn settle(post: &Post, client: &crate::client::Client, went: &Went) -
 
 /// What is said of a job that nobody has begun.
 pub(super) fn given_back() -> Went {
-    Went { end: End::default(), why: Some(Why::Stopping), verdict: ("release", json!({})) }
+    let verdict = ("release", json!({}));
+    Went { end: End::default(), why: Some(Why::Stopping), verdict, not_started: None }
 }

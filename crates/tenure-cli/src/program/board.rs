@@ -10,15 +10,13 @@ use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
 use tenure_program::{Kept, Progress};
 
-use super::hold::{BEAT, LONG_BEATS, SHORT_GRACE, lease, long_lease};
+use super::hold::{BEAT, WITHIN, is_soon, lease, long_lease};
 use super::{Granted, LEASE, surely};
 use crate::client::{Ask, Client, Trouble};
 use crate::exit::Failure;
 
 /// So often what programs say is passed on.
 const PASS_ON: Duration = Duration::from_millis(500);
-/// How long one of these requests may take.
-const WITHIN: Duration = Duration::from_secs(8);
 /// Lines and bytes of one request.
 const PORTION: (usize, usize) = (500, 512 * 1024);
 
@@ -39,7 +37,7 @@ pub(super) enum Why {
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) job: Granted,
-    /// When its time is over, a little before the server says the same.
+    /// When its time is over.
     pub(super) time_over: Option<Moment>,
     /// How long its program may take to end then.
     grace: Duration,
@@ -71,10 +69,16 @@ fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Post {
+    /// Of a job whose time the server knows: it is over here a little before the server says the same.
     pub(super) fn of(job: Granted, sent: Moment, grace: Duration) -> Self {
-        let until = surely(sent, job.expires_in_seconds);
         let timeout = job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
-        let time_over = timeout.map(|span| SystemClock.moment().after(span.mul_f64(0.98)));
+        Self::within(timeout.map(a_little_less), job, sent, grace)
+    }
+
+    /// Of a job that may take exactly so long here.
+    pub(super) fn within(timeout: Option<Duration>, job: Granted, sent: Moment, grace: Duration) -> Self {
+        let until = surely(sent, job.expires_in_seconds);
+        let time_over = timeout.map(|span| SystemClock.moment().after(span));
         let said = Said { until, why: None, is_lost: false, progress: None, kept: Kept::default() };
         let telling = Mutex::default();
         let (interrupted, killed) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -89,8 +93,8 @@ impl Post {
     /// Has it held for its grace as well if its time is over so soon that no beat would do so.
     pub(super) fn hold_to_the_end(&self, client: &Client) {
         let now = SystemClock.moment();
-        let is_soon = self.time_over.is_some_and(|over| over.since(now) <= LONG_BEATS);
-        if is_soon && self.grace > SHORT_GRACE {
+        let held = self.until().since(now);
+        if self.time_over.is_some_and(|over| is_soon(over.since(now), held, self.grace)) {
             // If nobody hears that, its program has less time to end.
             let _ = self.beat(client, now, long_lease(self.grace), None);
         }
@@ -172,7 +176,7 @@ impl Post {
     }
 
     /// Asks about this job.
-    fn ask(&self, what: &str, mut body: Value) -> Ask {
+    pub(super) fn ask(&self, what: &str, mut body: Value) -> Ask {
         body["token"] = json!(self.job.token);
         Ask::post(format!("/v1/jobs/{}/{what}", self.job.id), &body).within(WITHIN)
     }
@@ -238,6 +242,11 @@ impl Post {
     }
 }
 
+/// So much of a span that its end here is told before its end there.
+fn a_little_less(span: Duration) -> Duration {
+    span.saturating_sub(span.mul_f64(0.02).min(Duration::from_secs(2)))
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -267,15 +276,15 @@ impl Told {
 /// All that run.
 #[derive(Debug)]
 pub(super) struct Board {
-    pub(super) client: Client,
+    pub(super) client: Arc<Client>,
     pub(super) worker: String,
     posts: Mutex<BTreeMap<String, Arc<Post>>>,
     told: Mutex<Told>,
 }
 
 impl Board {
-    pub(super) fn new(client: Client, worker: String) -> Self {
-        Self { client, worker, posts: Mutex::default(), told: Mutex::default() }
+    pub(super) fn new(client: impl Into<Arc<Client>>, worker: String) -> Self {
+        Self { client: client.into(), worker, posts: Mutex::default(), told: Mutex::default() }
     }
 
     /// Notes what the server tells.
@@ -314,22 +323,28 @@ impl Board {
                 // It lives, and hears what it is told.
                 by_lease.insert(LEASE, Vec::new());
             }
-            for (lease, posts) in by_lease {
+            // The longest first: those are the ones whose time is over soon.
+            for (lease, posts) in by_lease.into_iter().rev() {
                 self.renew_for(lease, &posts);
             }
         }
     }
 
     fn renew_for(&self, lease: Duration, posts: &[Arc<Post>]) {
-        let running: Vec<Value> =
-            posts.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
-        let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
         let sent = SystemClock.moment();
+        // What was asked before this may have taken its time.
+        let due: Vec<_> = posts.iter().filter(|post| post.lease(sent).is_some()).collect();
+        if due.is_empty() && !posts.is_empty() {
+            return;
+        }
+        let running: Vec<Value> =
+            due.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
+        let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
         let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
         // Whoever is not renewed in time ends by the clock.
         let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { return };
         self.hear(answer["command"].as_str());
-        for post in posts {
+        for post in due {
             let of = |list: &str| {
                 let mut items = answer[list].as_array().into_iter().flatten();
                 items.find(|item| item["job_id"] == post.job.id.as_str())
@@ -355,5 +370,30 @@ impl Board {
                 while let Ok(true) = post.pass_on(&self.client) {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_job_is_over_a_little_before_the_server_says_so_and_that_of_one_run_exactly() {
+        let granted = || {
+            let job = json!({
+                "token": "t", "expires_in_seconds": 30.0, "id": "i", "kind": "k", "queue": "q", "attempt": 1,
+                "timeout_seconds": 3_600.0,
+            });
+            serde_json::from_value::<Granted>(job).unwrap()
+        };
+        let is = |span: u64, post: &dyn Fn() -> Post| {
+            let (before, span) = (SystemClock.moment(), Duration::from_secs(span));
+            let over = post().time_over.unwrap();
+            assert!(over.since(SystemClock.moment()) <= span && span <= over.since(before), "{span:?}");
+        };
+        let (now, hour) = (SystemClock.moment(), Duration::from_secs(3_600));
+        is(3_600, &|| Post::within(Some(hour), granted(), now, BEAT));
+        is(3_598, &|| Post::of(granted(), now, BEAT));
+        assert_eq!(a_little_less(Duration::from_secs(1)), Duration::from_millis(980));
     }
 }

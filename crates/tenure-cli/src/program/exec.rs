@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
+use super::hands::{Hands, LEAVING, leave, release};
 use super::{Granted, LEASE, surely};
 use crate::client::{Ask, Client, Connect, Patience, Purpose, Trouble, escaped};
 use crate::exit::Failure;
@@ -73,38 +74,6 @@ pub(crate) struct Exec {
     command: Vec<OsString>,
 }
 
-/// What the signals are for.
-#[derive(Default)]
-struct Hands {
-    interrupts: AtomicUsize,
-    post: Mutex<Option<Arc<Post>>>,
-}
-
-impl Hands {
-    fn post(&self) -> Option<Arc<Post>> {
-        self.post.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ctrl-C is the program's own, the second one kills it; answers whether there is a program.
-    fn interrupt(&self) -> bool {
-        let before = self.interrupts.fetch_add(1, Ordering::SeqCst);
-        let Some(post) = self.post() else { return false };
-        if before == 0 {
-            post.interrupt()
-        } else {
-            post.kill()
-        }
-        true
-    }
-
-    fn terminate(&self) -> bool {
-        let Some(post) = self.post() else { return false };
-        self.interrupts.fetch_add(1, Ordering::SeqCst);
-        post.stop(Why::Stopping);
-        true
-    }
-}
-
 pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -115,13 +84,13 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
         let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
         let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
-        let client = exec.connect.client_for(Purpose::Work)?;
+        let client = Arc::new(exec.connect.client_for(Purpose::Work)?);
         let hands = Arc::new(Hands::default());
         let (ended, mut end) = oneshot::channel();
-        let theirs = Arc::clone(&hands);
+        let (theirs, asks) = (Arc::clone(&hands), Arc::clone(&client));
         std::thread::spawn(move || {
             // Nobody listens only if this process ends.
-            let _ = ended.send(work(&exec, client, &theirs));
+            let _ = ended.send(work(&exec, asks, &theirs));
         });
         loop {
             let is_heard = tokio::select! {
@@ -133,6 +102,7 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
                 _ = terminate.recv() => hands.terminate(),
             };
             if !is_heard {
+                leave(hands, client);
                 return Err(Failure::Interrupted);
             }
         }
@@ -150,8 +120,9 @@ struct Lock {
     until: Moment,
 }
 
-fn work(exec: &Exec, client: Client, hands: &Hands) -> Result<(), Failure> {
+fn work(exec: &Exec, client: Arc<Client>, hands: &Hands) -> Result<(), Failure> {
     let lock = exec.lock.as_deref().map(|name| take(&client, name, exec.lock_wait)).transpose()?;
+    hands.has().lock = lock.as_ref().map(|lock| (lock.name.clone(), lock.token.clone()));
     let worker = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let board = Board::new(client, worker);
     let (stops, waits): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
@@ -169,8 +140,7 @@ fn work(exec: &Exec, client: Client, hands: &Hands) -> Result<(), Failure> {
         done
     });
     if let Some(lock) = lock {
-        let body = json!({ "token": lock.token });
-        let ask = Ask::post(format!("/v1/leases/{}/release", escaped(&lock.name)), &body).within(LOCK);
+        let ask = release(&lock.name, &lock.token).within(LOCK);
         if let Err(trouble) = board.client.ask(&ask)
             && trouble.passes()
         {
@@ -235,13 +205,20 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         // The time is measured here. The store takes the job only from one that does not even stop when it has to.
         body["timeout_seconds"] = json!((timeout + GRACE + SLACK).as_secs_f64());
     }
+    hands.has().job = Some(id.clone());
     put(&board.client, &id, &body)?;
     loop {
-        let (mut job, sent) = claimed(board, exec, &kind, &id)?;
-        job.timeout_seconds = exec.timeout.map(|timeout| timeout.as_secs_f64());
-        let post = Arc::new(Post::of(job, sent, GRACE));
+        let (job, sent) = claimed(board, exec, &kind, &id)?;
+        let post = Arc::new(Post::within(exec.timeout, job, sent, GRACE));
+        post.hold_to_the_end(&board.client);
         board.put(&post);
-        *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&post));
+        if !hands.begin(&post) {
+            let error = json!({ "type": "exit", "detail": "it was interrupted before its program began" });
+            let over = json!({ "error": error, "retryable": false });
+            // Who interrupted it waits for no more than a moment.
+            let _ = board.client.ask(&post.ask("fail", over).within(LEAVING));
+            return Err(Failure::Interrupted);
+        }
         let mut env = post.job.env(board.client.base());
         if let Some(lock) = lock {
             env.push(("TENURE_LEASE".to_owned(), lock.name.clone().into()));
@@ -262,7 +239,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         went.of_one_run(hands.interrupts.load(Ordering::SeqCst) > 0);
         let settled = settle(&post, &board.client, &went);
         board.take(&post);
-        *hands.post.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        hands.has().post = None;
         let state = settled.map(|settled| text(&settled, "/state").to_owned());
         let is_over = !matches!(state.as_deref(), Ok("scheduled" | "queued" | "blocked"));
         if let Err(failure) = state {
@@ -271,7 +248,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         if is_over {
             return went.passed_on(&id);
         }
-        complain(&format!("the program {}; it is tried again", went.end.words()));
+        complain(&format!("{}; it is tried again", went.words()));
     }
 }
 
@@ -282,16 +259,27 @@ impl Went {
             Some(Why::Lost(why)) => why.clone(),
             Some(Why::Stopping) => "it was told to stop".to_owned(),
             Some(Why::Cancelled(_) | Why::TimedOut) => return,
-            None => format!("the program {}", self.end.words()),
+            None => self.not_started.clone().unwrap_or_else(|| self.words()),
         };
         if self.verdict.0 == "complete" {
             return;
         }
         let again = self.why.is_none() && !is_interrupted;
-        self.verdict = ("fail", json!({ "error": { "type": "exit", "detail": detail }, "retryable": again }));
+        let kind = if self.not_started.is_some() { "not_started" } else { "exit" };
+        self.verdict = ("fail", json!({ "error": { "type": kind, "detail": detail }, "retryable": again }));
+    }
+
+    fn words(&self) -> String {
+        match &self.not_started {
+            Some(why) => format!("the program was not started: {why}"),
+            None => format!("the program {}", self.end.words()),
+        }
     }
 
     fn passed_on(&self, id: &str) -> Result<(), Failure> {
+        if let Some(why) = &self.not_started {
+            return Err(Failure::NotStarted(why.clone()));
+        }
         match &self.why {
             Some(Why::Lost(why)) => {
                 Err(Failure::Conflict(format!("the program of job {id} was ended: {why}")))

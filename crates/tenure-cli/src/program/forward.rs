@@ -100,7 +100,7 @@ pub(super) fn forward(post: &Arc<Post>, service: &Service, server: &str, manners
 }
 
 fn went(post: &Post, verdict: (&'static str, Value)) -> Went {
-    Went { end: End::default(), why: post.why(), verdict }
+    Went { end: End::default(), why: post.why(), verdict, not_started: None }
 }
 
 fn call(post: &Post, url: &str, server: &str) -> Answered {

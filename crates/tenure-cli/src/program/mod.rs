@@ -4,6 +4,7 @@ mod attend;
 mod board;
 mod exec;
 mod forward;
+mod hands;
 mod hold;
 mod result;
 mod roll;

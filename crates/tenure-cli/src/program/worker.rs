@@ -121,8 +121,34 @@ struct Shared {
     command: Vec<OsString>,
     pass_env: Vec<String>,
     http: Option<Service>,
-    /// How often it was told to stop.
-    stops: AtomicUsize,
+    stops: Stops,
+}
+
+/// How often a worker was told to stop.
+#[derive(Debug, Default)]
+struct Stops(AtomicUsize);
+
+/// Who tells it to stop.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    /// Somebody who is there.
+    Signal,
+    /// The server: by a command, or because it answers no more. Each queue may hear the same.
+    Server,
+}
+
+impl Stops {
+    /// How often it was told to before; none if that is nothing new.
+    fn count(&self, by: By) -> Option<usize> {
+        match by {
+            By::Signal => Some(self.0.fetch_add(1, Ordering::SeqCst)),
+            By::Server => self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).ok(),
+        }
+    }
+
+    fn has_any(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
 }
 
 pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
@@ -147,7 +173,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         command: args.command,
         pass_env: args.pass_env,
         http: args.http,
-        stops: AtomicUsize::new(0),
+        stops: Stops::default(),
     });
     let (ended, end) = oneshot::channel();
     let theirs = Arc::clone(&shared);
@@ -175,16 +201,16 @@ async fn until_stopped(
             end = &mut end => {
                 return end.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
             }
-            _ = interrupt.recv() => shared.stop(),
-            _ = terminate.recv() => shared.stop(),
+            _ = interrupt.recv() => shared.stop(By::Signal),
+            _ = terminate.recv() => shared.stop(By::Signal),
         }
     }
 }
 
 impl Shared {
     /// The first time programs are told to stop, from the second on they are killed.
-    fn stop(&self) {
-        let before = self.stops.fetch_add(1, Ordering::SeqCst);
+    fn stop(&self, by: By) {
+        let Some(before) = self.stops.count(by) else { return };
         for post in self.board.all() {
             post.stop(Why::Stopping);
             if before > 0 {
@@ -197,14 +223,14 @@ impl Shared {
     }
 
     fn is_stopping(&self) -> bool {
-        self.stops.load(Ordering::SeqCst) > 0
+        self.stops.has_any()
     }
 
     /// Does what the server tells: whoever is to end is stopped as by Ctrl-C.
     fn obey(&self) {
         if self.board.told() == Told::Terminate && !self.is_stopping() {
             tell("the server tells this worker to end");
-            self.stop();
+            self.stop(By::Server);
         }
     }
 }
@@ -276,7 +302,7 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
                 wait(&freed, &mut running);
             }
             Err(trouble) => {
-                shared.stop();
+                shared.stop(By::Server);
                 while running > 0 {
                     wait(&freed, &mut running);
                 }
@@ -342,6 +368,20 @@ fn complain_of(post: &Post, settled: Result<(), Failure>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_each_queue_hears_of_a_server_stops_once_and_only_signals_kill() {
+        let stops = Stops::default();
+        assert!(!stops.has_any());
+        assert_eq!(stops.count(By::Server), Some(0));
+        assert!(stops.has_any());
+        assert_eq!(stops.count(By::Server), None, "another queue hears the same");
+        assert_eq!(stops.count(By::Signal), Some(1));
+        let stops = Stops::default();
+        assert_eq!(stops.count(By::Signal), Some(0));
+        assert_eq!(stops.count(By::Server), None);
+        assert_eq!(stops.count(By::Signal), Some(1));
+    }
 
     #[test]
     fn a_queue_says_how_many_run_at_once() {

@@ -165,6 +165,22 @@ fn of_a_package_what_can_run_is_deployed_and_the_rest_is_told_by_name_with_the_r
 }
 
 #[test]
+fn a_file_beside_the_programs_of_a_package_is_told_and_is_no_failure() {
+    let stand = Stand::of(&[]);
+    for (path, text) in [
+        ("package/triggered/good/run.sh", "echo good"),
+        ("package/triggered/.DS_Store", "Bud1"),
+        ("package/triggered/README.md", "read me"),
+    ] {
+        write(stand.root.path().join(path), text);
+    }
+    let came = deploy(&stand, "package", &[]);
+    assert_eq!((came.code, came.out.as_str()), (0, "triggered/good is there\n"), "{}", came.err);
+    assert!(came.err.contains("triggered/README.md is no folder; passed over"), "{}", came.err);
+    assert!(!came.err.contains("DS_Store") && is_tidy(&stand), "{}", came.err);
+}
+
+#[test]
 fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
     let stand = Stand::of(&[("triggered/report/run.sh", "echo first")]);
     let script: Entry<'_> = (b"triggered/report/run.sh", PROGRAM, b"echo second");
