@@ -194,6 +194,33 @@ async fn a_list_without_a_search_says_nothing_of_searches_and_stays_live() {
 }
 
 #[tokio::test]
+async fn what_was_told_to_be_so_many_or_more_is_done_however_busy_the_server_was_then() {
+    let busy = Busy::default();
+    let site = busy.site().await;
+    fill(&site, 3_000).await;
+    busy.is_so_busy(100);
+    let search = "created%3A%3E-1h";
+    let shown = site.get(&format!("/ui/bulk/new?q={search}")).await;
+    assert!(shown.contains("1,000 or more jobs are meant"), "{shown}");
+    assert!(shown.contains("name=\"cut\" value=\"true\""), "{shown}");
+    busy.is_so_busy(0);
+    let fields = format!("token={}&q={search}&ids=&action=cancel&matched=1000&cut=true", site.token().await);
+    let unsure = site.act("/ui/bulk/new", "", &fields).await;
+    assert!(unsure.starts_with("HTTP/1.1 422"), "{unsure}");
+    let whole =
+        site.act("/ui/bulk/new", "", &format!("{}&typed=1000", fields.replace("&cut=true", ""))).await;
+    assert!(whole.starts_with("HTTP/1.1 409"), "{whole}");
+    busy.is_so_busy(100);
+    let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
+    assert!(done.starts_with("HTTP/1.1 303"), "{done}");
+    busy.is_so_busy(0);
+    let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
+    assert!(done.starts_with("HTTP/1.1 303"), "{done}");
+    let list = site.get("/ui/bulk").await;
+    assert!(list.contains(">1,000 or more</td>") && list.contains(">3,000</td>"), "{list}");
+}
+
+#[tokio::test]
 async fn a_search_that_no_index_helps_looks_further_and_says_how_far() {
     let site = Busy::default().site().await;
     fill(&site, 12_000).await;
