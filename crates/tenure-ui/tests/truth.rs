@@ -214,6 +214,9 @@ async fn what_was_told_to_be_so_many_or_more_is_done_however_busy_the_server_was
     let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
     assert!(done.starts_with("HTTP/1.1 303"), "{done}");
     busy.is_so_busy(0);
+    let to = done.split_once("location: ").unwrap().1.split_once("\r\n").unwrap().0;
+    let page = site.get(to).await;
+    assert!(page.contains("<dd>1,000 or more</dd>"), "{page}");
     let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
     assert!(done.starts_with("HTTP/1.1 303"), "{done}");
     let list = site.get("/ui/bulk").await;
