@@ -50,7 +50,7 @@ pub(crate) async fn keep(visit: Visit, headers: HeaderMap, Form(filled): Form<Fi
 pub(crate) async fn forget(visit: Visit, headers: HeaderMap, Form(filled): Form<Filled>) -> Response {
     let said = |name: &str| filled.get(name).cloned().unwrap_or_default();
     let without = || kept(&headers).into_iter().filter(|view| view.name != said("name")).collect();
-    let kept = check(&visit, &headers, &filled).map(|()| without());
+    let kept = check(&visit, &headers, &filled).and_then(|()| of_a_list(&said("query"))).map(|()| without());
     changed(&visit, kept, &said("query"), "forget").await
 }
 
@@ -71,10 +71,7 @@ fn with(mut views: Vec<View>, view: &View) -> Result<Vec<View>, Trouble> {
     if view.name.is_empty() || view.name.chars().count() > NAME_CHARS {
         return Err(refuse("A view needs a name of at most 40 letters."));
     }
-    // It becomes part of an address of ours.
-    if view.query.chars().any(|letter| letter.is_control() || letter == '#') {
-        return Err(refuse("Its address is none of a list of jobs."));
-    }
+    of_a_list(&view.query)?;
     views.retain(|known| known.name != view.name);
     if views.len() >= MOST {
         return Err(refuse("Twelve views are kept already; remove one that you need no more."));
@@ -82,6 +79,15 @@ fn with(mut views: Vec<View>, view: &View) -> Result<Vec<View>, Trouble> {
     views.push(view.clone());
     views.sort_by_key(|view| view.name.to_lowercase());
     Ok(views)
+}
+
+/// Refuses what cannot become part of an address of ours.
+fn of_a_list(query: &str) -> Result<(), Trouble> {
+    if query.chars().any(|letter| letter.is_control() || letter == '#') {
+        let detail = "Its address is none of a list of jobs.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no view", detail));
+    }
+    Ok(())
 }
 
 fn written(views: &[View]) -> Result<String, Trouble> {

@@ -60,6 +60,16 @@ async fn a_view_is_kept_in_the_browser_and_forgotten_and_a_stranger_cannot_send_
         page.contains("href=\"/ui/jobs?q=kind%3Aecho&amp;state=failed\" aria-current=\"true\">my failures"),
         "{page}"
     );
+    for wrong in ["a%0D%0Ab", "a%00", "a%23b"] {
+        for to in ["/ui/views", "/ui/views/forget"] {
+            let answer =
+                site.act(to, &cookie, &format!("token={token}&name=my+failures&query={wrong}")).await;
+            assert!(
+                answer.starts_with("HTTP/1.1 422") && !answer.contains("set-cookie"),
+                "{to} {wrong}: {answer}"
+            );
+        }
+    }
     let forget = format!("token={token}&name=my+failures&query=");
     let answer = site.act("/ui/views/forget", &cookie, &forget).await;
     assert!(header(&answer, "set-cookie").starts_with("tenure_views=;"), "{answer}");

@@ -4,9 +4,14 @@
 
 mod site;
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use site::{Site, token};
-use tenure::Tenure;
+use tenure::{Chance, Clock, ManualClock, MemoryStore, Moment, Tenure, Timestamp};
 use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, Tokens};
 use tenure_ui::Dashboard;
 
@@ -26,10 +31,14 @@ async fn enqueue(site: &Site, jobs: Vec<Value>) {
 
 /// The cookie of somebody who has signed in with a token that reaches one queue only.
 async fn of_one_queue(site: &Site) -> String {
+    of_queues(site, "mail").await
+}
+
+async fn of_queues(site: &Site, queues: &str) -> String {
     let new = NewAccessToken {
         name: "a person".to_owned(),
         scopes: vec![Scope::Read],
-        reach: Reach::new(&["mail".to_owned()], &[]).unwrap(),
+        reach: Reach::new(&[queues.to_owned()], &[]).unwrap(),
         keep: None,
     };
     let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
@@ -107,20 +116,124 @@ async fn what_fires_next_and_who_holds_what_is_found_among_many() {
     }
 }
 
+/// A clock of a busy server: between one look at it and the next so many milliseconds go by.
+#[derive(Debug, Clone, Default)]
+struct Busy {
+    clock: ManualClock,
+    between: Arc<AtomicU64>,
+}
+
+impl Busy {
+    async fn site(&self) -> Site {
+        let store = MemoryStore::new(Arc::new(self.clone()));
+        Site::on(Tenure::on(Arc::new(store), Chance::seeded(1)), Options::default()).await
+    }
+
+    fn is_so_busy(&self, millis: u64) {
+        self.between.store(millis, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Busy {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn moment(&self) -> Moment {
+        self.clock.advance(Duration::from_millis(self.between.load(Ordering::Relaxed)));
+        self.clock.moment()
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.clock.sleep(span)
+    }
+}
+
+async fn fill(site: &Site, count: u64) {
+    let jobs = |from: u64| (from..from + 1_000).map(|n| json!({"kind": "fill", "args": {"n": n}})).collect();
+    for begin in (0..count).step_by(1_000) {
+        enqueue(site, jobs(begin)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_gives_up_a_search_that_no_index_helps_and_says_how_far_it_looked() {
+    let busy = Busy::default();
+    let site = busy.site().await;
+    fill(&site, 22_000).await;
+    busy.is_so_busy(150);
+    let none = site.get("/ui/jobs?q=args.n:3").await;
+    assert!(none.contains("None among the 10,000 jobs looked at, back to "), "{none}");
+    assert!(!none.contains("No job is like that"), "{none}");
+    let further = none.split_once("rel=\"next\" href=\"").unwrap().1.split_once('"').unwrap().0;
+    let none = site.get(&further.replace("&amp;", "&")).await;
+    assert!(none.contains("None among the 10,000 jobs looked at, back to "), "{none}");
+    busy.is_so_busy(0);
+    let found = site.get("/ui/jobs?q=args.n:3").await;
+    assert!(found.contains("data-key=") && !found.contains("jobs looked at"), "{found}");
+}
+
+#[tokio::test]
+async fn a_list_without_a_search_says_nothing_of_searches_and_stays_live() {
+    let busy = Busy::default();
+    let site = busy.site().await;
+    fill(&site, 11_000).await;
+    enqueue(&site, vec![json!({"kind": "echo", "queue": "mail-1"})]).await;
+    let guarded = Site::on(site.tenure.clone(), guarded()).await;
+    let some = of_queues(&guarded, "mail-*").await;
+    let page = guarded.ask("GET /ui/jobs", &some, "").await;
+    assert!(page.contains("data-key=") && page.contains("Older jobs →"), "{page}");
+    assert!(page.contains("id=\"list\" data-hold data-live") && !page.contains("looked at"), "{page}");
+    let none = of_queues(&guarded, "post-*").await;
+    busy.is_so_busy(150);
+    let page = guarded.ask("GET /ui/jobs", &none, "").await;
+    assert!(
+        page.contains("None among the 10,000 jobs looked at") && !page.contains("No index helps"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn what_was_told_to_be_so_many_or_more_is_done_however_busy_the_server_was_then() {
+    let busy = Busy::default();
+    let site = busy.site().await;
+    fill(&site, 3_000).await;
+    busy.is_so_busy(100);
+    let search = "created%3A%3E-1h";
+    let shown = site.get(&format!("/ui/bulk/new?q={search}")).await;
+    assert!(shown.contains("1,000 or more jobs are meant"), "{shown}");
+    assert!(shown.contains("name=\"cut\" value=\"true\""), "{shown}");
+    busy.is_so_busy(0);
+    let fields = format!("token={}&q={search}&ids=&action=cancel&matched=1000&cut=true", site.token().await);
+    let unsure = site.act("/ui/bulk/new", "", &fields).await;
+    assert!(unsure.starts_with("HTTP/1.1 422"), "{unsure}");
+    let whole =
+        site.act("/ui/bulk/new", "", &format!("{}&typed=1000", fields.replace("&cut=true", ""))).await;
+    assert!(whole.starts_with("HTTP/1.1 409"), "{whole}");
+    busy.is_so_busy(100);
+    let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
+    assert!(done.starts_with("HTTP/1.1 303"), "{done}");
+    busy.is_so_busy(0);
+    let to = done.split_once("location: ").unwrap().1.split_once("\r\n").unwrap().0;
+    let page = site.get(to).await;
+    assert!(page.contains("<dd>1,000 or more</dd>"), "{page}");
+    let done = site.act("/ui/bulk/new", "", &format!("{fields}&typed=1000")).await;
+    assert!(done.starts_with("HTTP/1.1 303"), "{done}");
+    let list = site.get("/ui/bulk").await;
+    assert!(list.contains(">1,000 or more</td>") && list.contains(">3,000</td>"), "{list}");
+}
+
 #[tokio::test]
 async fn a_search_that_no_index_helps_looks_further_and_says_how_far() {
-    let site = Site::open(Options::default()).await;
-    let jobs = |from: u64, to: u64| (from..to).map(|n| json!({"kind": "fill", "args": {"n": n}})).collect();
-    for begin in (0..12_000).step_by(1_000) {
-        enqueue(&site, jobs(begin, begin + 1_000)).await;
-    }
+    let site = Busy::default().site().await;
+    fill(&site, 12_000).await;
     let found = site.get("/ui/jobs?q=args.n:3").await;
     assert!(found.contains("data-key=") && !found.contains("No job is like that"), "{found}");
     let none = site.get("/ui/jobs?q=args.n:99999").await;
     assert!(none.contains("No job is like that"), "{none}");
     // Some of the latest ten thousand are, and whether others are is not known.
     let partly = site.get("/ui/jobs?q=args.n:11999").await;
-    assert!(partly.contains("among the latest 10,000 jobs that were looked at, back to "), "{partly}");
+    assert!(partly.contains("These among the 10,000 jobs looked at, back to "), "{partly}");
     assert!(partly.contains("Look further →"), "{partly}");
     assert!(
         !partly.contains("id=\"list\" data-hold data-live"),

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{CancelRequest, Condition, Due, Invalid, JobId, Name, Priority, QueueName, Timestamp};
+use tenure_core::{
+    CancelRequest, Condition, Due, Invalid, JobId, Name, Priority, QueueName, StateName, Timestamp,
+};
 use tenure_store::{Change, Cursor, Filter, NewValue, Only, PageAsk, Put, Writes, Written};
 
 use crate::records::{Document, RecordKey};
@@ -18,6 +20,8 @@ const SHELF: &str = "bulk";
 /// So many are counted one by one, and for no longer than this: somebody waits for the number.
 const COUNTED: usize = 10_000;
 const COUNTED_FOR: Duration = Duration::from_millis(100);
+/// Until an operation has ended it has come no further than this.
+const NEARLY: f64 = 0.99;
 /// So many of them are shown.
 const SHOWN: usize = 10;
 
@@ -30,6 +34,9 @@ pub struct Bulk {
     pub filter: Filter,
     /// How many they were when it was asked for, as far as they were counted.
     pub meant: u64,
+    /// Whether there may have been more.
+    #[serde(default)]
+    pub is_cut: bool,
 }
 
 /// What is done with each job. A job that is in a state in which it cannot be done is left as it is.
@@ -114,13 +121,16 @@ impl BulkAct {
 }
 
 impl Jobs<'_> {
-    /// Which jobs a filter means at the moment. What says nothing but queues, kinds and states is told by the counters of the
-    /// store, however many they are; of others a bounded number is looked at, for a bounded time.
+    /// Which jobs a [bulk operation](Tenure::bulk) with this filter would mean at the moment: none of Tenure's own unless the
+    /// filter names its kind. What says nothing but queues, kinds and states is told by the counters of the store, however many
+    /// they are; of others a bounded number is looked at, for a bounded time.
     ///
     /// # Errors
     /// A fault of the store.
     pub async fn meant(&self, filter: &Filter) -> Result<Meant, Error> {
-        if let Some(jobs) = self.counted(filter).await? {
+        let counted = self.counted(filter).await?;
+        let filter = &without_own(filter.clone());
+        if let Some(jobs) = counted {
             let ask = PageAsk { filter: filter.clone(), at_most: SHOWN, ..PageAsk::default() };
             let some = self.page(ask).await?.jobs.iter().map(|job| job.id).collect();
             return Ok(Meant { jobs, is_cut: false, some });
@@ -163,13 +173,28 @@ impl Jobs<'_> {
             return Ok(None);
         }
         let counts = self.tenure().counts().await?;
-        let is_meant = |count: &&tenure_store::Count| {
-            (states.is_empty() || states.contains(&count.state))
-                && (queues.is_empty() || queues.contains(&count.queue))
-                && (kinds.is_empty() || kinds.contains(&count.kind))
+        let is_among = |count: &&tenure_store::Count| {
+            (queues.is_empty() || queues.contains(&count.queue))
+                && if kinds.is_empty() { !count.kind.is_own() } else { kinds.contains(&count.kind) }
         };
-        Ok(Some(counts.iter().filter(is_meant).map(|count| count.jobs).sum()))
+        let among: Vec<_> = counts.iter().filter(is_among).collect();
+        // A job that has become due counts as scheduled until a turn of the store finds it.
+        let names = |state| states.contains(&state);
+        let is_behind = names(StateName::Scheduled) != names(StateName::Queued);
+        if is_behind && among.iter().any(|count| count.state == StateName::Scheduled && count.jobs > 0) {
+            return Ok(None);
+        }
+        let is_meant = |count: &&&tenure_store::Count| states.is_empty() || names(count.state);
+        Ok(Some(among.iter().filter(is_meant).map(|count| count.jobs).sum()))
     }
+}
+
+/// What is done with many jobs leaves Tenure's own alone unless somebody names them.
+fn without_own(mut filter: Filter) -> Filter {
+    if filter.ids.is_empty() && filter.kinds.is_empty() {
+        filter.conditions.push(Condition::Not(Box::new(Condition::Own)));
+    }
+    filter
 }
 
 impl Tenure {
@@ -200,16 +225,14 @@ impl Tenure {
     pub async fn bulk_draft(&self, act: BulkAct, mut filter: Filter) -> Result<Draft, Error> {
         act.check()?;
         let now = self.now();
+        let Meant { jobs: meant, is_cut, .. } = self.jobs().meant(&filter).await?;
         filter.conditions.push(Condition::Created(Timestamp::EPOCH..=now));
         if act == BulkAct::Retry {
             // What has ended once more since is not done a third time.
             filter.conditions.push(Condition::Ended(Timestamp::EPOCH..=now));
         }
-        if filter.ids.is_empty() && filter.kinds.is_empty() {
-            filter.conditions.push(Condition::Not(Box::new(Condition::Own)));
-        }
-        let meant = self.jobs().meant(&filter).await?.jobs;
-        Ok(Draft::of(&Bulk { act, filter, meant }))
+        let filter = without_own(filter);
+        Ok(Draft::of(&Bulk { act, filter, meant, is_cut }))
     }
 }
 
@@ -234,14 +257,21 @@ async fn operate<App: Send + Sync + 'static>(run: Run<App>, bulk: Bulk) -> Resul
         place.tally.join(tally);
         (place.after, place.has_ended) = (next, next.is_none());
         place.write(&run).await?;
-        let looked_at = place.tally.all();
-        let fraction = if bulk.meant == 0 { 0.0 } else { (looked_at as f64 / bulk.meant as f64).min(1.0) };
-        run.progress(fraction, &place.tally.to_string())?;
+        run.progress(place.fraction(bulk.meant), &place.tally.to_string())?;
     }
     Ok(place.tally)
 }
 
 impl Place {
+    /// How much of what was meant is done: there may be more, so it is not all before the end.
+    fn fraction(&self, meant: u64) -> f64 {
+        match (self.has_ended, meant) {
+            (true, _) => 1.0,
+            (false, 0) => 0.0,
+            (false, meant) => (self.tally.all() as f64 / meant as f64).min(NEARLY),
+        }
+    }
+
     async fn read<App>(run: &Run<App>) -> Result<Self, Failed> {
         let (shelf, key) = Self::at(run)?;
         let there = run.tenure().store().record(&shelf, &key).await?;
@@ -263,5 +293,20 @@ impl Place {
 
     fn at<App>(run: &Run<App>) -> Result<(Name, RecordKey), Failed> {
         Ok((Name::new("shelf", SHELF)?, RecordKey::new(&run.id().to_string())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_on_more_than_were_counted_is_not_at_its_end_before_it_is() {
+        let tally = Tally { done: 25_000, ..Tally::default() };
+        let mut place = Place { tally, ..Place::default() };
+        assert_eq!((place.fraction(100_000), place.fraction(0)), (0.25, 0.0));
+        assert!(place.fraction(10_000) < 1.0);
+        place.has_ended = true;
+        assert_eq!((place.fraction(100_000), place.fraction(0)), (1.0, 1.0));
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
+use crate::pages::bulk_new::or_more;
 use crate::parts::{button, count, empty, list, short, state, text, time, whole_id};
 use crate::said::sentence;
 use crate::visit::Visit;
@@ -61,7 +62,7 @@ fn table(visit: &Visit, jobs: &[Value]) -> Markup {
                         td { (state(text(job, "state"))) }
                         td { a.id href=(visit.at(&format!("bulk/{id}"))) title=(id) { (short(id)) } }
                         td { (act(&job["args"])) }
-                        td.number { (count(job["args"]["meant"].as_u64().unwrap_or_default())) }
+                        td.number { (meant(&job["args"])) }
                         td.number { (job["result"]["done"].as_u64().map_or_else(|| "–".to_owned(), count)) }
                         td { (time(visit, text(job, "created_at"))) }
                     }
@@ -93,12 +94,14 @@ async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             }
             @if !ended { p.why { (sentence(visit, &visit.likes.zone, text(&why, "detail"))) } }
             @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
-                p { progress max="1" value=(fraction) aria-label="Progress" {}
-                    " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message")) }
+                // Of nobody knows how many it cannot be said which part is done.
+                @if job["args"]["is_cut"] == true { p { (text(&job["progress"], "message")) } }
+                @else { p { progress max="1" value=(fraction) aria-label="Progress" {}
+                    " " (format!("{:.0} %", fraction * 100.0)) " " (text(&job["progress"], "message")) } }
             }
             @if job["error"].is_object() { section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } } }
             dl.facts {
-                div { dt { "Meant when it was asked for" } dd { (count(job["args"]["meant"].as_u64().unwrap_or_default())) } }
+                div { dt { "Meant when it was asked for" } dd { (meant(&job["args"])) } }
                 @for (key, label) in TALLY {
                     @if let Some(number) = job["result"][key].as_u64() { div { dt { (label) } dd { (count(number)) } } }
                 }
@@ -108,6 +111,11 @@ async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         }
         p { a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "The job that does it, with its attempts and its filter" } }
     })
+}
+
+/// How many were meant when it was asked for.
+fn meant(args: &Value) -> String {
+    or_more(args["meant"].as_u64().unwrap_or_default(), args["is_cut"] == true)
 }
 
 /// What is done, in a word.

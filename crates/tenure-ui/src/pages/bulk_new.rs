@@ -71,7 +71,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     }
     let preview = meant.count(visit).await?;
     let matched = preview["matched"].as_u64().unwrap_or_default();
-    let many = format!("{}{}", count(matched), if preview["capped"] == true { " or more" } else { "" });
+    let is_cut = preview["capped"] == true;
+    let many = or_more(matched, is_cut);
     let chosen = proposed(&meant.search);
     Ok(html! {
         h1 { (many) " " (if matched == 1 { "job is" } else { "jobs are" }) " meant" }
@@ -84,6 +85,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 input type="hidden" name="q" value=(meant.search);
                 input type="hidden" name="ids" value=(meant.ids.join(" "));
                 input type="hidden" name="matched" value=(matched);
+                @if is_cut { input type="hidden" name="cut" value="true"; }
                 fieldset {
                     legend { "What is done with each" }
                     @for (act, name, with) in ACTS {
@@ -102,6 +104,11 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             p.faint { "It is done by a job of its own: it goes on if you leave, shows how far it has come, and can be cancelled." }
         } @else { (empty("Nobody is meant", "No job is like that at the moment.")) }
     })
+}
+
+/// How many, if there may have been more than were counted.
+pub(crate) fn or_more(jobs: u64, is_cut: bool) -> String {
+    format!("{}{}", count(jobs), if is_cut { " or more" } else { "" })
 }
 
 /// What is likely to be wanted with jobs that are searched so.

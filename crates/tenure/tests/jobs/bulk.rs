@@ -97,7 +97,7 @@ async fn an_operation_that_was_cut_off_goes_on_where_it_was() {
         PageAsk { filter: filter.clone(), order: Order::OldestFirst, at_most: 1_000, ..PageAsk::default() };
     let next = lab.tenure().jobs().page(ask).await.unwrap().next.unwrap();
     let act = BulkAct::Move { queue: QueueName::new("later").unwrap() };
-    let id = lab.tenure().enqueue(Bulk { act, filter, meant: 1_500 }).await.unwrap().id();
+    let id = lab.tenure().enqueue(Bulk { act, filter, meant: 1_500, is_cut: false }).await.unwrap().id();
     let place = serde_json::json!({
         "tally": {"done": 1_000, "asked": 0, "already": 0, "refused": 0}, "after": next.to_string(), "has_ended": false
     });
@@ -123,6 +123,56 @@ async fn what_jobs_are_counted_by_is_told_whole_and_all_else_up_to_a_bound() {
     let by_looking = meant("kind:charge created:>-1h").await;
     assert_eq!((by_looking.jobs, by_looking.is_cut, by_looking.some.len()), (10_000, true, 10));
     assert_eq!(by_looking.some, by_counters.some);
+}
+
+#[tokio::test]
+async fn an_operation_says_of_how_many_it_was_asked_for_as_they_were_told_before() {
+    let lab = lab();
+    charges(lab.tenure(), 10_500).await;
+    for (words, jobs, is_cut) in [("kind:charge", 10_500, false), ("created:>-1h", 10_000, true)] {
+        let filter = search(words, lab.now()).unwrap();
+        let told = lab.tenure().jobs().meant(&filter).await.unwrap();
+        for act in [BulkAct::Retry, BulkAct::RunNow] {
+            let id = asked(lab.tenure(), act, words).await;
+            let job = lab.tenure().jobs().get(id).await.unwrap();
+            let bulk: Bulk = serde_json::from_slice(job.args.as_bytes()).unwrap();
+            assert_eq!((bulk.meant, bulk.is_cut), (jobs, is_cut), "{words}");
+            assert_eq!((bulk.meant, bulk.is_cut), (told.jobs, told.is_cut), "{words}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_operation_leaves_alone_is_not_told_to_be_meant() {
+    let lab = lab();
+    let tenure = lab.tenure();
+    charges(tenure, 3).await;
+    let own = asked(tenure, BulkAct::Delete, "kind:none").await;
+    let meant = async |words: &str| tenure.jobs().meant(&search(words, tenure.now()).unwrap()).await.unwrap();
+    for words in ["", "state:queued", "created:>-1h", "queue:default,tenure.bulk"] {
+        let told = meant(words).await;
+        assert_eq!((told.jobs, told.some.len(), told.some.contains(&own)), (3, 3, false), "{words}");
+    }
+    for words in ["kind:tenure.bulk", "kind:tenure.bulk created:>-1h"] {
+        assert_eq!(meant(words).await.some, [own], "{words}");
+    }
+    let by_id = Filter { ids: vec![own], ..Filter::default() };
+    assert_eq!(tenure.jobs().meant(&by_id).await.unwrap().some, [own]);
+}
+
+#[tokio::test]
+async fn a_job_that_has_become_due_is_meant_as_one_that_is_queued_before_anybody_has_found_it() {
+    let lab = lab();
+    let in_an_hour = Draft::of(&Charge { cents: 2 }).after(Duration::from_secs(3_600));
+    lab.tenure().enqueue_draft(in_an_hour).await.unwrap();
+    charges(lab.tenure(), 2).await;
+    let by_state = async |tenure: &Tenure| {
+        let both = count(tenure, "state:queued,scheduled").await;
+        (count(tenure, "state:queued").await, count(tenure, "state:scheduled").await, both)
+    };
+    assert_eq!(by_state(lab.tenure()).await, (2, 1, 3));
+    lab.advance(Duration::from_secs(7_200));
+    assert_eq!(by_state(lab.tenure()).await, (3, 0, 3));
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::visit::Visit;
 const SHOWN: usize = 50;
 /// Jobs that are looked at until one is found; and for no longer than this.
 const MOST_LOOKED_AT: usize = 100_000;
-const WITHIN: Duration = Duration::from_millis(50);
+const WITHIN: Duration = Duration::from_millis(150);
 
 /// `GET jobs`
 pub(crate) async fn page(visit: Visit) -> Response {
@@ -49,8 +49,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         if search.is_empty() { visit.get("/v1/stats").await.unwrap_or_default() } else { Value::Null };
     let jobs = list(&found, "items");
     let next = found["next_cursor"].as_str();
-    // What costs much is looked at once: no index helps a search whose page is not full and goes on all the same.
-    let is_dear = next.is_some() && jobs.len() < SHOWN;
+    // What costs much is looked at once: no index helps a search whose page is not full and goes on all the same. Without a
+    // search there are other reasons: large jobs, or an access token that reaches few.
+    let is_dear = next.is_some() && jobs.len() < SHOWN && (jobs.is_empty() || !search.is_empty());
     let is_live = (cursor.is_empty() && !is_dear).then_some("");
     let back_to = match next.filter(|_| is_dear) {
         Some(next) => accepted(visit, next).await,
@@ -132,9 +133,9 @@ async fn accepted(visit: &Visit, cursor: &str) -> Option<String> {
 fn partly(visit: &Visit, found: usize, looked_at: usize, back_to: Option<&str>) -> Markup {
     html! {
         p.why {
-            @if found == 0 { "None" } @else { "These" } " among the latest " (count(looked_at as u64)) " jobs that were looked at"
+            @if found == 0 { "None" } @else { "These" } " among the " (count(looked_at as u64)) " jobs looked at"
             @if let Some(back_to) = back_to { ", back to " (time(visit, back_to)) } ". "
-            "No index helps this search: name a queue or a kind beside it, and fewer have to be looked at."
+            @if !visit.said("q").is_empty() { "No index helps this search: name a queue or a kind beside it, and fewer have to be looked at." }
         }
     }
 }
