@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use site::{Site, token};
-use tenure::{Chance, Clock, ManualClock, MemoryStore, Moment, Tenure, Timestamp};
+use tenure::{Chance, Clock, ManualClock, MemoryStore, Moment, Tenure, TimerDraft, Timestamp, when};
 use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, Tokens};
 use tenure_ui::Dashboard;
 
@@ -362,4 +362,29 @@ async fn behind_a_proxy_that_takes_a_prefix_off_links_lead_through_it() {
     site.enqueue("echo").await;
     let done = site.act("/ui/queues/mail/pause", "", &format!("token={}", site.token().await)).await;
     assert!(done.contains("location: /jobs-admin/ui/queues/mail?did=pause"), "{done}");
+}
+
+/// Of a month to come, whenever this is tried.
+#[tokio::test]
+async fn a_month_says_what_is_not_counted_and_where_it_stopped() {
+    const DAY: u64 = 86_400;
+    let site = Site::open(Options::default()).await;
+    let timers = site.tenure.timers();
+    let every = |seconds: u64| when::every(std::time::Duration::from_secs(seconds));
+    let raw = |name: &str, when: when::When| TimerDraft::raw(name, when, "close", &json!({}));
+    timers.set(raw("a-few", every(1).times(1_000_000_000).into())).await.unwrap();
+    timers.set(raw("b-daily", every(DAY).into())).await.unwrap();
+    let page = site.get("/ui/calendar?month=2035-03").await;
+    assert!(page.contains("no such hour is taken as free: a-few."), "{page}");
+    assert!(page.contains("not counted</td>") && !page.contains("more than once in a minute"), "{page}");
+    // What is behind it is counted as if it were alone, and it leaves no hour that is known to be free.
+    assert!(page.contains("<td class=\"number\">35</td>") && !page.contains("Freest"), "{page}");
+    timers.remove("a-few").await.unwrap();
+    let page = site.get("/ui/calendar?month=2035-03").await;
+    assert!(page.contains("Freest") && !page.contains("not counted"), "{page}");
+    for number in 0..2_000 {
+        timers.set(raw(&format!("c-{number:04}"), every(DAY).into())).await.unwrap();
+    }
+    let page = site.get("/ui/calendar?month=2035-03").await;
+    assert!(page.contains("by their names, up to c-1998.") && !page.contains("Freest"), "{page}");
 }

@@ -13,10 +13,14 @@ use crate::{Error, Tenure};
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Hours of a range at most: six weeks, and the one that a change of the clocks may bring.
 const HOURS: usize = 6 * 7 * 24 + 1;
-/// Slots of timers that have to be visited, on one page.
-const VISITED: usize = 20_000;
+/// Slots of one timer that may be visited, where its rule does not tell how many they are.
+const VISITED: usize = 2_000;
+/// Slots more that may be, of all timers of one page together.
+const VISITED_MORE: usize = 20_000;
 /// Pages of records that are looked at, the latest first.
 const PAGES: usize = 20;
+/// Hours of records that are told on one page. One of many slots counts in each hour in which it has some.
+const TOLD: usize = 100_000;
 
 /// A page of the calendar by the hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub struct CalendarHours {
     pub now: Timestamp,
     /// The timers of the page, and, on the first one, all others that have records in the range.
     pub timers: BTreeMap<Name, TimerHours>,
-    /// What is on record of slots before this instant was not looked at; `None` if all of it was.
+    /// What is on record of slots up to this instant was not looked at, or not all of it; `None` if all of it was.
     pub cut_before: Option<Timestamp>,
     /// The changes of the clocks in the range, in the zones of the timers of this page.
     pub changes: Vec<ZoneChange>,
@@ -40,11 +44,12 @@ pub struct TimerHours {
     pub schedule: String,
     /// Its first slot in the range that will come.
     pub next: Option<Timestamp>,
-    /// The slots that will come, hour by hour; `None` where they are too many to be visited. Empty if none come.
+    /// The slots that will come, hour by hour; `None` where it would take too many visits to count them. Empty if none come.
     pub coming: Vec<Option<u64>>,
-    /// The slots that have passed, whatever became of them, hour by hour. Empty if there are none. Those that were decided
-    /// together count where the first of them is.
-    pub past: Vec<u64>,
+    /// The slots that have passed, whatever became of them, by the number of the hour, from 0; hours without any are left out.
+    /// Those that were decided together are taken as evenly spread from the first to the last, and as 1,000 if they were too
+    /// many to be counted.
+    pub past: BTreeMap<usize, u64>,
     /// How many of those got a job.
     pub ran: u64,
 }
@@ -56,9 +61,14 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     let at_most = ask.at_most.0.clamp(1, TIMERS);
     let page = tenure.store().timers(TimersAsk { prefix: ask.prefix.clone(), behind, at_most }).await?;
     let (mut timers, mut cut_before) = (BTreeMap::new(), None);
-    let mut left = VISITED;
+    let mut more = VISITED_MORE;
     for timer in &page.timers {
+        let mut left = VISITED + more;
         timers.insert(timer.name().clone(), coming(timer, &ask, hours, &mut left));
+        // What it has for itself nobody else gets, and nobody else can use it up.
+        more = more.min(left);
+        // One look at a hostile rule may be long: others have their turn.
+        tokio::task::yield_now().await;
     }
     if is_first {
         cut_before = past(tenure, &ask, hours, &mut timers).await?;
@@ -96,7 +106,7 @@ async fn past(
     hours: usize,
     timers: &mut BTreeMap<Name, TimerHours>,
 ) -> Result<Option<Timestamp>, Error> {
-    let mut behind = None;
+    let (mut behind, mut left) = (None, TOLD);
     for _ in 0..PAGES {
         let wanted = SlotsAsk {
             timer: None,
@@ -108,7 +118,12 @@ async fn past(
         };
         let page = tenure.store().slots(wanted).await?;
         for record in page.slots.iter().filter(|record| record.timer.as_str().starts_with(&ask.prefix)) {
-            add(timers, record, ask.from, hours);
+            let told = hours_with(record, ask.from, hours);
+            if told.len() > left {
+                return Ok(Some(record.last));
+            }
+            left -= told.len();
+            add(timers, record, told);
         }
         behind = page.next;
         if behind.is_none() {
@@ -118,22 +133,38 @@ async fn past(
     Ok(behind.map(|cursor| cursor.slot))
 }
 
-fn add(timers: &mut BTreeMap<Name, TimerHours>, record: &SlotRecord, from: Timestamp, hours: usize) {
+/// In which hours slots lie that were decided together, as if they were evenly spread, and how many in each.
+fn hours_with(record: &SlotRecord, from: Timestamp, hours: usize) -> Vec<(usize, u64)> {
+    let slots = record.count.unwrap_or(limits::SLOTS_COUNTED);
+    let (first, last, from) = (record.first.as_micros(), record.last.as_micros(), from.as_micros());
+    let hour = i64::try_from(HOUR.as_micros()).unwrap_or(i64::MAX);
+    let before = |instant: i64| {
+        if instant > last {
+            return slots;
+        }
+        let (into, span) = (i128::from(instant - first).max(0), i128::from(last - first).max(1));
+        let whole = (into * i128::from(slots.saturating_sub(1)) + span - 1) / span;
+        u64::try_from(whole).unwrap_or(slots)
+    };
+    let at = |instant: i64| usize::try_from((instant - from).div_euclid(hour)).unwrap_or(0);
+    let begin = |at: usize| from + hour * i64::try_from(at).unwrap_or(0);
+    (at(first)..(at(last) + 1).min(hours))
+        .map(|at| (at, before(begin(at + 1)) - before(begin(at))))
+        .filter(|(_, slots)| *slots > 0)
+        .collect()
+}
+
+fn add(timers: &mut BTreeMap<Name, TimerHours>, record: &SlotRecord, told: Vec<(usize, u64)>) {
     // Those of a schedule that fires each hour and more are many: it is looked for by a name that is there.
     if !timers.contains_key(&record.timer) {
         timers.insert(record.timer.clone(), TimerHours::default());
     }
     let Some(timer) = timers.get_mut(&record.timer) else { return };
-    let slots = record.count.unwrap_or(limits::SLOTS_COUNTED);
-    let into = record.first.max(from).since(from).as_micros() / HOUR.as_micros();
-    if timer.past.is_empty() {
-        timer.past = vec![0; hours];
-    }
-    if let Some(hour) = usize::try_from(into).ok().and_then(|hour| timer.past.get_mut(hour)) {
-        *hour += slots;
-    }
-    match record.fate {
-        Fate::Ran { .. } => timer.ran += slots,
-        Fate::Coalesced { .. } | Fate::Skipped { .. } => {}
+    for (hour, slots) in told {
+        *timer.past.entry(hour).or_default() += slots;
+        match record.fate {
+            Fate::Ran { .. } => timer.ran += slots,
+            Fate::Coalesced { .. } | Fate::Skipped { .. } => {}
+        }
     }
 }

@@ -235,7 +235,7 @@ async fn the_hours_of_a_calendar_tell_what_was_and_what_will_be() {
         let often = of("a-often");
         assert_eq!((often.coming[0], often.coming[1], often.coming[23]), (Some(0), Some(9), Some(12)));
         // Midnight is not after it was set, and two of the hour that is now have passed.
-        assert_eq!((often.past[0], often.past[1], often.past[2], often.ran), (11, 3, 0, 14));
+        assert_eq!((often.past.clone(), often.ran), ([(0, 11), (1, 3)].into(), 14));
         assert_eq!((often.next, often.schedule.as_str()), (Some(second(4_500)), "0 */5 * * * *"));
         let daily = of("b-daily");
         assert_eq!((daily.coming.iter().flatten().sum::<u64>(), daily.coming[18]), (1, Some(1)));
@@ -253,5 +253,63 @@ async fn the_hours_of_a_calendar_tell_what_was_and_what_will_be() {
         let long = CalendarAsk::between(begin(), begin().after(DAY * 43));
         let wrong = timers.calendar_hours(long).await.unwrap_err().to_string();
         assert!(wrong.starts_with("to: "), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_timer_whose_slots_are_too_many_to_be_visited_takes_nothing_from_the_one_behind_it() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        rig.clock.advance(at("2026-03-20T12:00:00Z").since(begin()));
+        for name in ["a-second", "b-second"] {
+            timers.set(timer(name, cron("* * * * * *").zone("Europe/Berlin"))).await.unwrap();
+        }
+        timers.set(timer("c-few", every(SECOND).times(1_000_000))).await.unwrap();
+        timers.set(timer("d-daily", "daily 18:30 in Europe/Berlin")).await.unwrap();
+        let ask = CalendarAsk::between(at("2026-03-25T00:00:00Z"), at("2026-04-05T00:00:00Z"));
+        let told = timers.calendar_hours(ask).await.unwrap();
+        let of = |name: &str| told.timers.iter().find(|(known, _)| known.as_str() == name).unwrap().1;
+        for name in ["a-second", "b-second"] {
+            assert!(of(name).coming.contains(&None) && of(name).coming[0] == Some(3_600), "{name}");
+        }
+        assert!(of("c-few").coming.contains(&None));
+        let days = of("d-daily").coming.iter().map(|hour| hour.unwrap()).sum::<u64>();
+        assert_eq!(days, 11);
+    }
+}
+
+#[tokio::test]
+async fn slots_that_were_decided_together_count_in_the_hours_in_which_they_lie() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        timers.set(timer("a-often", every(MINUTE * 10))).await.unwrap();
+        rig.clock.advance(HOUR * 10 + MINUTE * 5);
+        rig.store.fire(100).await.unwrap();
+        let from = begin().after(HOUR * 6);
+        let told = timers.calendar_hours(CalendarAsk::between(from, from.after(DAY))).await.unwrap();
+        let often = told.timers.values().next().unwrap();
+        let late = timers.last_slots("a-often", 10).await.unwrap();
+        assert!(late.iter().any(|record| record.count > Some(50)), "{late:?}");
+        assert_eq!(often.past, [(0, 6), (1, 6), (2, 6), (3, 6), (4, 1)].into());
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_of_the_past_by_the_hour_is_bounded_and_says_where_it_ends() {
+    for rig in stores() {
+        let timers = rig.tenure.timers();
+        for number in 0..120 {
+            timers.set(timer(&format!("minutely-{number}"), every(MINUTE))).await.unwrap();
+        }
+        let to = begin().after(DAY * 42);
+        rig.clock.advance(DAY * 42 - HOUR);
+        rig.store.fire(1_000).await.unwrap();
+        let told = timers.calendar_hours(CalendarAsk::between(begin(), to)).await.unwrap();
+        let hours = told.timers.values().map(|timer| timer.past.len()).sum::<usize>();
+        assert!((90_000..=100_000).contains(&hours), "{hours}");
+        assert!(told.cut_before > Some(begin().after(DAY * 41)) && told.cut_before < Some(to));
+        let few = CalendarAsk { prefix: "minutely-11".to_owned(), ..CalendarAsk::between(begin(), to) };
+        let told = timers.calendar_hours(few).await.unwrap();
+        assert_eq!((told.timers.len(), told.cut_before), (11, None));
     }
 }

@@ -14,7 +14,7 @@ pub struct CalendarHoursDocument {
     pub now: String,
     /// The schedules, by name. What passed is told on the first page, also of schedules that are on later ones.
     pub items: Vec<ScheduleHours>,
-    /// What passed before this instant is not counted, because so much has passed since; none if all is.
+    /// What passed up to this instant is not counted, or not all of it, because so much has passed since; none if all is.
     pub cut_before: Option<String>,
     /// The changes of the clocks in the range, in the zones of the schedules of this page.
     pub clock_changes: Vec<ZoneChangeDocument>,
@@ -31,10 +31,13 @@ pub struct ScheduleHours {
     pub schedule: String,
     /// Its first slot in the range that will come.
     pub next_at: Option<String>,
-    /// Its slots that will come, hour by hour; none where they are too many to be counted. Empty if none come.
+    /// Its slots that will come, hour by hour; none where they are not counted, because that would take too many looks.
+    /// Empty if none come.
     pub coming: Vec<Option<u64>>,
-    /// Its slots that have passed, whatever became of them, hour by hour. Empty if there are none.
-    pub past: Vec<u64>,
+    /// Its slots that have passed, whatever became of them: the number of the hour, from 0, and how many. Hours without any
+    /// are left out. Those that were decided together are taken as evenly spread from the first to the last, and as 1,000 if
+    /// they were too many to be counted.
+    pub past: Vec<[u64; 2]>,
     /// How many of those got a job.
     pub ran: u64,
 }
@@ -48,7 +51,7 @@ impl CalendarHoursDocument {
             schedule: hours.schedule.clone(),
             next_at: hours.next.map(|next| next.to_string()),
             coming: hours.coming.clone(),
-            past: hours.past.clone(),
+            past: hours.past.iter().map(|(hour, slots)| [*hour as u64, *slots]).collect(),
             ran: hours.ran,
         };
         Self {

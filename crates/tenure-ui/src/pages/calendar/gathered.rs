@@ -29,6 +29,8 @@ pub(super) struct Line<'v> {
     pub ran: u64,
     pub not_run: u64,
     pub coming: u64,
+    /// Not all of what comes could be counted.
+    pub is_uncounted: bool,
     pub next: &'v str,
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
 use self::walls::{DAY, HOUR, date, day_of, month_of, said, wall, weekday};
@@ -61,6 +62,10 @@ struct Seen<'v> {
     free: Vec<(i64, i64)>,
     /// Who fires so often that it would hide all others.
     constant: BTreeSet<&'v str>,
+    /// Of whom is not known how often they fire in some hours.
+    uncounted: BTreeSet<&'v str>,
+    /// Behind which schedule nobody was asked about any more; empty if all were.
+    stopped: &'v str,
 }
 
 impl Range {
@@ -92,19 +97,18 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let begin = range.first.max(today - today.rem_euclid(HOUR) + HOUR);
     let instants = (instant(zone, range.first), instant(zone, range.last));
     // A month is counted by the hour where the schedules are: all their slots would be very many.
-    let found = if range.month.is_some() {
-        month::pages(visit, instants.0, instants.1).await?
+    let (month, week);
+    let (found, seen): (&[Value], Seen<'_>) = if range.month.is_some() {
+        month = month::asked(visit, instants.0, instants.1).await?;
+        (&month.pages, month.seen(zone, (range.first, begin, range.last), instants.0))
     } else {
-        parts(visit, instants.0, instants.1).await?
+        week = parts(visit, instants.0, instants.1).await?;
+        let constant = constant(&week);
+        let free = hour::free(&hour::taken(&week, zone, &constant), begin, range.last);
+        let hours = hours(&week, zone, range.first, &constant);
+        (&week, Seen { hours, lines: lines(&week), free, constant, uncounted: BTreeSet::new(), stopped: "" })
     };
-    let seen = if range.month.is_some() {
-        month::seen(&found, zone, (range.first, begin, range.last), instants.0)
-    } else {
-        let constant = constant(&found);
-        let free = hour::free(&hour::taken(&found, zone, &constant), begin, range.last);
-        Seen { hours: hours(&found, zone, range.first, &constant), lines: lines(&found), free, constant }
-    };
-    let Seen { hours, lines, free, constant } = seen;
+    let Seen { hours, lines, free, constant, uncounted, stopped } = seen;
     // The first of the longest that has not begun.
     let freest = free.into_iter().rev().max_by_key(|(from, to)| to - from);
     let cut_before = found.first().map_or("", |page| text(page, "cut_before"));
@@ -114,7 +118,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     };
     Ok(html! {
         (head(visit, &range, today))
-        @for (zone, at) in changes(&found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
+        @for (zone, at) in changes(found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
         @if lines.is_empty() {
             (empty("Nothing fires in this time", "A schedule is made here, by a program, or with tenure schedule add."))
             p.empty { a.button href=(visit.at("new-schedule")) { "New schedule" } }
@@ -124,7 +128,10 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 @if let Some((from, to)) = freest { (freest_said(visit, from, to)) }
                 @if !cut_before.is_empty() { p.why { "So much has fired that what did before " (visit.exact(cut_before)) " is not counted here; its week tells it." } }
                 @if !constant.is_empty() { p.faint { "Not counted here, because they fire more than once in a minute: "
-                    (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } } }
+                    (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } }
+                @if !uncounted.is_empty() { p.faint { "In some hours these have more slots than are looked at here. What they do there is not counted, and no such hour is taken as free: "
+                    (uncounted.iter().copied().collect::<Vec<_>>().join(", ")) "." } }
+                @if !stopped.is_empty() { p.why { "Schedules are looked at by their names, up to " (stopped) ". Those behind it are not counted here, and so no stretch is named as the freest." } } }
             section.card { (table(visit, &lines)) }
         }
     })
@@ -288,7 +295,7 @@ fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
                         td { code { (line.schedule) } }
                         td.number { (count(line.ran)) }
                         td.number { span class=[(line.not_run > 0).then_some("failed")] { (count(line.not_run)) } }
-                        td.number { (sum(line.coming)) }
+                        td.number { @if line.is_uncounted { "not counted" } @else { (sum(line.coming)) } }
                         td { (time(visit, line.next)) }
                     }
                 } }
