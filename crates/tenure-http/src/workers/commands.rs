@@ -72,7 +72,8 @@ impl From<Command> for WorkerCommand {
     }
 }
 
-type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
+/// What workers are told that are told something.
+pub(super) type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
 
 /// So many of the last workers that were told something are kept for those who wait; whoever missed more looks himself.
 const HEARD: usize = 64;
@@ -109,15 +110,19 @@ impl Calls {
 impl Commands {
     /// What a worker is told.
     pub(crate) async fn of(&self, tenure: &Tenure, worker: HostId) -> Result<Command, Error> {
+        Ok(of(&self.all(tenure).await?, worker))
+    }
+
+    /// What all workers are told.
+    pub(super) async fn all(&self, tenure: &Tenure) -> Result<Told, Error> {
         let now = tenure.store().clock().moment();
         let met = self.lock().clone();
         if let Some((_, told)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(of(&told, worker));
+            return Ok(told);
         }
         let told = Told::new(tenure.worker_commands().all().await?);
-        let command = of(&told, worker);
-        *self.lock() = Some((now, told));
-        Ok(command)
+        *self.lock() = Some((now, Arc::clone(&told)));
+        Ok(told)
     }
 
     /// The same for whoever has something else to hear that must not wait.
@@ -158,7 +163,8 @@ impl Commands {
     }
 }
 
-fn of(told: &Told, worker: HostId) -> Command {
+/// What one of them is told.
+pub(super) fn of(told: &Told, worker: HostId) -> Command {
     told.get(&worker).map_or(Command::Run, |command| Command::of(*command))
 }
 
@@ -177,6 +183,16 @@ pub(crate) async fn quiet(
     body: Body,
 ) -> Result<Response, Problem> {
     tell(&api, &id, &headers, body, Command::Quiet).await
+}
+
+/// `POST /v1/workers/{id}/resume`
+pub(crate) async fn resume(
+    api: Api,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    tell(&api, &id, &headers, body, Command::Run).await
 }
 
 /// `POST /v1/workers/{id}/terminate`

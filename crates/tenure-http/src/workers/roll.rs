@@ -13,7 +13,7 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
-use super::commands::alive;
+use super::commands::{self, Command, Told, alive};
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
@@ -190,6 +190,8 @@ pub(crate) struct WorkerDocument {
     slots: u32,
     /// From which queues.
     serves: Vec<ServesDocument>,
+    /// What it is told to do: `quiet`, to take no more jobs, or `terminate`, to end; none if it may go on.
+    command: Option<Command>,
 }
 
 /// What a worker takes from a queue.
@@ -204,7 +206,7 @@ pub(crate) struct ServesDocument {
 
 impl WorkerDocument {
     /// A worker as somebody sees it who reaches some of what it takes; none if he reaches nothing of it.
-    fn of(host: &Host, reach: &Reach) -> Option<Self> {
+    fn of(host: &Host, told: &Told, reach: &Reach) -> Option<Self> {
         let reached: Vec<&Serves> = host.serves.iter().filter(|serves| is_reached(serves, reach)).collect();
         if reached.is_empty() && !reach.is_whole() {
             return None;
@@ -225,6 +227,7 @@ impl WorkerDocument {
             alive_until: host.until.to_string(),
             slots: host.slots,
             serves: serves.collect(),
+            command: Some(commands::of(told, host.id)).filter(|command| *command != Command::Run),
         })
     }
 }
@@ -239,8 +242,9 @@ fn is_reached(serves: &Serves, reach: &Reach) -> bool {
 /// `GET /v1/workers`
 pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let hosts = api.tenure().hosts().await?;
+    let told = api.commands().all(api.tenure()).await?;
     let items: Vec<WorkerDocument> =
-        hosts.iter().filter_map(|host| WorkerDocument::of(host, api.reach())).collect();
+        hosts.iter().filter_map(|host| WorkerDocument::of(host, &told, api.reach())).collect();
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
 }
 
@@ -248,8 +252,9 @@ pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
 pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
     let hosts = api.tenure().hosts().await?;
-    let found =
-        hosts.iter().find(|host| host.id == id).and_then(|host| WorkerDocument::of(host, api.reach()));
+    let told = api.commands().all(api.tenure()).await?;
+    let host = hosts.iter().find(|host| host.id == id);
+    let found = host.and_then(|host| WorkerDocument::of(host, &told, api.reach()));
     let none = || Problem::new(ProblemType::NotFound, format!("there is no worker {id}"));
     Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }

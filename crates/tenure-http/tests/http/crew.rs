@@ -164,6 +164,35 @@ async fn a_worker_that_says_that_it_lives_is_listed_and_one_bad_word_costs_it_no
 }
 
 #[tokio::test]
+async fn what_a_worker_was_told_is_listed_and_it_may_take_jobs_again() {
+    let service = Service::new();
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let worker = service.tenure().remote().draw_worker();
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w", "queues": ["other"] }).to_string();
+    service.post("/v1/claim", &claim).await;
+    let_others_go_on().await;
+    let path = format!("/v1/workers/{worker}");
+    let listed = async || {
+        let (all, one) = (service.get("/v1/workers").await.json(), service.get(&path).await.json());
+        assert_eq!(all["items"][0], one);
+        one["command"].clone()
+    };
+    assert_eq!(listed().await, Value::Null);
+    for command in ["quiet", "terminate"] {
+        service.post(&format!("{path}/{command}"), "").await;
+        assert_eq!(listed().await, command);
+        let told = service.post(&format!("{path}/resume"), "").await;
+        assert_eq!((told.status, &told.json()["command"]), (StatusCode::OK, &json!("run")));
+        assert_eq!(listed().await, Value::Null);
+    }
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w" }).to_string();
+    assert_eq!(service.post("/v1/claim", &claim).await.json()["jobs"].as_array().unwrap().len(), 1);
+    let nobody = service.tenure().remote().draw_worker();
+    let told = service.post(&format!("/v1/workers/{nobody}/resume"), "").await;
+    assert_eq!(told.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_that_it_has() {
     let mut service = Service::new();
     service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"},{"kind":"k"}]}"#).await;
