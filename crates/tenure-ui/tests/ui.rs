@@ -363,6 +363,17 @@ async fn a_worker_is_told_to_take_no_more_and_to_end() {
 }
 
 #[tokio::test]
+async fn what_belongs_to_a_server_has_no_buttons_that_would_do_nothing() {
+    let site = Site::open(Options::default()).await;
+    let id = site.tenure.remote().draw_worker();
+    let minute = std::time::Duration::from_secs(60);
+    site.tenure.store().announce(id, "tenure serve", 0, &[], minute).await.unwrap();
+    let page = site.get(&format!("/ui/workers/{id}")).await;
+    assert!(page.contains("with the server that it is a part of"), "{page}");
+    assert!(!page.contains("Take no more jobs") && !page.contains("Stop this worker"), "{page}");
+}
+
+#[tokio::test]
 async fn older_jobs_are_on_the_next_page() {
     let site = Site::open(Options::default()).await;
     let jobs: Vec<_> =

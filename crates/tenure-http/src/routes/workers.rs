@@ -96,7 +96,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: NOTHING,
             answers: vec![empty(204, "It is not listed")],
-            refuses: &[ProblemType::NotFound, ProblemType::Validation],
+            refuses: &[ProblemType::NotFound, ProblemType::Validation, ProblemType::StateConflict],
             serve: || routing::delete(roll::leave),
         },
         Endpoint {

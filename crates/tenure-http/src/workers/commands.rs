@@ -215,17 +215,27 @@ async fn tell(
     let Nothing {} = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
     let host = alive(api, id.parse()?).await?;
     let worker = host.id;
-    if is_of_a_server(&host) {
-        let detail = format!("worker {worker} is a part of a server, {}: end that", host.name);
-        return Err(Problem::new(ProblemType::StateConflict, detail));
-    }
+    check_heeds(&host)?;
     api.commands().tell(api.tenure(), worker, command).await?;
     Ok(json(StatusCode::OK, &CommandAnswer { worker_id: worker.to_string(), command }))
 }
 
-/// Whether a worker does nothing but what servers do by themselves, such as telling webhooks.
-fn is_of_a_server(host: &Host) -> bool {
-    !host.serves.is_empty() && host.serves.iter().all(|serves| serves.queue.is_own())
+/// Whether a worker does what it is told. One that does nothing but what servers do by themselves, such as telling webhooks and
+/// firing timers, does not. Whoever claims has slots, even if there is no queue yet that he could claim from.
+pub(super) fn heeds(host: &Host) -> bool {
+    match host.serves.as_slice() {
+        [] => host.slots > 0,
+        serves => !serves.iter().all(|serves| serves.queue.is_own()),
+    }
+}
+
+/// Refuses to tell something to a worker that heeds nobody.
+pub(super) fn check_heeds(host: &Host) -> Result<(), Problem> {
+    if heeds(host) {
+        return Ok(());
+    }
+    let detail = format!("worker {} is a part of a server, {}: end that", host.id, host.name);
+    Err(Problem::new(ProblemType::StateConflict, detail))
 }
 
 /// The worker of this id, if it is alive and whoever asks reaches all that it takes.

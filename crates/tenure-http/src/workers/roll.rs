@@ -192,6 +192,8 @@ pub(crate) struct WorkerDocument {
     serves: Vec<ServesDocument>,
     /// What it is told to do: `quiet`, to take no more jobs, or `terminate`, to end; none if it may go on.
     command: Option<Command>,
+    /// Whether it does what it is told. What only fires timers or tells webhooks, as servers do, ends with its program.
+    heeds: bool,
 }
 
 /// What a worker takes from a queue.
@@ -227,6 +229,7 @@ impl WorkerDocument {
             alive_until: host.until.to_string(),
             slots: host.slots,
             serves: serves.collect(),
+            heeds: commands::heeds(host),
             command: Some(commands::of(told, host.id)).filter(|command| *command != Command::Run),
         })
     }
@@ -264,7 +267,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     let id: HostId = id.parse()?;
     // One that has claimed here may go although the store was not told of it yet.
     if !api.roll().forget(id, api.reach()) {
-        alive(&api, id).await?;
+        commands::check_heeds(&alive(&api, id).await?)?;
     }
     // First of all, so that it does not take again what is taken from it.
     api.commands().dismiss(api.tenure(), id).await?;

@@ -339,14 +339,28 @@ async fn what_belongs_to_a_server_is_not_told_to_end_and_a_worker_in_a_program_i
         id
     };
     let own = announce("tenure serve", "tenure.webhooks").await;
-    let told = service.post(&format!("/v1/workers/{own}/terminate"), "").await;
-    assert_eq!(
-        (told.status, told.json()["type"].as_str()),
-        (StatusCode::CONFLICT, Some("urn:tenure:problem:state-conflict"))
-    );
-    assert!(told.json()["detail"].as_str().unwrap().contains("tenure serve"));
+    let only_timers = tenure.remote().draw_worker();
+    tenure.store().announce(only_timers, "tenure serve", 0, &[], Duration::from_secs(60)).await.unwrap();
+    for own in [own, only_timers] {
+        let path = format!("/v1/workers/{own}");
+        for (method, path) in [
+            ("POST", format!("{path}/terminate")),
+            ("POST", format!("{path}/quiet")),
+            ("POST", format!("{path}/resume")),
+            ("DELETE", path.clone()),
+        ] {
+            let told = service.ask(method, &path, &[], "").await;
+            assert_eq!(
+                (told.status, told.json()["type"].as_str()),
+                (StatusCode::CONFLICT, Some("urn:tenure:problem:state-conflict"))
+            );
+            assert!(told.json()["detail"].as_str().unwrap().contains("tenure serve"));
+        }
+        assert_eq!(service.get(&path).await.json()["heeds"], false);
+    }
     let theirs = announce("billing", "default").await;
     assert_eq!(service.post(&format!("/v1/workers/{theirs}/quiet"), "").await.status, StatusCode::OK);
     assert_eq!(tenure.worker_commands().of(theirs).await.unwrap(), WorkerCommand::Quiet);
+    assert_eq!(service.get(&format!("/v1/workers/{theirs}")).await.json()["heeds"], true);
     assert_eq!(tenure.worker_commands().of(own).await.unwrap(), WorkerCommand::Run);
 }

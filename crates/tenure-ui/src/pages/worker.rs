@@ -42,13 +42,14 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         div #worker data-live {
             div.head {
                 div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
-                @if worker.is_some() && visit.may("manage").await { (acts(visit, id, worker.map_or("", |worker| text(worker, "command")))) }
+                @if worker.is_some_and(|worker| worker["heeds"] == true) && visit.may("manage").await { (acts(visit, id, worker.map_or("", |worker| text(worker, "command")))) }
             }
             @if let Some(worker) = worker {
                 dl.facts {
                     div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
                     div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
                     div { dt { "Counts as alive for" } dd { (alive(visit, worker)) } }
+                    @if worker["heeds"] == false { div { dt { "Ends" } dd { "with the server that it is a part of" } } }
                     @if let Some(told) = told(worker) { div { dt { "Told" } dd { (told) } } }
                 }
                 section.card {
