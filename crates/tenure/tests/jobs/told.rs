@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::common::{Plain, all_in_real_time, pass};
 use crate::worker::{Gate, Shop, open_shop, polite};
-use tenure::{Chance, Clock, Faults, FaultyStore, HostId, Run, StateName, Tenure, Worker, WorkerCommand};
+use tenure::{
+    Chance, Clock, Faults, FaultyStore, HostId, Reason, Run, StateName, Tenure, Worker, WorkerCommand,
+};
 
 /// The worker of this shop, as people see it.
 async fn listed(shop: &Shop) -> HostId {
@@ -34,6 +36,8 @@ async fn a_worker_that_is_told_to_be_quiet_ends_what_it_has_and_takes_no_more_un
     assert_eq!((shop.state(first).await, shop.state(second).await), (StateName::Running, StateName::Queued));
     gate.open.notify_one();
     shop.until("it is done", async |_| shop.state(first).await == StateName::Succeeded).await;
+    let why = shop.tenure.explain(second).await.unwrap();
+    assert!(matches!(why, Reason::QueueNotServed { .. }), "it is next in no line: {why}");
     assert_eq!(commands.all().await.unwrap(), [(worker, WorkerCommand::Quiet)].into());
     commands.tell(worker, WorkerCommand::Run).await.unwrap();
     shop.until("the next one runs", async |_| shop.state(second).await == StateName::Running).await;
