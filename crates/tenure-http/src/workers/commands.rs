@@ -258,6 +258,10 @@ pub(super) async fn check(api: &Api, worker: HostId) -> Result<(), Problem> {
     if command == Command::Run {
         return Ok(());
     }
+    if command == Command::Quiet {
+        // It is not gone, and may be told to go on.
+        roll::again(api, worker);
+    }
     let detail = format!("worker {worker} is told to take no more jobs: {}", command.as_str());
     Err(Problem::new(ProblemType::WorkerQuiet, detail).with("command", command.as_str()))
 }

@@ -127,15 +127,21 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
     reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
-/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told; and that nobody has another one
-/// taken off the list of which he does not reach all.
-pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+/// Refuses whoever would pass for a worker that takes something which he does not reach: he would be told what that one is
+/// told, and could have it taken off the list.
+pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Problem> {
     let now = api.tenure().store().clock().moment();
-    if !api.reach().is_whole() && api.roll().is_of_another(api, ask.holder, now).await? {
-        return Err(api
-            .beyond(&format!("all jobs that worker {} takes", ask.holder))
-            .with("field", "worker_id"));
+    if !api.reach().is_whole() && api.roll().is_of_another(api, worker, now).await? {
+        let beyond = api.beyond(&format!("all jobs that worker {worker} takes"));
+        return Err(beyond.with("field", "worker_id"));
     }
+    Ok(())
+}
+
+/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
+pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+    check_passes(api, ask.holder).await?;
+    let now = api.tenure().store().clock().moment();
     let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
     let serves = ask.wants.iter().map(|want| {
         let kinds = match &want.kinds {

@@ -193,6 +193,23 @@ async fn what_a_worker_was_told_is_listed_and_it_may_take_jobs_again() {
 }
 
 #[tokio::test]
+async fn a_quiet_worker_that_asks_again_and_again_stays_on_the_list() {
+    let mut service = Service::new();
+    let worker = service.tenure().remote().draw_worker();
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w" }).to_string();
+    service.post("/v1/claim", &claim).await;
+    let_others_go_on().await;
+    service.post(&format!("/v1/workers/{worker}/quiet"), "").await;
+    for _ in 0..10 {
+        service.advance(Duration::from_secs(20));
+        assert_eq!(service.post("/v1/claim", &claim).await.status, StatusCode::CONFLICT);
+        let_others_go_on().await;
+    }
+    assert_eq!(service.post(&format!("/v1/workers/{worker}/resume"), "").await.status, StatusCode::OK);
+    assert_eq!(service.post("/v1/claim", &claim).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_that_it_has() {
     let mut service = Service::new();
     service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"},{"kind":"k"}]}"#).await;
