@@ -84,6 +84,14 @@ fn workers_are_listed_and_one_is_shown_by_its_name() {
     let row = good(tenure(&["worker", "list", "--columns", "id,name,serves", "--no-headers"]));
     assert!(row.starts_with("0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10\tada\tmail\n"), "{row}");
     assert_eq!(read(&good(tenure(&["worker", "get", "ada", "-o", "json"])))["name"], "ada");
+    let told = || read(&good(tenure(&["worker", "get", "ada", "-o", "json"])))["command"].clone();
+    assert!(told().is_null());
+    for (command, is) in [("quiet", json!("quiet")), ("resume", json!(null)), ("stop", json!("terminate"))] {
+        good(tenure(&["worker", command, "ada"]));
+        assert_eq!(told(), is, "{command}");
+    }
+    let row = good(tenure(&["worker", "list", "--columns", "name,told", "--no-headers"]));
+    assert!(row.starts_with("ada\tterminate\n"), "{row}");
     assert_eq!(tenure(&["worker", "get", "bob"]).code, 5);
     assert_eq!(tenure(&["worker"]).code, 2, "it needs a program to run, or something to show");
 }

@@ -45,14 +45,18 @@ impl Shown {
     pub(crate) fn of(job: &JobRecord, now: Timestamp, view: View, hiding: &Hiding) -> Self {
         let text = |document: &JobDocument| serde_json::to_vec(document).unwrap_or_default();
         let plain = JobDocument::of(job, now);
-        let (document, tag) = match view {
-            View::Plain => (plain, None),
-            View::Hidden => (plain.hidden(hiding), None),
-            // The tag is that of what he is shown otherwise: it is one job.
-            View::Revealed => {
-                let tag = Tag::of(&text(&JobDocument::of(job, now).hidden(hiding)));
-                (plain, Some(tag))
-            }
+        let is_another_for_the_tag = plain.has_lapsed() || matches!(view, View::Revealed);
+        let tag = is_another_for_the_tag.then(|| {
+            let timeless = JobDocument::of(job, now).timeless();
+            Tag::of(&text(&match view {
+                View::Plain => timeless,
+                // Whoever sees more than others sees the same job.
+                View::Hidden | View::Revealed => timeless.hidden(hiding),
+            }))
+        });
+        let document = match view {
+            View::Plain | View::Revealed => plain,
+            View::Hidden => plain.hidden(hiding),
         };
         let body = text(&document);
         Self {

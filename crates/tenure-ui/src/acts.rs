@@ -170,6 +170,7 @@ pub(crate) async fn worker(
     let (path, page) = (format!("/v1/workers/{}/{act}", encoded(&id)), format!("workers/{}", encoded(&id)));
     let (wish, notice) = match act.as_str() {
         "quiet" => (Some(Wish::post(path, page)), "quiet"),
+        "resume" => (Some(Wish::post(path, page)), "unquiet"),
         "terminate" => (Some(Wish::post(path, page)), "terminate"),
         _ => (None, ""),
     };

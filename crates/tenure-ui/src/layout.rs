@@ -44,7 +44,7 @@ const KEYS: [(&[&str], &str); 8] = [
 ];
 
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 27] = [
+const NOTICES: [(&str, &str); 28] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
@@ -67,6 +67,7 @@ const NOTICES: [(&str, &str); 27] = [
     ("stop-app", "It is stopped on all hosts until somebody starts it."),
     ("start-app", "It may run again."),
     ("quiet", "It is told to take no more jobs."),
+    ("unquiet", "It may take jobs again."),
     ("terminate", "It is told to end."),
     ("backfill", "Jobs were enqueued for slots that had passed, up to ten thousand of them."),
     ("view", "This view is kept in this browser."),
@@ -75,8 +76,14 @@ const NOTICES: [(&str, &str); 27] = [
 ];
 
 /// What takes back what was done: what was done, and what is done then to the same thing.
-const UNDOES: [(&str, &str); 4] =
-    [("pause", "resume"), ("resume", "pause"), ("disable", "enable"), ("enable", "disable")];
+const UNDOES: [(&str, &str); 6] = [
+    ("pause", "resume"),
+    ("resume", "pause"),
+    ("disable", "enable"),
+    ("enable", "disable"),
+    ("quiet", "resume"),
+    ("unquiet", "quiet"),
+];
 
 /// The rooms that are open to whoever looks: no door is shown that leads to a refusal.
 async fn open(visit: &Visit) -> Vec<Room> {

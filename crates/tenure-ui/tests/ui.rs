@@ -342,15 +342,35 @@ async fn a_worker_is_told_to_take_no_more_and_to_end() {
         page = site.get(&at).await;
     }
     assert!(page.contains("Take no more jobs") && page.contains("Stop this worker"), "{page}");
-    for act in ["quiet", "terminate"] {
+    for (act, did, says, button) in [
+        ("quiet", "quiet", "to take no more jobs", "Take jobs again"),
+        ("resume", "unquiet", "", "Take no more jobs"),
+        ("terminate", "terminate", "to end", "Take jobs again"),
+    ] {
         let told = site.act(&format!("{at}/{act}"), "", &format!("token={token}")).await;
-        assert!(told.contains(&format!("location: {at}?did={act}")), "{told}");
+        assert!(told.contains(&format!("location: {at}?did={did}")), "{told}");
         let audit = site.get("/v1/audit").await;
         assert!(audit.contains(&format!("/v1/workers/{id}/{act}")), "{audit}");
+        let (page, list) = (site.get(&at).await, site.get("/ui/workers").await);
+        assert!(page.contains(button), "{page}");
+        assert_eq!(page.contains("<dt>Told</dt>"), !says.is_empty(), "{page}");
+        assert!(page.contains(says) && list.contains(says), "{list}");
+        assert_eq!(list.contains("Told "), !says.is_empty(), "{list}");
     }
     assert!(
         site.act(&format!("{at}/whatever"), "", &format!("token={token}")).await.starts_with("HTTP/1.1 404")
     );
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_server_has_no_buttons_that_would_do_nothing() {
+    let site = Site::open(Options::default()).await;
+    let id = site.tenure.remote().draw_worker();
+    let minute = std::time::Duration::from_secs(60);
+    site.tenure.store().announce(id, "tenure serve", 0, &[], minute).await.unwrap();
+    let page = site.get(&format!("/ui/workers/{id}")).await;
+    assert!(page.contains("with the server that it is a part of"), "{page}");
+    assert!(!page.contains("Take no more jobs") && !page.contains("Stop this worker"), "{page}");
 }
 
 #[tokio::test]

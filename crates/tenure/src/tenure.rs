@@ -21,6 +21,7 @@ use crate::tender::Tender;
 use crate::timer::Heart;
 use crate::{
     Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Stats, Timers, Totals,
+    WorkerCommand,
 };
 
 /// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
@@ -255,7 +256,14 @@ impl Tenure {
     /// # Errors
     /// [`Error::NotFound`], or a fault.
     pub async fn explain(&self, id: JobId) -> Result<Reason, Error> {
-        let standing = self.store().standing(id).await?.ok_or(Error::NotFound(id))?;
+        let mut standing = self.store().standing(id).await?.ok_or(Error::NotFound(id))?;
+        let reason = explain(&standing, self.now());
+        if !matches!(reason, Reason::Next { .. }) {
+            return Ok(reason);
+        }
+        // Whoever is told to take no more jobs takes none, however much room it has.
+        let told = self.worker_commands().all().await?;
+        standing.serving.retain(|host| matches!(told.get(&host.host), None | Some(WorkerCommand::Run)));
         Ok(explain(&standing, self.now()))
     }
 

@@ -1,4 +1,4 @@
-//! `tenure worker list`, `get`, `quiet`, `stop` and `remove`: who runs jobs, and what they are told.
+//! `tenure worker list`, `get`, `quiet`, `resume`, `stop` and `remove`: who runs jobs, and what they are told.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::with::{Asked, Named, With, done, text};
 
 const WORKERS: Named = Named {
     path: "/v1/workers",
-    columns: &["id", "name", "slots", "serves", "since", "alive-until"],
+    columns: &["id", "name", "slots", "serves", "since", "alive-until", "told"],
     cells: |worker, out| {
         let serves = worker["serves"].as_array().into_iter().flatten().map(|serves| text(serves, "/queue"));
         vec![
@@ -20,6 +20,7 @@ const WORKERS: Named = Named {
             serves.collect::<Vec<_>>().join(",").into(),
             out.when(worker["started_at"].as_str()).into(),
             out.when(worker["alive_until"].as_str()).into(),
+            text(worker, "/command").into(),
         ]
     },
 };
@@ -33,6 +34,8 @@ pub(crate) enum Workers {
     Get(Asked<Which>),
     /// Tells one to take no more jobs; those that it has come to their ends
     Quiet(Asked<Which>),
+    /// Tells one that it may take jobs again
+    Resume(Asked<Which>),
     /// Tells one to end, and to give back what it cannot end soon
     Stop(Asked<Which>),
     /// Takes one off the list that has gone without a word, and gives back at once what it had
@@ -60,6 +63,9 @@ pub(super) fn run(workers: Workers) -> Result<(), Failure> {
         Workers::Quiet(Asked { connect, output, what }) => done(&connect, output, move |with| {
             command(with, &what.worker, "quiet", "is told to take no more jobs")
         }),
+        Workers::Resume(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| command(with, &what.worker, "resume", "may take jobs again"))
+        }
         Workers::Stop(Asked { connect, output, what }) => {
             done(&connect, output, move |with| command(with, &what.worker, "terminate", "is told to end"))
         }

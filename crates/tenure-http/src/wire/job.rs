@@ -216,6 +216,19 @@ impl JobDocument {
         true
     }
 
+    /// Whether it runs, and the time of whoever has it is over.
+    pub(crate) fn has_lapsed(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.lapsed)
+    }
+
+    /// The same for its tag: that the time of whoever has it passes makes it no other job.
+    pub(crate) fn timeless(mut self) -> Self {
+        if let Some(lease) = &mut self.lease {
+            lease.lapsed = false;
+        }
+        self
+    }
+
     /// The same without what is hidden.
     pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
         self.args = hiding.json(self.args);

@@ -129,6 +129,7 @@ impl Claim {
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;
         if self.worker_id.is_some() {
+            roll::check_passes(api, holder).await?;
             commands::check(api, holder).await?;
         }
         self.ask_anyway(api, holder).await

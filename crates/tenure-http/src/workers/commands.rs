@@ -72,7 +72,8 @@ impl From<Command> for WorkerCommand {
     }
 }
 
-type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
+/// What workers are told that are told something.
+pub(super) type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
 
 /// So many of the last workers that were told something are kept for those who wait; whoever missed more looks himself.
 const HEARD: usize = 64;
@@ -109,15 +110,19 @@ impl Calls {
 impl Commands {
     /// What a worker is told.
     pub(crate) async fn of(&self, tenure: &Tenure, worker: HostId) -> Result<Command, Error> {
+        Ok(of(&self.all(tenure).await?, worker))
+    }
+
+    /// What all workers are told.
+    pub(super) async fn all(&self, tenure: &Tenure) -> Result<Told, Error> {
         let now = tenure.store().clock().moment();
         let met = self.lock().clone();
         if let Some((_, told)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(of(&told, worker));
+            return Ok(told);
         }
         let told = Told::new(tenure.worker_commands().all().await?);
-        let command = of(&told, worker);
-        *self.lock() = Some((now, told));
-        Ok(command)
+        *self.lock() = Some((now, Arc::clone(&told)));
+        Ok(told)
     }
 
     /// The same for whoever has something else to hear that must not wait.
@@ -158,7 +163,8 @@ impl Commands {
     }
 }
 
-fn of(told: &Told, worker: HostId) -> Command {
+/// What one of them is told.
+pub(super) fn of(told: &Told, worker: HostId) -> Command {
     told.get(&worker).map_or(Command::Run, |command| Command::of(*command))
 }
 
@@ -177,6 +183,16 @@ pub(crate) async fn quiet(
     body: Body,
 ) -> Result<Response, Problem> {
     tell(&api, &id, &headers, body, Command::Quiet).await
+}
+
+/// `POST /v1/workers/{id}/resume`
+pub(crate) async fn resume(
+    api: Api,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    tell(&api, &id, &headers, body, Command::Run).await
 }
 
 /// `POST /v1/workers/{id}/terminate`
@@ -199,17 +215,27 @@ async fn tell(
     let Nothing {} = body::json(headers, &body::read(api, body, BODY_BYTES).await?)?;
     let host = alive(api, id.parse()?).await?;
     let worker = host.id;
-    if is_of_a_server(&host) {
-        let detail = format!("worker {worker} is a part of a server, {}: end that", host.name);
-        return Err(Problem::new(ProblemType::StateConflict, detail));
-    }
+    check_heeds(&host)?;
     api.commands().tell(api.tenure(), worker, command).await?;
     Ok(json(StatusCode::OK, &CommandAnswer { worker_id: worker.to_string(), command }))
 }
 
-/// Whether a worker does nothing but what servers do by themselves, such as telling webhooks.
-fn is_of_a_server(host: &Host) -> bool {
-    !host.serves.is_empty() && host.serves.iter().all(|serves| serves.queue.is_own())
+/// Whether a worker does what it is told. One that does nothing but what servers do by themselves, such as telling webhooks and
+/// firing timers, does not. Whoever claims has slots, even if there is no queue yet that he could claim from.
+pub(super) fn heeds(host: &Host) -> bool {
+    match host.serves.as_slice() {
+        [] => host.slots > 0,
+        serves => !serves.iter().all(|serves| serves.queue.is_own()),
+    }
+}
+
+/// Refuses to tell something to a worker that heeds nobody.
+pub(super) fn check_heeds(host: &Host) -> Result<(), Problem> {
+    if heeds(host) {
+        return Ok(());
+    }
+    let detail = format!("worker {} is a part of a server, {}: end that", host.id, host.name);
+    Err(Problem::new(ProblemType::StateConflict, detail))
 }
 
 /// The worker of this id, if it is alive and whoever asks reaches all that it takes.
@@ -231,6 +257,10 @@ pub(super) async fn check(api: &Api, worker: HostId) -> Result<(), Problem> {
     let command = api.commands().of(api.tenure(), worker).await?;
     if command == Command::Run {
         return Ok(());
+    }
+    if command == Command::Quiet {
+        // It is not gone, and may be told to go on.
+        roll::again(api, worker);
     }
     let detail = format!("worker {worker} is told to take no more jobs: {}", command.as_str());
     Err(Problem::new(ProblemType::WorkerQuiet, detail).with("command", command.as_str()))

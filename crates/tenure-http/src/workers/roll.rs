@@ -13,7 +13,7 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
-use super::commands::alive;
+use super::commands::{self, Command, Told, alive};
 use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
@@ -127,15 +127,21 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
     reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
-/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told; and that nobody has another one
-/// taken off the list of which he does not reach all.
-pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+/// Refuses whoever would pass for a worker that takes something which he does not reach: he would be told what that one is
+/// told, and could have it taken off the list.
+pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Problem> {
     let now = api.tenure().store().clock().moment();
-    if !api.reach().is_whole() && api.roll().is_of_another(api, ask.holder, now).await? {
-        return Err(api
-            .beyond(&format!("all jobs that worker {} takes", ask.holder))
-            .with("field", "worker_id"));
+    if !api.reach().is_whole() && api.roll().is_of_another(api, worker, now).await? {
+        let beyond = api.beyond(&format!("all jobs that worker {worker} takes"));
+        return Err(beyond.with("field", "worker_id"));
     }
+    Ok(())
+}
+
+/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
+pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+    check_passes(api, ask.holder).await?;
+    let now = api.tenure().store().clock().moment();
     let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
     let serves = ask.wants.iter().map(|want| {
         let kinds = match &want.kinds {
@@ -190,6 +196,10 @@ pub(crate) struct WorkerDocument {
     slots: u32,
     /// From which queues.
     serves: Vec<ServesDocument>,
+    /// What it is told to do: `quiet`, to take no more jobs, or `terminate`, to end; none if it may go on.
+    command: Option<Command>,
+    /// Whether it does what it is told. What only fires timers or tells webhooks, as servers do, ends with its program.
+    heeds: bool,
 }
 
 /// What a worker takes from a queue.
@@ -204,7 +214,7 @@ pub(crate) struct ServesDocument {
 
 impl WorkerDocument {
     /// A worker as somebody sees it who reaches some of what it takes; none if he reaches nothing of it.
-    fn of(host: &Host, reach: &Reach) -> Option<Self> {
+    fn of(host: &Host, told: &Told, reach: &Reach) -> Option<Self> {
         let reached: Vec<&Serves> = host.serves.iter().filter(|serves| is_reached(serves, reach)).collect();
         if reached.is_empty() && !reach.is_whole() {
             return None;
@@ -225,6 +235,8 @@ impl WorkerDocument {
             alive_until: host.until.to_string(),
             slots: host.slots,
             serves: serves.collect(),
+            heeds: commands::heeds(host),
+            command: Some(commands::of(told, host.id)).filter(|command| *command != Command::Run),
         })
     }
 }
@@ -239,8 +251,9 @@ fn is_reached(serves: &Serves, reach: &Reach) -> bool {
 /// `GET /v1/workers`
 pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
     let hosts = api.tenure().hosts().await?;
+    let told = api.commands().all(api.tenure()).await?;
     let items: Vec<WorkerDocument> =
-        hosts.iter().filter_map(|host| WorkerDocument::of(host, api.reach())).collect();
+        hosts.iter().filter_map(|host| WorkerDocument::of(host, &told, api.reach())).collect();
     Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
 }
 
@@ -248,8 +261,9 @@ pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
 pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
     let hosts = api.tenure().hosts().await?;
-    let found =
-        hosts.iter().find(|host| host.id == id).and_then(|host| WorkerDocument::of(host, api.reach()));
+    let told = api.commands().all(api.tenure()).await?;
+    let host = hosts.iter().find(|host| host.id == id);
+    let found = host.and_then(|host| WorkerDocument::of(host, &told, api.reach()));
     let none = || Problem::new(ProblemType::NotFound, format!("there is no worker {id}"));
     Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }
@@ -259,7 +273,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     let id: HostId = id.parse()?;
     // One that has claimed here may go although the store was not told of it yet.
     if !api.roll().forget(id, api.reach()) {
-        alive(&api, id).await?;
+        commands::check_heeds(&alive(&api, id).await?)?;
     }
     // First of all, so that it does not take again what is taken from it.
     api.commands().dismiss(api.tenure(), id).await?;

@@ -15,6 +15,7 @@ use super::claim::{Claim, ClaimedJob, answer};
 use super::commands::Command;
 use super::grant::{Grant, portion};
 use super::granted::{grants_of_tokens, lost};
+use super::roll;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
 use crate::api::Api;
@@ -171,6 +172,9 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
 async fn wanted(api: &Api, claim: Option<&Claim>) -> Result<(Command, Option<Reserve>), Problem> {
     let Some(claim) = claim else { return Ok((Command::Run, None)) };
     let holder = claim.holder(api)?;
+    if claim.says_who() {
+        roll::check_passes(api, holder).await?;
+    }
     let command = api.commands().of_or_run(api.tenure(), holder).await;
     // A server that is about to end grants nothing: nobody would know its tokens. Nor does a worker that is to take no more
     // jobs get any.

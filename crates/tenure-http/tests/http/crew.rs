@@ -164,6 +164,52 @@ async fn a_worker_that_says_that_it_lives_is_listed_and_one_bad_word_costs_it_no
 }
 
 #[tokio::test]
+async fn what_a_worker_was_told_is_listed_and_it_may_take_jobs_again() {
+    let service = Service::new();
+    service.post("/v1/jobs", r#"{"kind":"k"}"#).await;
+    let worker = service.tenure().remote().draw_worker();
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w", "queues": ["other"] }).to_string();
+    service.post("/v1/claim", &claim).await;
+    let_others_go_on().await;
+    let path = format!("/v1/workers/{worker}");
+    let listed = async || {
+        let (all, one) = (service.get("/v1/workers").await.json(), service.get(&path).await.json());
+        assert_eq!(all["items"][0], one);
+        one["command"].clone()
+    };
+    assert_eq!(listed().await, Value::Null);
+    for command in ["quiet", "terminate"] {
+        service.post(&format!("{path}/{command}"), "").await;
+        assert_eq!(listed().await, command);
+        let told = service.post(&format!("{path}/resume"), "").await;
+        assert_eq!((told.status, &told.json()["command"]), (StatusCode::OK, &json!("run")));
+        assert_eq!(listed().await, Value::Null);
+    }
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w" }).to_string();
+    assert_eq!(service.post("/v1/claim", &claim).await.json()["jobs"].as_array().unwrap().len(), 1);
+    let nobody = service.tenure().remote().draw_worker();
+    let told = service.post(&format!("/v1/workers/{nobody}/resume"), "").await;
+    assert_eq!(told.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_quiet_worker_that_asks_again_and_again_stays_on_the_list() {
+    let mut service = Service::new();
+    let worker = service.tenure().remote().draw_worker();
+    let claim = json!({ "worker_id": worker.to_string(), "name": "w" }).to_string();
+    service.post("/v1/claim", &claim).await;
+    let_others_go_on().await;
+    service.post(&format!("/v1/workers/{worker}/quiet"), "").await;
+    for _ in 0..10 {
+        service.advance(Duration::from_secs(20));
+        assert_eq!(service.post("/v1/claim", &claim).await.status, StatusCode::CONFLICT);
+        let_others_go_on().await;
+    }
+    assert_eq!(service.post(&format!("/v1/workers/{worker}/resume"), "").await.status, StatusCode::OK);
+    assert_eq!(service.post("/v1/claim", &claim).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_worker_that_is_told_to_be_quiet_takes_no_more_jobs_and_ends_those_that_it_has() {
     let mut service = Service::new();
     service.post("/v1/jobs/batch", r#"{"jobs":[{"kind":"k"},{"kind":"k"},{"kind":"k"}]}"#).await;
@@ -310,14 +356,28 @@ async fn what_belongs_to_a_server_is_not_told_to_end_and_a_worker_in_a_program_i
         id
     };
     let own = announce("tenure serve", "tenure.webhooks").await;
-    let told = service.post(&format!("/v1/workers/{own}/terminate"), "").await;
-    assert_eq!(
-        (told.status, told.json()["type"].as_str()),
-        (StatusCode::CONFLICT, Some("urn:tenure:problem:state-conflict"))
-    );
-    assert!(told.json()["detail"].as_str().unwrap().contains("tenure serve"));
+    let only_timers = tenure.remote().draw_worker();
+    tenure.store().announce(only_timers, "tenure serve", 0, &[], Duration::from_secs(60)).await.unwrap();
+    for own in [own, only_timers] {
+        let path = format!("/v1/workers/{own}");
+        for (method, path) in [
+            ("POST", format!("{path}/terminate")),
+            ("POST", format!("{path}/quiet")),
+            ("POST", format!("{path}/resume")),
+            ("DELETE", path.clone()),
+        ] {
+            let told = service.ask(method, &path, &[], "").await;
+            assert_eq!(
+                (told.status, told.json()["type"].as_str()),
+                (StatusCode::CONFLICT, Some("urn:tenure:problem:state-conflict"))
+            );
+            assert!(told.json()["detail"].as_str().unwrap().contains("tenure serve"));
+        }
+        assert_eq!(service.get(&path).await.json()["heeds"], false);
+    }
     let theirs = announce("billing", "default").await;
     assert_eq!(service.post(&format!("/v1/workers/{theirs}/quiet"), "").await.status, StatusCode::OK);
     assert_eq!(tenure.worker_commands().of(theirs).await.unwrap(), WorkerCommand::Quiet);
+    assert_eq!(service.get(&format!("/v1/workers/{theirs}")).await.json()["heeds"], true);
     assert_eq!(tenure.worker_commands().of(own).await.unwrap(), WorkerCommand::Run);
 }

@@ -387,4 +387,13 @@ async fn nobody_passes_for_a_worker_that_takes_jobs_which_he_does_not_reach() {
     let listed = all.get(&format!("/v1/workers/{theirs}")).await.json();
     assert_eq!(listed["serves"][0]["queue"], "foreign", "{listed}");
     assert_eq!(all.post("/v1/claim", &claim("foreign")).await.status, StatusCode::OK);
+    // Nor is he told what that one is told.
+    all.post(&format!("/v1/workers/{theirs}/quiet"), &json!({})).await;
+    for server in [&guarded, &service.guarded()] {
+        let told = Bearer::new(server, &own).post("/v1/claim", &claim("mail")).await;
+        assert_eq!((told.status, &told.json()["field"]), (StatusCode::FORBIDDEN, &json!("worker_id")));
+        let settle = json!({ "items": [], "claim": claim("mail") });
+        let told = Bearer::new(server, &own).post("/v1/settle", &settle).await;
+        assert_eq!(told.status, StatusCode::FORBIDDEN, "{told:?}");
+    }
 }

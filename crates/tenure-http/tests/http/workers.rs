@@ -87,11 +87,18 @@ async fn a_job_whose_worker_is_gone_says_so_before_another_begins_it() {
     let mut service = Service::new();
     let id = enqueued(&service, r#"{"kind":"k"}"#).await;
     claimed(&service, r#"{"lease_seconds":30}"#).await;
+    let mut tags = Vec::new();
     for (seconds, lapsed) in [(29, false), (1, true)] {
         service.advance(Duration::from_secs(seconds));
-        let job = service.get(&format!("/v1/jobs/{id}")).await.json();
+        let told = service.get(&format!("/v1/jobs/{id}")).await;
+        let job = told.json();
         assert_eq!((&job["state"], &job["lease"]["lapsed"]), (&json!("running"), &json!(lapsed)), "{job}");
+        tags.push(told.header("etag").to_owned());
     }
+    assert_eq!(tags[0], tags[1], "nothing has become of the job: nobody has changed it");
+    claimed(&service, "{}").await;
+    let told = service.get(&format!("/v1/jobs/{id}")).await;
+    assert_ne!(told.header("etag"), tags[1], "another one has it");
 }
 
 /// A short lease stays short, so that the job goes on soon if its holder dies; and a job that has run for long is not held

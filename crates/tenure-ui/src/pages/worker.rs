@@ -17,11 +17,12 @@ pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
 }
 
 /// What it can be told. It hears of it with its next claim or renewal.
-fn acts(visit: &Visit, id: &str) -> Markup {
+fn acts(visit: &Visit, id: &str, command: &str) -> Markup {
     let to = |act: &str| format!("workers/{}/{act}", encoded(id));
     html! {
         div.acts {
-            (button(visit, &to("quiet"), "Take no more jobs", ""))
+            @if command.is_empty() { (button(visit, &to("quiet"), "Take no more jobs", "")) }
+            @else { (button(visit, &to("resume"), "Take jobs again", "")) }
             details.ask { summary { "Stop…" } form.stack method="post" action=(visit.at(&to("terminate"))) {
                 (proof(visit))
                 p { "It takes no more jobs, gives those that it has time to end, and ends. Nobody here can begin it again." }
@@ -41,13 +42,15 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         div #worker data-live {
             div.head {
                 div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
-                @if worker.is_some() && visit.may("manage").await { (acts(visit, id)) }
+                @if worker.is_some_and(|worker| worker["heeds"] == true) && visit.may("manage").await { (acts(visit, id, worker.map_or("", |worker| text(worker, "command")))) }
             }
             @if let Some(worker) = worker {
                 dl.facts {
                     div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
                     div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
                     div { dt { "Counts as alive for" } dd { (alive(visit, worker)) } }
+                    @if worker["heeds"] == false { div { dt { "Ends" } dd { "with the server that it is a part of" } } }
+                    @if let Some(told) = told(worker) { div { dt { "Told" } dd { (told) } } }
                 }
                 section.card {
                     div.wide tabindex="0" role="region" aria-label="What it serves" { table {
@@ -66,6 +69,15 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             section.card { div.wide tabindex="0" role="region" aria-label="What it has now" { (jobs(visit, running)) } }
         }
     })
+}
+
+/// What a worker is told to do, if it may not go on.
+pub(super) fn told(worker: &Value) -> Option<&'static str> {
+    match text(worker, "command") {
+        "quiet" => Some("to take no more jobs"),
+        "terminate" => Some("to end"),
+        _ => None,
+    }
 }
 
 /// How long it counts as alive if nothing is heard of it any more.

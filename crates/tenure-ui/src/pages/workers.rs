@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
+use crate::pages::worker::told;
 use crate::parts::{empty, list, text, time};
 use crate::visit::Visit;
 
@@ -32,7 +33,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                     } }
                     tbody { @for worker in workers {
                         tr {
-                            th scope="row" { a href=(visit.at(&format!("workers/{}", encoded(text(worker, "worker_id"))))) { (text(worker, "name")) } br; span.id.faint { (text(worker, "worker_id")) } }
+                            th scope="row" { a href=(visit.at(&format!("workers/{}", encoded(text(worker, "worker_id"))))) { (text(worker, "name")) } br; span.id.faint { (text(worker, "worker_id")) }
+                                @if let Some(told) = told(worker) { p { "Told " (told) "." } } }
                             td.number { (worker["slots"]) }
                             td { @for queue in list(worker, "serves") { (serves(queue)) } }
                             td { (time(visit, text(worker, "started_at"))) }

@@ -70,7 +70,8 @@ impl Keeper {
     async fn go_on_renewing(&self, stop: &CancellationToken) {
         let mut asked = self.store.asked();
         let mut announced = self.clock.moment();
-        let mut hinted = false;
+        // What it was told since it said that it lives, and before hints arrived, it hears at once.
+        let mut hinted = true;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
         loop {
             // A hint that somebody was asked to stop is answered by asking the store about all.
@@ -79,6 +80,7 @@ impl Keeper {
                 Ok(()) => self.announce_again(&mut announced, hinted).await,
                 Err(fault) => Err(fault),
             };
+            let is_missed = hinted && done.is_err();
             let pause = match done {
                 Ok(()) => {
                     faults.reset();
@@ -90,6 +92,10 @@ impl Keeper {
                 biased;
                 () = stop.cancelled() => return,
                 () = self.clock.sleep(pause) => {}
+            }
+            if is_missed {
+                // What the hint was about is still to be heard.
+                continue;
             }
             hinted = tokio::select! {
                 biased;
@@ -121,12 +127,15 @@ impl Keeper {
         let is_time = now.since(*last) >= self.renew_every();
         if is_time {
             self.announce().await?;
+        }
+        if let Some(commands) = self.commands.as_ref().filter(|_| is_time || called) {
+            self.hear(commands).await?;
+        }
+        // Not before it has heard as well: what a fault has kept back is asked for again soon.
+        if is_time {
             *last = now;
         }
-        match &self.commands {
-            Some(commands) if is_time || called => self.hear(commands).await,
-            Some(_) | None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Passes on what the host is told to do, if that is something else than before.

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::common::{Plain, all_in_real_time};
+use crate::common::{Plain, all_in_real_time, pass};
 use crate::worker::{Gate, Shop, open_shop, polite};
-use tenure::{Clock, HostId, Run, StateName, Worker, WorkerCommand};
+use tenure::{
+    Chance, Clock, Faults, FaultyStore, HostId, Reason, Run, StateName, Tenure, Worker, WorkerCommand,
+};
 
 /// The worker of this shop, as people see it.
 async fn listed(shop: &Shop) -> HostId {
@@ -34,6 +36,8 @@ async fn a_worker_that_is_told_to_be_quiet_ends_what_it_has_and_takes_no_more_un
     assert_eq!((shop.state(first).await, shop.state(second).await), (StateName::Running, StateName::Queued));
     gate.open.notify_one();
     shop.until("it is done", async |_| shop.state(first).await == StateName::Succeeded).await;
+    let why = shop.tenure.explain(second).await.unwrap();
+    assert!(matches!(why, Reason::QueueNotServed { .. }), "it is next in no line: {why}");
     assert_eq!(commands.all().await.unwrap(), [(worker, WorkerCommand::Quiet)].into());
     commands.tell(worker, WorkerCommand::Run).await.unwrap();
     shop.until("the next one runs", async |_| shop.state(second).await == StateName::Running).await;
@@ -73,6 +77,27 @@ async fn a_worker_that_heeds_nobody_goes_on() {
     gate.open.notify_one();
     shop.until("it is done", async |_| shop.state(job).await == StateName::Succeeded).await;
     assert!(!shop.closed().await.told);
+}
+
+/// The store is away for less than a second when the hint comes: the next word that it lives would be minutes away.
+#[tokio::test]
+async fn a_worker_hears_what_it_is_told_soon_after_a_fault_has_kept_it_back() {
+    let rig = crate::common::memory();
+    let store = Arc::new(FaultyStore::new(Arc::clone(&rig.store), Faults::none(1)));
+    let worker = Worker::new(&Tenure::on(store.clone(), Chance::seeded(1)), Gate::default());
+    let worker = worker.queue("default", 1).job(polite).lease(Duration::from_secs(3600)).keeper_on_runtime();
+    let run = tokio::spawn(worker.run(std::future::pending::<()>()));
+    pass(&rig.clock, Duration::from_secs(1)).await;
+    let host = rig.tenure.hosts().await.unwrap()[0].id;
+    store.down(true);
+    rig.tenure.worker_commands().tell(host, WorkerCommand::Terminate).await.unwrap();
+    pass(&rig.clock, Duration::from_millis(500)).await;
+    assert!(store.tally().turned_away > 0 && !run.is_finished());
+    store.down(false);
+    // A hundredth of the lease is the first pause after a fault.
+    pass(&rig.clock, Duration::from_secs(60)).await;
+    assert!(run.is_finished(), "it has heard of it");
+    assert!(run.await.unwrap().unwrap().told);
 }
 
 /// By real time, and with a lease of an hour: if it heard so only when it says that it lives, this would take minutes.
