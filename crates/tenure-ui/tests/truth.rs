@@ -372,8 +372,8 @@ async fn a_month_says_what_is_not_counted_and_where_it_stopped() {
     let timers = site.tenure.timers();
     let every = |seconds: u64| when::every(std::time::Duration::from_secs(seconds));
     let raw = |name: &str, when: when::When| TimerDraft::raw(name, when, "close", &json!({}));
-    timers.set(raw("a-few", every(1).times(1_000_000_000).into())).await.unwrap();
-    timers.set(raw("b-daily", every(DAY).into())).await.unwrap();
+    timers.set(raw("a-few", every(1).times(1_000_000_000))).await.unwrap();
+    timers.set(raw("b-daily", every(DAY))).await.unwrap();
     let page = site.get("/ui/calendar?month=2035-03").await;
     assert!(page.contains("no such hour is taken as free: a-few."), "{page}");
     assert!(page.contains("not counted</td>") && !page.contains("more than once in a minute"), "{page}");
@@ -383,7 +383,7 @@ async fn a_month_says_what_is_not_counted_and_where_it_stopped() {
     let page = site.get("/ui/calendar?month=2035-03").await;
     assert!(page.contains("Freest") && !page.contains("not counted"), "{page}");
     for number in 0..2_000 {
-        timers.set(raw(&format!("c-{number:04}"), every(DAY).into())).await.unwrap();
+        timers.set(raw(&format!("c-{number:04}"), every(DAY))).await.unwrap();
     }
     let page = site.get("/ui/calendar?month=2035-03").await;
     assert!(page.contains("by their names, up to c-1998.") && !page.contains("Freest"), "{page}");
