@@ -339,14 +339,14 @@ async fn a_timer_that_another_program_sets_fires_at_its_first_slot() {
 #[tokio::test]
 async fn an_idle_ticker_asks_seldom_and_a_busy_store_does_not_make_it_ask_more() {
     let (fleet, seen) = (fleet(), Seen::default());
-    // No queue: all calls but the announcements are the ticker's.
+    // No queue: all calls are the ticker's but the announcements, each with a look at what the worker is told to do.
     let timer = TimerDraft::new("far", cron("0 0 0 1 6 *"), &Report::default()).runs_elsewhere();
     let host = fleet.start(1, seen, |worker| worker.timer_with(timer)).await;
     fleet.pass(SECOND * 10).await;
     let calls = || host.way.tally().calls;
     let before = calls();
     fleet.pass(MINUTE).await;
-    assert!(calls() - before <= 15, "{} calls in an idle minute", calls() - before);
+    assert!(calls() - before <= 21, "{} calls in an idle minute", calls() - before);
     let (before, tenure) = (calls(), fleet.handle(9).await.0);
     for _ in 0..100 {
         for _ in 0..20 {
