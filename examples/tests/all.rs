@@ -97,6 +97,11 @@ fn graceful_stop_gives_back_what_did_not_end() {
 }
 
 #[test]
+fn told_to_end_needs_no_signal() {
+    shows(env!("CARGO_BIN_EXE_told_to_end"), &["settled 1, told to end: true"]);
+}
+
+#[test]
 fn explain_names_the_reason() {
     let lines = [
         "a job before any worker is there: no live worker serves queue default",

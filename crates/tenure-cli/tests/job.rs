@@ -198,7 +198,7 @@ fn what_is_wrong_is_one_sentence_with_its_field_and_an_exit_code_of_its_kind() {
         assert!(words.iter().all(|word| said.err.contains(word)), "{args:?}: {}", said.err);
     };
     told(&["submit", "k", "{\"a\": ups}"], 7, &["args", "line 1 column 7"]);
-    told(&["submit", "k", "@nowhere.json"], 7, &["nowhere.json"]);
+    told(&["submit", "k", "@nowhere.json"], 2, &["nowhere.json"]);
     told(&["submit", "k", "--priority", "200"], 7, &["priority", "200", "-100", "100"]);
     told(&["submit", "k", "--at", "tomorrow"], 7, &["at", "RFC 3339"]);
     told(&["submit", "k", "--in", "5x"], 2, &["5x", "500ms"]);
