@@ -26,11 +26,19 @@ pub(crate) struct Tail {
     /// About jobs of this kind; may be said often
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
+    /// About this job, lease, schedule or queue; may be said often
+    #[arg(long = "about", value_name = "ID|NAME")]
+    subjects: Vec<String>,
 }
 
 impl Tail {
     fn path(&self) -> String {
-        let all = [("types", &self.types), ("queue", &self.queues), ("kind", &self.kinds)];
+        let all = [
+            ("types", &self.types),
+            ("queue", &self.queues),
+            ("kind", &self.kinds),
+            ("subject", &self.subjects),
+        ];
         let pairs = all.into_iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
         let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", escaped(value))).collect();
         if pairs.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{}", pairs.join("&")) }

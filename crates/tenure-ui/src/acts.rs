@@ -77,6 +77,20 @@ pub(crate) async fn job(
     done(visit, headers, filled, wish, &act).await
 }
 
+/// `POST jobs/{id}/reveal`
+pub(crate) async fn reveal(
+    visit: Visit,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Form(filled): Form<Filled>,
+) -> Response {
+    // Whoever sends a page of somebody else's here would have it written down that he was shown something.
+    match check(&visit, &headers, &filled) {
+        Ok(()) => pages::job::revealed(visit, &id).await,
+        Err(trouble) => failed(&visit, trouble).await,
+    }
+}
+
 /// `POST queues/{name}/{act}`
 pub(crate) async fn queue(
     visit: Visit,

@@ -44,11 +44,12 @@ const KEYS: [(&[&str], &str); 8] = [
 ];
 
 /// What is told after something was done.
-const NOTICES: [(&str, &str); 28] = [
+const NOTICES: [(&str, &str); 29] = [
     ("cancel", "The job is cancelled, or its holder was asked to stop."),
     ("retry", "The job is done again, with all its attempts."),
     ("run-now", "The job is due now."),
     ("delete", "The job was removed, or cancelled if it had not ended."),
+    ("enqueue", "The job was enqueued."),
     ("pause", "Paused. What runs goes on."),
     ("resume", "Goes on."),
     ("trigger", "A job was enqueued now."),

@@ -16,6 +16,7 @@ mod acts;
 mod ansi;
 mod asking;
 mod assets;
+mod drafts;
 mod guard;
 mod headers;
 mod hooks;
@@ -116,7 +117,9 @@ impl Dashboard {
             .route("/jobs", get(pages::jobs::page))
             .route("/views", post(views::keep))
             .route("/views/forget", post(views::forget))
+            .route("/new-job", get(pages::job_new::page).post(drafts::add))
             .route("/jobs/{id}", get(pages::job::page))
+            .route("/jobs/{id}/reveal", post(acts::reveal))
             .route("/jobs/{id}/logs.txt", get(pages::logs::raw))
             .route("/jobs/{id}/{act}", post(acts::job))
             .route("/queues", get(pages::queues::page))

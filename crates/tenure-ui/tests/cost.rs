@@ -125,6 +125,7 @@ async fn furnish(site: &Site) -> Vec<String> {
         "jobs?q=args.user.id%3A4711",
         "jobs?q=kind_03+created%3A%3E-2h",
         "jobs?q=tag%3Anobody",
+        "new-job",
         "queues",
         "queues/queue-3",
         "kinds",

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use site::{ID, Site};
+use site::{ID, Site, token};
 use tenure::{Chance, ManualClock, MemoryStore, Tenure, Timestamp};
-use tenure_http::Options;
+use tenure_http::{Access, Options, Scope};
 
 const JSON: &str = "content-type: application/json\r\n";
 
@@ -27,6 +27,12 @@ async fn at_noon() -> (Site, ManualClock) {
 fn header<'a>(answer: &'a str, name: &str) -> &'a str {
     let (_, rest) = answer.split_once(&format!("{name}: ")).unwrap_or_else(|| panic!("{answer}"));
     rest.split_once("\r\n").unwrap().0
+}
+
+/// What stands in a hidden field of a form.
+fn value_of(page: &str, name: &str) -> String {
+    let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
+    rest.split_once('"').unwrap().0.to_owned()
 }
 
 #[tokio::test]
@@ -141,6 +147,127 @@ async fn slots_that_have_passed_are_shown_and_then_get_their_jobs() {
     assert!(empty.contains("No slot lies there"), "{empty}");
     let wrong = site.get("/ui/schedules/hourly?from=2026-11-24T15:30&to=2026-11-24T12:30").await;
     assert!(wrong.contains("role=\"alert\""), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_job_is_filled_in_and_enqueued_once_however_often_the_form_is_sent() {
+    let (site, _) = at_noon().await;
+    let form = site.get("/ui/new-job?kind=report").await;
+    assert!(form.contains("name=\"kind\" value=\"report\""), "{form}");
+    let id = value_of(&form, "id");
+    let filled = format!(
+        "token={}&id={id}&kind=report&queue=mail&args=%7B%22a%22%3A1%7D&due=2026-11-24T13%3A30&priority=-5&tags=vip+urgent",
+        site.token().await
+    );
+    for _ in 0..2 {
+        let answer = site.act("/ui/new-job", "", &filled).await;
+        assert_eq!(header(&answer, "location"), format!("/ui/jobs/{id}?did=enqueue"));
+    }
+    let jobs = site.get("/v1/jobs").await;
+    let jobs: Value = serde_json::from_str(jobs.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(jobs["items"].as_array().unwrap().len(), 1, "{jobs}");
+    let job = &jobs["items"][0];
+    assert_eq!(
+        (&job["kind"], &job["queue"], &job["priority"]),
+        (&"report".into(), &"mail".into(), &(-5).into())
+    );
+    assert_eq!(
+        (&job["run_at"], &job["args"]["a"]),
+        (&"2026-11-24T13:30:00.000000Z".into(), &1.into()),
+        "{job}"
+    );
+    assert_eq!(job["tags"], serde_json::json!(["vip", "urgent"]));
+    // Whoever goes back and writes something else means another job: he is told, and what he wrote stands there.
+    let answer = site.act("/ui/new-job", "", &filled.replace("13%3A30", "14%3A30")).await;
+    assert!(answer.starts_with("HTTP/1.1 409") && answer.contains("2026-11-24T14:30"), "{answer}");
+    assert_ne!(value_of(&answer, "id"), id);
+    // Another like it begins with what this one has.
+    let like = site.get(&format!("/ui/new-job?like={id}")).await;
+    assert!(like.contains("&quot;a&quot;: 1") && like.contains("value=\"vip urgent\""), "{like}");
+    assert_ne!(value_of(&like, "id"), id);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_job_is_told_where_it_is_filled_in_and_nothing_is_lost() {
+    let (site, _) = at_noon().await;
+    let token = site.token().await;
+    for (fields, says) in [
+        ("kind=a&args=%7B", "not JSON"),
+        ("kind=&args=1", "kind"),
+        ("kind=a&args=1&due=tomorrow", "is no time"),
+        ("kind=a&args=1&priority=high", "is no whole number"),
+        ("kind=a&args=1&priority=900", "priority"),
+        ("kind=a&args=1&queue=a%20b", "queue"),
+    ] {
+        let answer = site.act("/ui/new-job", "", &format!("token={token}&id=&{fields}&tags=kept")).await;
+        assert!(answer.starts_with("HTTP/1.1 422"), "{fields}: {answer}");
+        let (_, alert) = answer.split_once("role=\"alert\">").unwrap_or_else(|| panic!("{fields}: {answer}"));
+        let alert = alert.split_once('<').unwrap().0;
+        assert!(alert.contains(says) && answer.contains("value=\"kept\""), "{fields}: {alert}");
+    }
+    assert!(site.act("/ui/new-job", "", "token=guessed&id=&kind=a").await.starts_with("HTTP/1.1 403"));
+    assert!(site.get("/v1/jobs").await.contains("\"items\":[]"));
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_revealed_once_to_whoever_may_and_that_is_written_down() {
+    let mut options = Options::default();
+    options.access = Access::Tokens;
+    let site = Site::open(options).await;
+    let boss = site.signed_in(&[Scope::Admin]).await;
+    let token = token(&site.ask("GET /ui/new-job", &boss, "").await);
+    let filled = format!("token={token}&id={ID}&kind=login&args=%7B%22password%22%3A%22sesame%22%7D");
+    assert!(site.act("/ui/new-job", &boss, &filled).await.contains("did=enqueue"));
+    let page = site.ask(&format!("GET /ui/jobs/{ID}"), &boss, "").await;
+    assert!(page.contains("(hidden)") && page.contains("Reveal") && !page.contains("sesame"), "{page}");
+    // What is hidden is not carried over into another job without a word.
+    let like = site.ask(&format!("GET /ui/new-job?like={ID}"), &boss, "").await;
+    assert!(like.contains("Write it anew") && !like.contains("sesame"), "{like}");
+    let reveal = format!("/ui/jobs/{ID}/reveal");
+    assert!(site.act(&reveal, &boss, "token=guessed").await.starts_with("HTTP/1.1 403"));
+    let shown = site.act(&reveal, &boss, &format!("token={token}")).await;
+    // It does not ask for itself again.
+    assert!(shown.contains("sesame") && !shown.contains("data-live=\"\""), "{shown}");
+    let audit = site.ask("GET /ui/audit", &boss, "").await;
+    assert_eq!(audit.matches("?reveal=true").count(), 2, "of the job and of its attempts: {audit}");
+    let guest = site.signed_in(&[Scope::Read]).await;
+    let page = site.ask(&format!("GET /ui/jobs/{ID}"), &guest, "").await;
+    assert!(page.contains("(hidden)") && !page.contains("Reveal") && !page.contains("new-job"), "{page}");
+    let own = site::token(&page_with_token(&site, &guest).await);
+    let refused = site.act(&reveal, &guest, &format!("token={own}")).await;
+    assert!(refused.starts_with("HTTP/1.1 403") && !refused.contains("sesame"), "{refused}");
+}
+
+/// A page with a form for whoever has this cookie.
+async fn page_with_token(site: &Site, cookie: &str) -> String {
+    site.ask("GET /ui/settings", cookie, "").await
+}
+
+#[tokio::test]
+async fn events_of_one_job_are_shown_by_themselves() {
+    let site = Site::open(Options::default()).await;
+    // From now on what happens is written down.
+    site.get("/ui/events").await;
+    let ids: Vec<String> = (0..3).map(|at| ID.replace("451a", &format!("451{at}"))).collect();
+    for id in &ids {
+        site.ask(&format!("PUT /v1/jobs/{id}"), JSON, r#"{"kind":"echo","args":null}"#).await;
+        site.ask(&format!("POST /v1/jobs/{id}/cancel"), JSON, "{}").await;
+    }
+    let page = site.get(&format!("/ui/jobs/{}", ids[1])).await;
+    assert!(page.contains(&format!("events?of=jobs&amp;about={}", ids[1])), "{page}");
+    let mut told = String::new();
+    for _ in 0..20_000 {
+        told = site.get(&format!("/ui/events?of=jobs&about={}", ids[1])).await;
+        if told.contains("job.cancelled") {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(told.contains("job.cancelled") && told.contains(&format!("jobs/{}", ids[1])), "{told}");
+    assert!(
+        !told.contains(&format!("jobs/{}", ids[0])) && !told.contains(&format!("jobs/{}", ids[2])),
+        "{told}"
+    );
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ def press(page, name):
 def play(stage):
     page = stage.page()
     jobs(stage, page)
+    new_job(stage, page)
     views(stage, page)
     queues(stage, page)
     schedules(stage, page)
@@ -53,6 +54,32 @@ def jobs(stage, page):
     expect(page).to_have_url(f"{stage.ui}jobs")
     page.reload()
     expect(page.get_by_role("status")).to_have_count(0)
+
+
+def new_job(stage, page):
+    """A job is filled in, refused where it is wrong, enqueued, and another like it begins with what it has."""
+    page.goto(f"{stage.ui}jobs")
+    page.get_by_role("link", name="New job").click()
+    page.get_by_label("Its kind").fill("by_hand")
+    page.get_by_label("What its handler is given").fill('{"to": ')
+    page.get_by_label("Its queue").fill("nobodys")
+    expect(page.get_by_label("Due, by the clocks of")).to_be_visible()
+    press(page, "Enqueue this job")
+    expect(page.get_by_role("alert")).to_contain_text("not JSON")
+    stage.judged(page, "a job that is refused")
+    page.get_by_label("What its handler is given").fill('{"to": "ada"}')
+    press(page, "Enqueue this job")
+    expect(page.get_by_role("status")).to_contain_text("was enqueued")
+    made = stage.ask("GET", "/v1/jobs?kind=by_hand")["items"]
+    assert len(made) == 1 and made[0]["args"] == {"to": "ada"} and made[0]["queue"] == "nobodys", made
+    page.get_by_role("link", name="Another like it").click()
+    expect(page.get_by_label("Its kind")).to_have_value("by_hand")
+    press(page, "Enqueue this job")
+    expect(page.get_by_role("status")).to_contain_text("was enqueued")
+    made = stage.ask("GET", "/v1/jobs?kind=by_hand")["items"]
+    assert len(made) == 2 and {str(job["args"]) for job in made} == {"{'to': 'ada'}"}, made
+    page.get_by_role("link", name="of this job").click()
+    expect(page.get_by_role("searchbox", name="about this job")).to_have_value(made[0]["id"])
 
 
 def views(stage, page):

@@ -38,7 +38,7 @@ def addresses(job, bulk, hook, worker, long_winded):
         "schedules/nightly", "schedules/pulse", "calendar", "leases", "leases/by-hand", "workers", "kinds", "events",
         "audit", "sign-in", "settings", "bulk", f"bulk/{bulk}", "bulk/new?q=kind%3Aecho", "bulk/new", "webhooks",
         f"webhooks/{hook}", "queues/post-room", "kinds/echo", f"workers/{worker}", "new-schedule",
-        "new-schedule?rule=weekly+mon-fri+09%3A30&zone=Europe%2FBerlin", "new-schedule?rule=never", "calendar?month=2035-03",
+        "new-schedule?rule=weekly+mon-fri+09%3A30&zone=Europe%2FBerlin", "new-schedule?rule=never", "new-job", f"new-job?like={long_winded}", "calendar?month=2035-03",
         "settings?zone=Mars", "nowhere", "apps", "apps?of=in-trouble", "apps?q=none", "apps?set=other",
         "apps/triggered/rotate-logs", "apps/continuous/mail-intake", "apps/triggered/tax-export", "apps/triggered/nowhere",
     ]

@@ -58,11 +58,14 @@ struct Ask {
     types: Vec<String>,
     queues: Vec<String>,
     kinds: Vec<String>,
+    /// What they are about: a job, a lease, a schedule or a queue.
+    subjects: Vec<String>,
 }
 
 impl Ask {
     fn wants(&self, event: &EventDocument) -> bool {
         Wanted { types: &self.types, queues: &self.queues, kinds: &self.kinds }.has(event)
+            && (self.subjects.is_empty() || self.subjects.contains(&event.subject))
     }
 }
 
@@ -91,12 +94,12 @@ pub(crate) async fn get(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["types", "queue", "kind", "since", "limit"])?;
+    let query = Query::read(uri.query(), &["types", "queue", "kind", "subject", "since", "limit"])?;
     let words = |name: &str| -> Result<Vec<String>, Problem> {
         Ok(query.all::<Word>(name)?.into_iter().map(|Word(word)| word).collect())
     };
     let types = query.all::<Pattern>("types")?.into_iter().map(|Pattern(pattern)| pattern).collect();
-    let ask = Ask { types, queues: words("queue")?, kinds: words("kind")? };
+    let ask = Ask { types, queues: words("queue")?, kinds: words("kind")?, subjects: words("subject")? };
     let since = query.one::<Place>("since")?;
     let most = query.limit(PAGE)?;
     let form = accept::best(

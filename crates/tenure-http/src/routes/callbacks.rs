@@ -15,10 +15,11 @@ use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 
 /// What may stand behind the question mark of the feed.
-const FEED: [(&str, &str); 5] = [
+const FEED: [(&str, &str); 6] = [
     ("types", "Of these types: `job.failed`, all of a sort such as `job.*`, or `*`"),
     ("queue", "About these queues and their jobs"),
     ("kind", "About jobs of these kinds"),
+    ("subject", "About these: the id of a job, or the name of a lease, a schedule or a queue"),
     ("since", "Behind this one: `next_cursor`, or the id of an event of the stream"),
     ("limit", "How many at most: 1 to 200, usually 50"),
 ];

@@ -43,6 +43,14 @@ async fn what_happens_while_somebody_follows_is_told_page_by_page() {
     assert_eq!(subjects(&last)[0], *subjects(&all).last().unwrap());
     let mut told = subjects(&all);
     told.sort_unstable();
+    // Of two of them only.
+    let two = asker.get(&format!("/v1/events?subject={},{}", ids[0], ids[2])).await.json();
+    let mut two = subjects(&two);
+    two.sort_unstable();
+    let mut wanted = [ids[0].as_str(), ids[2].as_str()];
+    wanted.sort_unstable();
+    assert_eq!(two, wanted);
+    assert_eq!(asker.get("/v1/events?subject=nobody").await.json()["items"], json!([]));
     ids.sort_unstable();
     assert_eq!(told, ids);
 }

@@ -27,13 +27,15 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let said = visit.said("of");
     let (chosen, types) = SORTS.into_iter().find(|(name, _)| *name == said).unwrap_or(SORTS[0]);
-    let (queue, kind) = (visit.said("queue"), visit.said("kind"));
-    let narrower: String = [("queue", &queue), ("kind", &kind)]
-        .into_iter()
-        .filter(|(_, name)| !name.is_empty())
-        .map(|(key, name)| format!("&{key}={}", encoded(name)))
-        .collect();
-    let found = visit.get(&format!("/v1/events?types={}&limit=100{narrower}", encoded(types))).await?;
+    let (queue, kind, about) = (visit.said("queue"), visit.said("kind"), visit.said("about"));
+    // The name here and in the contract, and what was said.
+    let narrower = |about_is: &str| -> String {
+        let said = [("queue", &queue), ("kind", &kind), (about_is, &about)].into_iter();
+        let said = said.filter(|(_, name)| !name.is_empty());
+        said.map(|(key, name)| format!("&{key}={}", encoded(name))).collect()
+    };
+    let (asked, narrower) = (narrower("subject"), narrower("about"));
+    let found = visit.get(&format!("/v1/events?types={}&limit=100{asked}", encoded(types))).await?;
     let events = list(&found, "items");
     let field = |label: &str, name: &str, value: &str| {
         html! { label.sr for=(name) { (label) } input id=(name) name=(name) type="search" value=(value) placeholder=(label) autocomplete="off" spellcheck="false"; }
@@ -43,6 +45,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         form.search method="get" action=(visit.at("events")) role="search" {
             input type="hidden" name="of" value=(chosen);
             (field("of this queue", "queue", &queue)) (field("of this kind", "kind", &kind))
+            (field("about this job, lease or schedule", "about", &about))
             button { "Narrow" }
         }
         nav.tabs aria-label="Sorts of events" {

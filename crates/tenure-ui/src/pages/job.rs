@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::app::of_kind;
 use super::logs::{self, Lines, Sought};
-use super::{copied, timeline};
+use super::{copied, job_new, timeline};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{
@@ -18,16 +18,37 @@ use crate::visit::Visit;
 
 /// `GET jobs/{id}`
 pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
-    let body = body(&visit, &id).await;
+    let body = body(&visit, &id, Shown::Usual).await;
     layout::page(&visit, &format!("Job {id}"), "Jobs", body).await
 }
 
-async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
+/// `POST jobs/{id}/reveal`: the same with what is hidden on it, for this once.
+pub(crate) async fn revealed(visit: Visit, id: &str) -> Response {
+    let body = body(&visit, id, Shown::Revealed).await;
+    layout::page(&visit, &format!("Job {id}"), "Jobs", body).await
+}
+
+/// How much of a job is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Usual,
+    /// Also what is hidden; that somebody was shown it is written down by the contract.
+    Revealed,
+}
+
+async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> {
     let path = format!("/v1/jobs/{}", encoded(id));
-    let job = visit.get(&path).await?;
+    let (asked, is_live) = match shown {
+        Shown::Usual => ("", Some("")),
+        // What is shown once is not asked for again and again.
+        Shown::Revealed => ("?reveal=true", None),
+    };
+    let job = visit.get(&format!("{path}{asked}")).await?;
     let why = visit.get(&format!("{path}/explain")).await;
-    let attempts = visit.get(&format!("{path}/attempts")).await;
+    let attempts = visit.get(&format!("{path}/attempts{asked}")).await;
     let acts = visit.may("manage").await;
+    let hides = is_live.is_some() && visit.has("manage").await && has_hidden(&job);
+    let another = job_new::may(visit).await;
     let (standing, tried) =
         (text(&job, "state"), attempts.as_ref().map_or(&[][..], |all| list(all, "items")));
     let delivery = logs::wanted(visit, tried);
@@ -35,11 +56,19 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     let app = of_kind(visit, text(&job, "kind"), text(&job, "queue")).await;
     let now = visit.ui.tenure.now().to_string();
     Ok(html! {
-        div #job data-live {
+        @if is_live.is_none() {
+            p.notice { "Shown this once with what is hidden, but for its log. That you were shown it is written into the audit. "
+                a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "Hide it again" } }
+        }
+        div #job data-live=[is_live] {
             div.head {
                 div { h1 { (text(&job, "kind")) } (whole_id("job-id", id)) }
                 (state(parts::standing(&job)))
-                @if acts { div.acts { (buttons(visit, id, &job)) } }
+                div.acts {
+                    @if acts { (buttons(visit, id, &job)) }
+                    @if another { a.button href=(visit.at(&format!("new-job?like={}", encoded(id)))) { "Another like it" } }
+                    @if hides { (revealing(visit, id)) }
+                }
             }
             (part(&why, |why| html! { p.why { (sentence(visit, &visit.likes.zone, text(why, "detail"))) } }))
             @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
@@ -66,7 +95,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         section.card { @match &lines {
             Ok(lines) => {
                 @if lines.has_some() { (logs::search(visit, id, delivery)) }
-                div #said data-live { (logs::shown(visit, id, tried, lines, "Logs")) }
+                div #said data-live=[is_live] { (logs::shown(visit, id, tried, lines, "Logs")) }
             },
             Err(trouble) => { h2 { "Logs" } (unread(trouble)) },
         } }
@@ -102,6 +131,22 @@ fn called_off(visit: &Visit, id: &str, job: &Value) -> Markup {
             (proof(visit))
             p { (text(job, "kind")) ", due " (time(visit, text(job, "run_at"))) ", does not run then. Whoever waits for it is told at once. This cannot be taken back." }
             button.danger data-does="cancel" { "Cancel this job" }
+        } }
+    }
+}
+
+/// Whether something of it is hidden.
+fn has_hidden(job: &Value) -> bool {
+    ["args", "result", "meta", "error"].iter().any(|part| job[*part].to_string().contains(job_new::HIDDEN))
+}
+
+/// What is hidden is shown to whoever asks for it and may: it is written down.
+fn revealing(visit: &Visit, id: &str) -> Markup {
+    html! {
+        details.ask { summary { "Reveal…" } form.stack method="post" action=(visit.at(&format!("jobs/{}/reveal", encoded(id)))) {
+            (proof(visit))
+            p { "Shows what is hidden of this job, once. That you asked for it is written into the audit." }
+            button { "Reveal what is hidden" }
         } }
     }
 }
@@ -144,7 +189,9 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
             @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
                 @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
             }
-            div { dt { "Events" } dd { a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "of its kind" } } }
+            div { dt { "Events" } dd {
+                a href=(visit.at(&format!("events?of=jobs&about={}", encoded(text(job, "id"))))) { "of this job" } ", "
+                a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "of its kind" } } }
             @if !list(job, "tags").is_empty() {
                 div { dt { "Tags" } dd { @for tag in list(job, "tags").iter().filter_map(Value::as_str) {
                     a.tag href=(visit.at(&format!("jobs?q={}", encoded(&format!("tag:{tag}"))))) { (tag) } " " } } }

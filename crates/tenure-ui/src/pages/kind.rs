@@ -8,6 +8,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::job_new;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{STATES, between, count, jobs_in, json, list, part, span, text, time, unread};
@@ -42,7 +43,8 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let (good, bad) = (visit.get(&ended("succeeded")).await, visit.get(&ended("failed")).await);
     Ok(html! {
         div #kind data-live {
-            h1 { (name) }
+            div.head { h1 { (name) }
+                @if job_new::may(visit).await { div.acts { a.button href=(visit.at(&format!("new-job?kind={}", encoded(name)))) { "New job" } } } }
             @if let Some(says) = about["description"].as_str() { p { (says) } }
             dl.facts {
                 @for (label, key) in [("Who answers for it", "owner"), ("Its usual queue", "default_queue")] {

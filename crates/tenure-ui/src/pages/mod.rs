@@ -10,6 +10,7 @@ pub(crate) mod calendar;
 mod copied;
 pub(crate) mod events;
 pub(crate) mod job;
+pub(crate) mod job_new;
 pub(crate) mod jobs;
 pub(crate) mod kind;
 pub(crate) mod kinds;

@@ -19,9 +19,6 @@ pub(super) const OFTEN: f64 = 60.0;
 const PART: Duration = Duration::from_micros(DAY as u64);
 /// Pages of a part at most.
 const PAGES: usize = 20;
-/// For so many fires counts what is too much to be counted.
-pub(super) const MUCH: u64 = 1_000_000;
-
 /// What a schedule did and is going to do in the range.
 #[derive(Default)]
 pub(super) struct Line<'v> {
@@ -79,9 +76,18 @@ pub(super) async fn parts(visit: &Visit, from: Timestamp, to: Timestamp) -> Resu
 
 /// Schedules that fire more than once in a minute: they would fill every hour, and hide where there is room.
 pub(super) fn constant(parts: &[Value]) -> BTreeSet<&str> {
+    with_a_group(parts, is_constant).collect()
+}
+
+/// Schedules of which is not known how often they fire in some hours, and not that they fire all the time.
+pub(super) fn uncounted<'v>(parts: &'v [Value], constant: &BTreeSet<&str>) -> BTreeSet<&'v str> {
+    with_a_group(parts, |group| fires(group).is_none()).filter(|name| !constant.contains(name)).collect()
+}
+
+fn with_a_group(parts: &[Value], is_such: impl Fn(&Value) -> bool) -> impl Iterator<Item = &str> {
     let all = parts.iter().flat_map(|found| list(found, "coming"));
-    let often = all.filter(|schedule| list(schedule, "groups").iter().any(is_constant));
-    often.map(|schedule| text(schedule, "name")).collect()
+    let found = all.filter(move |schedule| list(schedule, "groups").iter().any(&is_such));
+    found.map(|schedule| text(schedule, "name"))
 }
 
 fn is_constant(group: &Value) -> bool {
@@ -90,7 +96,7 @@ fn is_constant(group: &Value) -> bool {
     else {
         return false;
     };
-    fires(group) as f64 > OFTEN * to.since(from).as_secs_f64() / 3600.0
+    fires(group).is_some_and(|fires| fires as f64 > OFTEN * to.since(from).as_secs_f64() / 3600.0)
 }
 
 /// By the clocks of a zone, from the midnight on that they show as `first`, without those that are left out.
@@ -124,16 +130,16 @@ fn spread(group: &Value, add: &mut impl FnMut(&str, u64)) {
     };
     let first = from.as_micros().div_euclid(HOUR);
     let last = (to.as_micros() - 1).div_euclid(HOUR).max(first);
-    let each = fires(group).div_ceil(u64::try_from(last - first + 1).unwrap_or(1));
+    let each = fires(group).unwrap_or_default().div_ceil(u64::try_from(last - first + 1).unwrap_or(1));
     for hour in first..=last {
         let at = Timestamp::from_micros(hour * HOUR).unwrap_or(from);
         add(&at.to_string(), each);
     }
 }
 
-/// How often a group fires; what is too much to be counted is much.
-pub(super) fn fires(group: &Value) -> u64 {
-    group["count"].as_u64().unwrap_or(MUCH)
+/// How often a group fires, if it was counted.
+pub(super) fn fires(group: &Value) -> Option<u64> {
+    group["count"].as_u64()
 }
 
 /// What each schedule did and is going to do.
@@ -144,7 +150,8 @@ pub(super) fn lines(days: &[Value]) -> BTreeMap<&str, Line<'_>> {
             let line = lines.entry(text(schedule, "name")).or_default();
             let (slots, groups) = (list(schedule, "slots"), list(schedule, "groups"));
             line.schedule = text(schedule, "schedule");
-            line.coming += slots.len() as u64 + groups.iter().map(fires).sum::<u64>();
+            line.coming += slots.len() as u64 + groups.iter().filter_map(fires).sum::<u64>();
+            line.is_uncounted |= groups.iter().any(|group| fires(group).is_none());
             let first = slots.first().map(|slot| text(slot, "at"));
             let next = first.or(groups.first().map(|group| text(group, "from"))).unwrap_or_default();
             if line.next.is_empty() {
@@ -157,7 +164,7 @@ pub(super) fn lines(days: &[Value]) -> BTreeMap<&str, Line<'_>> {
             if past["outcome"] == "ran" { line.ran += slots } else { line.not_run += slots }
         }
     }
-    lines.retain(|_, line| line.ran + line.not_run + line.coming > 0);
+    lines.retain(|_, line| line.ran + line.not_run + line.coming > 0 || line.is_uncounted);
     lines
 }
 
@@ -192,15 +199,18 @@ mod tests {
         let none = BTreeSet::new();
         let found = hours(&parts, &utc, first, &none);
         assert_eq!((found.at(1, 7), found.at(6, 23), found.at(0, 7)), (1, 360, 2));
-        assert_eq!((found.at(2, 6), found.at(2, 7), found.at(2, 8), found.at(2, 9)), (5, 5, 0, MUCH));
-        assert_eq!((found.of_day(2), found.of_day(3)), (MUCH + 10, 0));
+        assert_eq!((found.at(2, 6), found.at(2, 7), found.at(2, 8), found.at(2, 9)), (5, 5, 0, 0));
+        assert_eq!((found.of_day(2), found.of_day(3)), (10, 0));
         // What fires every few seconds is left out, if that is wanted.
         let constant = constant(&parts);
-        assert_eq!(constant, BTreeSet::from(["b", "c"]));
+        assert_eq!(constant, BTreeSet::from(["b"]));
+        // What was not counted may be little: that is not known.
+        assert_eq!(uncounted(&parts, &constant), BTreeSet::from(["c"]));
         let without = hours(&parts, &utc, first, &constant);
         assert_eq!((without.at(1, 7), without.at(6, 23), without.at(0, 7)), (1, 0, 2));
         let lines = lines(&parts);
         assert_eq!((lines["a"].coming, lines["a"].not_run, lines["b"].coming), (1, 2, 360));
+        assert_eq!((lines["c"].coming, lines["c"].is_uncounted, lines["b"].is_uncounted), (9, true, false));
         // By other clocks it is another hour, and may be another day.
         let there = Zone::named("Asia/Tokyo").unwrap();
         let found = hours(&parts, &there, first, &none);

@@ -126,7 +126,11 @@ fn minutes<'v>(parts: &'v [Value], zone: &Zone, without: &BTreeSet<&str>) -> BTr
             let name = text(schedule, "name");
             list(schedule, "slots").iter().for_each(|slot| add(text(slot, "at"), (name, "", 1)));
             for group in list(schedule, "groups") {
-                add(text(group, "from"), (name, "all through the hour", fires(group)));
+                let (how, fires) = match fires(group) {
+                    Some(fires) => ("all through the hour", fires),
+                    None => ("so often that it is not counted", 1),
+                };
+                add(text(group, "from"), (name, how, fires));
             }
         }
     }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use self::gathered::{Hours, Line, MUCH, changes, constant, hours, lines, parts};
+use self::gathered::{Hours, Line, changes, constant, hours, lines, parts, uncounted};
 use self::walls::{DAY, HOUR, date, day_of, month_of, said, wall, weekday};
 
 pub(super) use self::walls::{instant, minute, shown_minute};
@@ -106,7 +106,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         let constant = constant(&week);
         let free = hour::free(&hour::taken(&week, zone, &constant), begin, range.last);
         let hours = hours(&week, zone, range.first, &constant);
-        (&week, Seen { hours, lines: lines(&week), free, constant, uncounted: BTreeSet::new(), stopped: "" })
+        let uncounted = uncounted(&week, &constant);
+        (&week, Seen { hours, lines: lines(&week), free, constant, uncounted, stopped: "" })
     };
     let Seen { hours, lines, free, constant, uncounted, stopped } = seen;
     // The first of the longest that has not begun.
@@ -228,7 +229,7 @@ fn cell(visit: &Visit, begin: i64, fires: u64, is_over: bool) -> Markup {
     let says = match (fires, is_over) {
         (0, true) => return html! { span title={ (when) ", nothing" } { "\u{a0}" } },
         (0, false) => format!("{when}, free"),
-        _ => format!("{when}, {}", sum(fires)),
+        _ => format!("{when}, {}", count(fires)),
     };
     html! {
         a href=(visit.at(&format!("calendar?hour={}#hour", hour::named(begin)))) title=(says) aria-label=(says) {
@@ -250,7 +251,7 @@ fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Marku
                     @let is_over = at + DAY <= today;
                     @let is_other = range.month.is_some_and(|month| month_of(at) != month);
                     td class={ (if is_over { "past" } else { density(fires, HOURS_OF_DAY) }) (if is_other { " other" } else { "" }) }
-                        aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {}", date(at), sum(fires))) {
+                        aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {}", date(at), count(fires))) {
                         a.day href=(visit.at(&format!("calendar?week={}", date(at)))) { (date(at).get(8..).unwrap_or_default()) }
                         @if fires > 0 { (short(fires)) }
                     }
@@ -270,14 +271,9 @@ fn density(fires: u64, hours: u64) -> &'static str {
 fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
-        1_000..MUCH => format!("{}k", number / 1_000),
-        _ => "∞".to_owned(),
+        1_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{}M", number / 1_000_000),
     }
-}
-
-/// A sum, unless too much is in it to be counted.
-fn sum(number: u64) -> String {
-    if number < MUCH { count(number) } else { "very many".to_owned() }
 }
 
 fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
@@ -295,7 +291,7 @@ fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
                         td { code { (line.schedule) } }
                         td.number { (count(line.ran)) }
                         td.number { span class=[(line.not_run > 0).then_some("failed")] { (count(line.not_run)) } }
-                        td.number { @if line.is_uncounted { "not counted" } @else { (sum(line.coming)) } }
+                        td.number { @if line.is_uncounted { "not counted" } @else { (count(line.coming)) } }
                         td { (time(visit, line.next)) }
                     }
                 } }
@@ -326,8 +322,8 @@ mod tests {
             ("", "d1", "d1", "d4")
         );
         assert_eq!(
-            (short(999), short(1_000), short(MUCH)),
-            ("999".to_owned(), "1k".to_owned(), "∞".to_owned())
+            (short(999), short(1_000), short(2_500_000)),
+            ("999".to_owned(), "1k".to_owned(), "2M".to_owned())
         );
     }
 }

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tenure::{SEARCH_FIELDS, limits};
 
+use super::job_new;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{self, STATES, count, empty, list, short, state, text, time};
@@ -61,7 +62,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let columns = columns::kept(visit);
     let to = |state: &str| visit.at(&format!("jobs?state={state}&q={}{columns}", encoded(&search)));
     Ok(html! {
-        h1 { "Jobs" }
+        div.head { h1 { "Jobs" }
+            @if job_new::may(visit).await { div.acts { a.button href=(visit.at("new-job")) { "New job" } } } }
         form.search method="get" action=(visit.at("jobs")) role="search" {
             label.sr for="q" { "Search jobs" }
             input #q name="q" type="search" value=(search) placeholder="queue:mail kind:send_email error:\"timed out\" created:>-2h"
