@@ -2,7 +2,7 @@
 //!
 //! A source names candidates by the narrowest index that covers the filter; the filter itself decides about each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tenure_core::{Job, JobId, StateName, Timestamp, limits};
 use tenure_store::{Cursor, Fault, Filter, Order};
@@ -14,12 +14,16 @@ use crate::query::Query;
 use crate::{rows, value};
 
 const CHUNK: usize = 128;
+/// Of all lanes together so many times more are read than are wanted: some lanes have more of the next than others.
+const SPARE: usize = 4;
+/// Of each lane at least so many are read.
+const FEW_EACH: usize = 4;
 
-const BY_LANE: &str = "SELECT p.id, p.seq FROM unnest($3::int[]) l (lane) CROSS JOIN LATERAL (
-         SELECT id, seq FROM job WHERE lane = l.lane AND seq > $1 ORDER BY seq LIMIT $2) p ORDER BY p.seq LIMIT $2";
-const BY_LANE_NEWEST: &str = "SELECT p.id, p.seq FROM unnest($3::int[]) l (lane) CROSS JOIN LATERAL (
-         SELECT id, seq FROM job WHERE lane = l.lane AND seq < $1 ORDER BY seq DESC LIMIT $2) p
-     ORDER BY p.seq DESC LIMIT $2";
+/// The next so many of each lane: see [`merged`].
+const BY_LANE: &str = "SELECT p.id, p.seq, l.lane FROM unnest($3::int[]) l (lane) CROSS JOIN LATERAL (
+         SELECT id, seq FROM job WHERE lane = l.lane AND seq > $1 ORDER BY seq LIMIT $2) p ORDER BY p.seq";
+const BY_LANE_NEWEST: &str = "SELECT p.id, p.seq, l.lane FROM unnest($3::int[]) l (lane) CROSS JOIN LATERAL (
+         SELECT id, seq FROM job WHERE lane = l.lane AND seq < $1 ORDER BY seq DESC LIMIT $2) p ORDER BY p.seq DESC";
 const BY_ID: &str = "SELECT id, seq FROM job WHERE id = ANY ($1) ORDER BY seq";
 const BY_TAG: &str = "SELECT id, seq FROM tag WHERE tag = $3 AND seq > $1 ORDER BY seq LIMIT $2";
 const BY_TAG_NEWEST: &str = "SELECT id, seq FROM tag WHERE tag = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2";
@@ -68,27 +72,34 @@ enum Source {
     List(Vec<(JobId, i64)>),
 }
 
+/// Candidates in order, some of them read ahead.
+struct Candidates {
+    source: Source,
+    order: Order,
+    /// Up to where they were read.
+    behind: i64,
+    ahead: VecDeque<(JobId, i64)>,
+    /// How many of each lane are read at once.
+    each: usize,
+}
+
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
 pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Fault> {
-    let source = Source::choose(link, ask).await?;
-    let start = match ask.order {
-        Order::OldestFirst => 0,
-        Order::NewestFirst => i64::MAX,
-    };
-    let mut behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
-    let (mut jobs, mut looked_at) = (Vec::new(), 0);
+    let mut candidates = Candidates::of(link, ask).await?;
+    let (mut behind, mut jobs, mut looked_at) = (candidates.behind, Vec::new(), 0);
     while looked_at < limits::PAGE_EXAMINED && jobs.len() < ask.at_most {
-        let candidates = source.behind(link, ask.order, behind, CHUNK.max(ask.at_most - jobs.len())).await?;
-        if candidates.is_empty() {
+        let next = candidates.next(link, CHUNK.max(ask.at_most - jobs.len())).await?;
+        if next.is_empty() {
             return Ok(Walked { jobs, next: None });
         }
-        let read = rows::by_ids(candidates.iter().map(|(id, _)| *id));
+        let read = rows::by_ids(next.iter().map(|(id, _)| *id));
         let mut found = BTreeMap::new();
         for row in &link.connection().await?.read(read).await? {
             let stored = rows::stored(row)?;
             found.insert(stored.job.id, stored.job);
         }
-        for (id, seq) in candidates {
+        let mut next = next.into_iter();
+        for (id, seq) in next.by_ref() {
             behind = seq;
             looked_at += 1;
             jobs.extend(found.remove(&id).filter(|job| ask.filter.means(job, ask.now)));
@@ -96,9 +107,49 @@ pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Faul
                 break;
             }
         }
+        candidates.give_back(next);
     }
-    let goes_on = !source.behind(link, ask.order, behind, 1).await?.is_empty();
+    let goes_on = !candidates.next(link, 1).await?.is_empty();
     Ok(Walked { jobs, next: if goes_on { Some(Cursor::behind(value::seq(behind)?)) } else { None } })
+}
+
+impl Candidates {
+    async fn of(link: &mut Link, ask: &Walk<'_>) -> Result<Self, Fault> {
+        let start = match ask.order {
+            Order::OldestFirst => 0,
+            Order::NewestFirst => i64::MAX,
+        };
+        let behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
+        let source = Source::choose(link, ask).await?;
+        let wanted = CHUNK.max(ask.at_most);
+        let each = match &source {
+            Source::Lanes(lanes) => (wanted * SPARE / lanes.len().max(1)).clamp(FEW_EACH, wanted),
+            Source::Tag(_) | Source::Trouble(..) | Source::List(_) => wanted,
+        };
+        Ok(Self { source, order: ask.order, behind, ahead: VecDeque::new(), each })
+    }
+
+    /// The next ones, no more than so many; none at the end.
+    async fn next(&mut self, link: &mut Link, most: usize) -> Result<Vec<(JobId, i64)>, Fault> {
+        if self.ahead.is_empty() {
+            let each = if matches!(self.source, Source::Lanes(_)) { self.each } else { most };
+            let read = self.source.behind(link, self.order, self.behind, each).await?;
+            if let Some((_, seq)) = read.last() {
+                self.behind = *seq;
+            }
+            // One lane has most of them: of that more is to be read at once.
+            if read.len() < most {
+                self.each = (self.each * 4).min(CHUNK.max(most));
+            }
+            self.ahead = read.into();
+        }
+        Ok(self.ahead.drain(..most.min(self.ahead.len())).collect())
+    }
+
+    /// Takes back what was not looked at.
+    fn give_back(&mut self, rest: impl DoubleEndedIterator<Item = (JobId, i64)>) {
+        rest.rev().for_each(|candidate| self.ahead.push_front(candidate));
+    }
 }
 
 impl Source {
@@ -157,8 +208,28 @@ impl Source {
             }
         };
         let rows = link.connection().await?.read(query).await?;
-        Ok(rows.iter().map(|row| (value::job_id(row, 0), row.get(1))).collect())
+        let found = rows.iter().map(|row| (value::job_id(row, 0), row.get(1))).collect();
+        if !matches!(self, Self::Lanes(_)) {
+            return Ok(found);
+        }
+        let lanes: Vec<i32> = rows.iter().map(|row| row.get(2)).collect();
+        Ok(merged(found, &lanes, most))
     }
+}
+
+/// Of the next so many of each lane, in order, those behind which no lane has any that were not read: a lane of which as many
+/// came as were asked for may have more.
+fn merged(mut found: Vec<(JobId, i64)>, lanes: &[i32], each: usize) -> Vec<(JobId, i64)> {
+    let mut had: BTreeMap<i32, usize> = BTreeMap::new();
+    let is_full = |lane: &i32| {
+        let had = had.entry(*lane).or_default();
+        *had += 1;
+        *had == each
+    };
+    if let Some(last) = lanes.iter().position(is_full) {
+        found.truncate(last + 1);
+    }
+    found
 }
 
 /// The lanes whose jobs a filter may mean.
@@ -198,4 +269,23 @@ async fn unfinished(
         list.reverse();
     }
     Ok(Some(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_lane_may_have_between_is_not_passed() {
+        let candidates = |seqs: &[i64]| -> Vec<(JobId, i64)> {
+            seqs.iter().map(|seq| (JobId::new(Timestamp::EPOCH, 7), *seq)).collect()
+        };
+        let seqs = |found: Vec<(JobId, i64)>| -> Vec<i64> { found.into_iter().map(|(_, seq)| seq).collect() };
+        // Lane 1 came whole with 5; it may have 6 as well, and then lane 2 has 9 behind that.
+        let found = merged(candidates(&[1, 2, 5, 7, 9]), &[1, 2, 1, 2, 3], 2);
+        assert_eq!(seqs(found), [1, 2, 5]);
+        // No lane has any more.
+        let found = merged(candidates(&[1, 2, 5]), &[1, 2, 1], 3);
+        assert_eq!(seqs(found), [1, 2, 5]);
+    }
 }

@@ -5,44 +5,69 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Job, JobId, Timestamp, limits};
+use tenure_core::{Job, JobId, StateName, Timestamp, limits};
 use tenure_store::{Cursor, Fault, Order, Page, PageAsk};
 
 use crate::link::Link;
 use crate::query::Query;
 use crate::{listing, rows, value};
 
+/// Jobs that are read at once.
 const CHUNK: usize = 256;
+/// Receipts, and as many standings, among which the next are sought: at first, and at most.
+const FEW: usize = 16;
+const MANY: usize = 256;
 
-/// Receipts of one instant are read whole, as many as there are: one transaction writes them.
-const FIRST_ENDED: &str = "WITH told AS (
-         SELECT ended, lane, block, seqs FROM receipt WHERE ended = $1
-         UNION ALL
-         SELECT ended, lane, block, seqs FROM receipt WHERE ended > $1
-             AND ended <= (SELECT max(ended) FROM (SELECT ended FROM receipt WHERE ended > $1 ORDER BY ended LIMIT $3) n)),
+/// The end up to which so many receipts and so many standings reach; NULL if fewer are left.
+const FIRST_EDGE: &str = "SELECT least(
+         (SELECT ended FROM receipt WHERE $3 AND ended > $1 ORDER BY ended OFFSET $2 LIMIT 1),
+         (SELECT ended FROM standing WHERE ended IS NOT NULL AND ended > $1 ORDER BY ended OFFSET $2 LIMIT 1))";
+const LAST_EDGE: &str = "SELECT greatest(
+         (SELECT ended FROM receipt WHERE $3 AND ended < $1 ORDER BY ended DESC OFFSET $2 LIMIT 1),
+         (SELECT ended FROM standing WHERE ended IS NOT NULL AND ended < $1 ORDER BY ended DESC OFFSET $2 LIMIT 1))";
+/// What ended up to there in lanes that are meant. Receipts of one instant are read whole, as many as there are: one
+/// transaction writes them. They are sought by their ends alone, and only those that are meant are taken apart.
+const FIRST_ENDED: &str = "WITH near AS MATERIALIZED (SELECT ended, lane, block, seqs FROM receipt WHERE $6 AND ended >= $1 AND ended <= $5),
+     told AS MATERIALIZED (SELECT * FROM near WHERE lane = ANY ($4::int[])),
      found AS (
          SELECT t.ended, u.seq, t.lane FROM told t CROSS JOIN LATERAL each_seq(t.block, t.seqs) u (seq)
          WHERE (t.ended, u.seq) > ($1, $2)
          UNION ALL
          SELECT * FROM (SELECT ended, seq, lane FROM standing WHERE ended IS NOT NULL AND (ended, seq) > ($1, $2)
-             ORDER BY ended, seq LIMIT $3) s)
+             AND ended <= $5 AND lane = ANY ($4::int[]) ORDER BY ended, seq LIMIT $3) s)
      SELECT j.id, f.seq, f.ended FROM (SELECT * FROM found ORDER BY ended, seq LIMIT $3) f
-     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq AND f.lane = ANY ($4::int[]) LIMIT 1) j
-         ON true ORDER BY f.ended, f.seq";
-const LAST_ENDED: &str = "WITH told AS (
-         SELECT ended, lane, block, seqs FROM receipt WHERE ended = $1
-         UNION ALL
-         SELECT ended, lane, block, seqs FROM receipt WHERE ended < $1
-             AND ended >= (SELECT min(ended) FROM (SELECT ended FROM receipt WHERE ended < $1 ORDER BY ended DESC LIMIT $3) n)),
+     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j ON true
+     ORDER BY f.ended, f.seq";
+const LAST_ENDED: &str = "WITH near AS MATERIALIZED (SELECT ended, lane, block, seqs FROM receipt WHERE $6 AND ended <= $1 AND ended >= $5),
+     told AS MATERIALIZED (SELECT * FROM near WHERE lane = ANY ($4::int[])),
      found AS (
          SELECT t.ended, u.seq, t.lane FROM told t CROSS JOIN LATERAL each_seq(t.block, t.seqs) u (seq)
          WHERE (t.ended, u.seq) < ($1, $2)
          UNION ALL
          SELECT * FROM (SELECT ended, seq, lane FROM standing WHERE ended IS NOT NULL AND (ended, seq) < ($1, $2)
-             ORDER BY ended DESC, seq DESC LIMIT $3) s)
+             AND ended >= $5 AND lane = ANY ($4::int[]) ORDER BY ended DESC, seq DESC LIMIT $3) s)
      SELECT j.id, f.seq, f.ended FROM (SELECT * FROM found ORDER BY ended DESC, seq DESC LIMIT $3) f
-     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq AND f.lane = ANY ($4::int[]) LIMIT 1) j
-         ON true ORDER BY f.ended DESC, f.seq DESC";
+     LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j ON true
+     ORDER BY f.ended DESC, f.seq DESC";
+
+/// Where a job that has ended stands: at an instant, with a number.
+type Place = (i64, i64);
+
+/// What is walked.
+struct Walk {
+    order: Order,
+    lanes: Vec<i32>,
+    /// Whether jobs are meant of which receipts tell: those that have succeeded.
+    receipts: bool,
+}
+
+/// Places in order, and what lies behind them.
+struct Found {
+    /// With the ids of jobs that are still there.
+    places: Vec<(Option<JobId>, i64, i64)>,
+    /// Behind which place there may be more; `None` at the end.
+    goes_on: Option<Place>,
+}
 
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
 pub(crate) async fn page(
@@ -52,11 +77,17 @@ pub(crate) async fn page(
     now: Timestamp,
 ) -> Result<Page, Fault> {
     let lanes = listing::lanes_of(link, &ask.filter).await?;
-    let (mut behind, mut jobs, mut looked_at) = (start(ask), Vec::new(), 0);
+    let walk = Walk {
+        order: ask.order,
+        lanes,
+        receipts: ask.filter.states.is_empty() || ask.filter.states.contains(&StateName::Succeeded),
+    };
+    let (mut behind, mut jobs, mut looked_at, mut among) = (start(ask), Vec::new(), 0, FEW);
     while looked_at < limits::PAGE_EXAMINED {
-        let places = places(link, ask.order, behind, &lanes).await?;
-        if places.is_empty() {
-            return Ok(Page { jobs, next: None });
+        let Found { places, goes_on } = places(link, &walk, behind, among).await?;
+        looked_at += among;
+        if places.len() < CHUNK / 2 {
+            among = (among * 4).min(MANY);
         }
         let mut found = read(link, places.iter().filter_map(|(id, ..)| *id).collect()).await?;
         for (id, seq, at) in places {
@@ -64,13 +95,17 @@ pub(crate) async fn page(
             if !is_within(ask, end) {
                 return Ok(Page { jobs, next: None });
             }
-            if jobs.len() == at_most || looked_at == limits::PAGE_EXAMINED {
+            if jobs.len() == at_most || looked_at >= limits::PAGE_EXAMINED {
                 return Ok(Page { jobs, next: Some(cursor(behind)?) });
             }
             (behind, looked_at) = ((at, seq), looked_at + 1);
             // A job that is to be done again has not ended.
             let found = id.and_then(|id| found.remove(&id)).filter(|job| job.state.ended() == Some(end));
             jobs.extend(found.filter(|job| ask.filter.means(job, now)));
+        }
+        match goes_on {
+            Some(next) if is_within(ask, value::timestamp(next.0)?) => behind = next,
+            Some(_) | None => return Ok(Page { jobs, next: None }),
         }
     }
     Ok(Page { jobs, next: Some(cursor(behind)?) })
@@ -86,28 +121,34 @@ async fn read(link: &mut Link, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Job>, 
     jobs.collect()
 }
 
-/// The next places, with the ids of those in lanes that are meant.
-async fn places(
-    link: &mut Link,
-    order: Order,
-    behind: (i64, i64),
-    lanes: &[i32],
-) -> Result<Vec<(Option<JobId>, i64, i64)>, Fault> {
-    let sql = match order {
-        Order::OldestFirst => FIRST_ENDED,
-        Order::NewestFirst => LAST_ENDED,
+/// The next places in lanes that are meant, as far as so many receipts and standings reach.
+async fn places(link: &mut Link, walk: &Walk, behind: Place, among: usize) -> Result<Found, Fault> {
+    let (edge, ended, all, last_seq) = match walk.order {
+        Order::OldestFirst => (FIRST_EDGE, FIRST_ENDED, i64::MAX, i64::MAX),
+        Order::NewestFirst => (LAST_EDGE, LAST_ENDED, i64::MIN, 0),
     };
-    let query = Query::new(sql).with(behind.0).with(behind.1).with(value::bound(CHUNK)).with(lanes.to_vec());
-    let read = link.connection().await?.read(query).await?;
-    Ok(read.iter().map(|row| (value::maybe_job_id(row, 0), row.get(1), row.get(2))).collect())
+    let connection = link.connection().await?;
+    let reach = Query::new(edge).with(behind.0).with(value::bound(among - 1)).with(walk.receipts);
+    let reaches = connection.read(reach).await?;
+    let edge: Option<i64> = reaches.first().and_then(|row| row.get(0));
+    let query = Query::new(ended).with(behind.0).with(behind.1).with(value::bound(CHUNK));
+    let read =
+        connection.read(query.with(walk.lanes.clone()).with(edge.unwrap_or(all)).with(walk.receipts)).await?;
+    let places: Vec<_> =
+        read.iter().map(|row| (value::maybe_job_id(row, 0), row.get(1), row.get(2))).collect();
+    let goes_on = match places.last() {
+        Some((_, seq, at)) if places.len() == CHUNK => Some((*at, *seq)),
+        _ => edge.map(|edge| (edge, last_seq)),
+    };
+    Ok(Found { places, goes_on })
 }
 
-fn cursor((at, seq): (i64, i64)) -> Result<Cursor, Fault> {
+fn cursor((at, seq): Place) -> Result<Cursor, Fault> {
     Ok(Cursor::behind_end(value::timestamp(at)?, value::seq(seq)?))
 }
 
 /// Behind which place it begins.
-fn start(ask: &PageAsk) -> (i64, i64) {
+fn start(ask: &PageAsk) -> Place {
     let behind = ask.after.and_then(|after| Some((after.ended()?.as_micros(), value::signed(after.seq()))));
     let (from, before) = (ask.filter.ended_from, ask.filter.ended_before);
     let bound = match ask.order {
@@ -140,6 +181,7 @@ mod tests {
     async fn what_has_ended_is_found_by_an_index() {
         let server = Server::start_hasty().unwrap();
         let mut link = fresh(&server).await;
-        assert_found_by_an_index(&mut link, [FIRST_ENDED, LAST_ENDED].into_iter()).await;
+        assert_found_by_an_index(&mut link, [FIRST_EDGE, LAST_EDGE, FIRST_ENDED, LAST_ENDED].into_iter())
+            .await;
     }
 }

@@ -139,7 +139,7 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
                 (field("Its queue", "queue", &drafted.queue, "default"))
                 label { "Due, by the clocks of " (visit.likes.zone.name()) "; at once if nothing is said" input type="datetime-local" name="due" value=(drafted.due); }
                 (field("Its priority, from -100, the first, to 100", "priority", &drafted.priority, "0"))
-                (field("Words to find it by", "tags", &drafted.tags, "none"))
+                (field("Tags to find it by, with spaces between them", "tags", &drafted.tags, "vip urgent"))
                 div.bar { button.main { "Enqueue this job" } }
             }
         } @else { p.notice { "To enqueue a job needs the right enqueue, on a server that changes things." } }
