@@ -101,7 +101,7 @@ fn may_install(package: &str) -> Result<(), Error> {
 pub(crate) fn apt(args: &[&str]) -> Result<(), Error> {
     // Somebody else on this machine may be installing something, too.
     let said = Command::new("apt-get")
-        .args(["-o", "DPkg::Lock::Timeout=300"])
+        .args(["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=5"])
         .args(args)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .output();

@@ -10,9 +10,10 @@ mod pooler;
 mod promtool;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use pooler::Pooler;
@@ -35,7 +36,7 @@ pub enum Error {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    port: u16,
+    place: Place,
     directory: PathBuf,
     keeper: Mutex<Keeper>,
 }
@@ -84,18 +85,18 @@ impl Server {
     /// # Errors
     /// This one does not run, or the replica does not start.
     pub fn replica(&self, settings: &[&str]) -> Result<Self, Error> {
-        Self::start_behind(self.port, settings)
+        Self::start_behind(self.port(), settings)
     }
 
     /// `primary` is the port of the server that it is a replica of; 0 if it is of none.
     fn start_behind(primary: u16, settings: &[&str]) -> Result<Self, Error> {
         let binaries = binaries::find_or_install()?;
-        let port = free_port().map_err(|error| Error::NotRunning(format!("find a free port: {error}")))?;
+        let place = Place::find().map_err(|error| Error::NotRunning(format!("find a free port: {error}")))?;
         let not_started = |error: std::io::Error| Error::NotRunning(format!("start: {error}"));
         let mut process = as_ordinary_user()
             .args(["sh", "-c", KEEPER, "server.sh"])
             .arg(&binaries)
-            .arg(port.to_string())
+            .arg(place.port.to_string())
             .arg(primary.to_string())
             .args(settings)
             .stdin(Stdio::piped())
@@ -107,13 +108,13 @@ impl Server {
         };
         let mut keeper = Keeper { process, says: Some(says), hears: BufReader::new(hears) };
         let directory = PathBuf::from(keeper.line("start")?);
-        Ok(Self { port, directory, keeper: Mutex::new(keeper) })
+        Ok(Self { place, directory, keeper: Mutex::new(keeper) })
     }
 
     /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.place.port
     }
 
     /// Where its files are.
@@ -125,7 +126,7 @@ impl Server {
     /// The URL of its database, with full rights.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.place.port)
     }
 
     /// Kills every process of it at once.
@@ -192,7 +193,7 @@ impl Server {
     /// # Errors
     /// It still runs, the other one does not, or it does not start.
     pub fn follow(&self, primary: &Self) -> Result<(), Error> {
-        self.tell(&format!("follow {}", primary.port))
+        self.tell(&format!("follow {}", primary.place.port))
     }
 
     /// Makes a replica a server of its own, with what it has heard by now. Answers when it takes writes.
@@ -238,9 +239,36 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody listens on.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+/// Where ports are taken from: below those that systems give to whoever takes any, and to whoever connects.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// Where the next one of this process looks first: each process begins elsewhere.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A port for a server that listens on it later.
+#[derive(Debug)]
+struct Place {
+    port: u16,
+    /// By this others of us know that somebody has it, also before anybody listens and while he is down.
+    _taken: UdpSocket,
+}
+
+impl Place {
+    /// One that nobody has.
+    fn find() -> std::io::Result<Self> {
+        let many = u32::from(PORTS.end - PORTS.start);
+        let mut lost = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+        for _ in 0..many {
+            let next =
+                std::process::id().wrapping_mul(101).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+            let port = PORTS.start + u16::try_from(next % many).unwrap_or(0);
+            let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, port));
+            match taken.and_then(|taken| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|_| taken)) {
+                Ok(taken) => return Ok(Self { port, _taken: taken }),
+                Err(error) => lost = error,
+            }
+        }
+        Err(lost)
+    }
 }
 
 /// What starts a program as somebody other than root: PostgreSQL does not run as root.

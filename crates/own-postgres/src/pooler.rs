@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 
-use crate::{Error, Server, as_ordinary_user, binaries, free_port};
+use crate::{Error, Place, Server, as_ordinary_user, binaries};
 
 /// The script that keeps it: it is gone when its input ends, also when whoever started it is killed.
 const KEEPER: &str = r#"
@@ -24,7 +24,7 @@ kill -9 "$pooler"
 /// A running PgBouncer, through which a server is reached.
 #[derive(Debug)]
 pub struct Pooler {
-    port: u16,
+    place: Place,
     keeper: Child,
     says: Option<ChildStdin>,
 }
@@ -38,7 +38,8 @@ impl Server {
     pub fn pooler(&self, settings: &[&str]) -> Result<Pooler, Error> {
         let program = binaries::find_or_install_pooler()?;
         let lost = |error: std::io::Error| Error::NotRunning(format!("start a pooler: {error}"));
-        let port = free_port().map_err(lost)?;
+        let place = Place::find().map_err(lost)?;
+        let port = place.port;
         let server = self.port();
         let all = format!(
             "[databases]\npostgres = host=127.0.0.1 port={server} user=postgres dbname=postgres\n\
@@ -64,7 +65,7 @@ impl Server {
         if let Some(hears) = keeper.stdout.take() {
             BufReader::new(hears).read_line(&mut line).map_err(lost)?;
         }
-        let pooler = Pooler { port, keeper, says };
+        let pooler = Pooler { place, keeper, says };
         if line.trim() == "up" { Ok(pooler) } else { Err(Error::NotRunning(format!("pool: {line}"))) }
     }
 }
@@ -73,7 +74,7 @@ impl Pooler {
     /// The URL of the server's database, through it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.place.port)
     }
 }
 

@@ -40,7 +40,11 @@ pub fn promtool() -> Result<PathBuf, Error> {
 
 fn fetch(into: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(into).map_err(|error| failed(&error))?;
-    let download = || run(Command::new("apt-get").args(["download", "-q", "prometheus"]).current_dir(into));
+    let download = || {
+        run(Command::new("apt-get")
+            .args(["download", "-q", "-o", "Acquire::Retries=5", "prometheus"])
+            .current_dir(into))
+    };
     if download().is_err() {
         // Nothing is known of any package, or of an older one.
         apt(&["update", "-q"])?;

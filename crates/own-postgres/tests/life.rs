@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 
 use own_postgres::Server;
 
@@ -69,4 +69,16 @@ fn a_server_that_was_lost_comes_back_as_a_replica_of_its_successor() {
 fn a_server_that_is_no_replica_is_not_promoted() {
     let server = Server::start_hasty().unwrap();
     assert!(server.promote().is_err());
+}
+
+/// Between the moment a port is chosen and the moment its server listens, and while a server is down, nobody else has it.
+#[test]
+fn the_port_of_a_server_is_its_own_also_while_it_is_down() {
+    let server = Server::start_hasty().unwrap();
+    server.stop().unwrap();
+    let other = Server::start_hasty().unwrap();
+    assert_ne!(server.port(), other.port());
+    assert!(UdpSocket::bind(("127.0.0.1", server.port())).is_err(), "others know that somebody has it");
+    server.start_again().unwrap();
+    assert!(answers(&server) && answers(&other));
 }

@@ -101,10 +101,10 @@ fn the_server_is_measured_by_figures_of_its_own() {
 #[test]
 fn clients_share_a_commit_when_the_disk_is_slow() {
     let folder = tempdir().unwrap();
-    let args = ["--quick", "--jobs", "2000", "--figure", "enqueue_single", "--fsync-rate", "100"];
+    let args = ["--quick", "--jobs", "500", "--figure", "enqueue_single", "--fsync-rate", "25"];
     let figures = figures(&args, folder.path());
     let (one, many) = (&figures[2], &figures[3]);
-    assert!(one["jobs_per_s"].as_f64().unwrap() <= 101.0, "{one}");
+    assert!(one["jobs_per_s"].as_f64().unwrap() <= 25.5, "{one}");
     assert!(many["ratio_16_to_1"].as_f64().unwrap() > 4.0, "{many}");
 }
 

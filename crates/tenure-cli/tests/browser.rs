@@ -42,11 +42,20 @@ static TOOLS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     }
     let _ = fs::remove_dir_all(&place);
     said(Command::new("python3").args(["-m", "venv"]).arg(&place));
-    said(Command::new(place.join("bin/pip")).args(["install", "--quiet", DRIVER]));
+    said(Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10", DRIVER]));
     let archive = place.join("axe.tgz");
     said(
         Command::new("curl")
-            .args(["--fail", "--silent", "--show-error", "--location", "--output"])
+            .args([
+                "--fail",
+                "--silent",
+                "--show-error",
+                "--location",
+                "--retry",
+                "10",
+                "--retry-all-errors",
+                "--output",
+            ])
             .arg(&archive)
             .arg(AXE),
     );
@@ -70,7 +79,7 @@ fn has_browser() -> bool {
         return false;
     }
     for args in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", "chromium"]] {
-        let wait = ["-o", "DPkg::Lock::Timeout=300"];
+        let wait = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=5"];
         said(Command::new("apt-get").args(wait).args(args).env("DEBIAN_FRONTEND", "noninteractive"));
     }
     Path::new(CHROMIUM).exists()

@@ -26,7 +26,9 @@ const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
 static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| {
     installed("python-clients", &PYTHON, |place| {
         said(Command::new("python3").args(["-m", "venv"]).arg(place));
-        said(Command::new(place.join("bin/pip")).args(["install", "--quiet"]).args(PYTHON));
+        said(
+            Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10"]).args(PYTHON),
+        );
     })
     .join("bin")
 });
@@ -44,7 +46,7 @@ static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         said(
             Command::new("npm")
                 .current_dir(place)
-                .args(["install", "--no-audit", "--no-fund", "--silent"])
+                .args(["install", "--no-audit", "--no-fund", "--silent", "--fetch-retries=8"])
                 .args(NODE),
         );
     }))

@@ -13,7 +13,7 @@ use std::time::Duration;
 use program::{Program, run};
 use tempfile::tempdir;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 /// What asks: a release of schemathesis, which Python's package index has.
 const RELEASE: &str = "4.32.5";
 
@@ -24,7 +24,7 @@ fn installed() -> PathBuf {
     if !program.exists() {
         said(Command::new("python3").args(["-m", "venv"]).arg(&place));
         let release = format!("schemathesis=={RELEASE}");
-        said(Command::new(place.join("bin/pip")).args(["install", "--quiet", &release]));
+        said(Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10", &release]));
     }
     program
 }
@@ -63,7 +63,7 @@ fn asked(document: &str, examples: &str) {
             .arg(settings)
             .args(["run", &format!("http://{address}/{document}"), "--checks", "all", "--seed", "8368"])
             .args(["--header", &format!("Authorization: Bearer {token}")])
-            .args(["--max-examples", examples, "--request-timeout", "10"]),
+            .args(["--max-examples", examples, "--request-timeout", "60"]),
     );
     assert!(told.contains(" passed"), "nothing was asked: {told}");
     server.interrupt();

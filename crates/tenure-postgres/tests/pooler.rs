@@ -117,7 +117,7 @@ async fn where_no_hints_are_heard_everybody_looks_once_a_second_and_is_told_so()
         freed.changed().await.unwrap();
     }
     let took = clock.moment().since(begun);
-    assert!((Duration::from_millis(1900)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_millis(1900), "{took:?}");
 
     // Nothing else is asked of the server meanwhile.
     let direct = user(&server.url()).await;
@@ -129,11 +129,13 @@ async fn where_no_hints_are_heard_everybody_looks_once_a_second_and_is_told_so()
         number(&direct, ended).await
     };
     let before = count().await;
+    let begun = clock.moment();
     clock.sleep(Duration::from_secs(2)).await;
     let transactions = count().await - before;
+    let took = clock.moment().since(begun).as_secs_f64();
     assert!(
-        transactions <= 8,
-        "{transactions} transactions in 3.5 seconds, of which some are the test's own"
+        transactions as f64 <= 1.0 + took * 2.0,
+        "{transactions} transactions in {took} seconds, of which some are the test's own"
     );
 
     let status = tenure_postgres::status(&pooler.url(), options("tenure")).await.unwrap();
@@ -156,7 +158,7 @@ async fn programs_before_and_behind_a_pooler_share_a_store() {
     let is_heard = tokio::select! {
         biased;
         changed = due.changed() => changed.is_ok(),
-        () = SystemClock.sleep(Duration::from_secs(20)) => false,
+        () = SystemClock.sleep(Duration::from_secs(60)) => false,
     };
     assert!(is_heard, "what was told while it began to listen is heard");
     let reserved = before.reserve(ask(1, 10)).await.unwrap().jobs;

@@ -4,9 +4,13 @@
 
 mod site;
 
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 use site::{ID, Site, token};
 use tenure::{Chance, ManualClock, MemoryStore, Tenure, Timestamp};
@@ -276,4 +280,40 @@ async fn events_are_narrowed_to_a_queue_and_a_kind() {
     let page = site.get("/ui/events?of=jobs&queue=mail&kind=echo").await;
     assert!(page.contains("events?of=leases&amp;queue=mail&amp;kind=echo"), "{page}");
     assert!(page.contains("name=\"queue\" type=\"search\" value=\"mail\""), "{page}");
+}
+
+/// What a browser loads once beside the pages, compressed as a proxy would do it.
+const MOST_BYTES: usize = 150 * 1024;
+/// Where such files lie.
+const ASSETS: &str = "/ui/assets/";
+
+#[tokio::test]
+async fn what_is_loaded_beside_a_page_is_small() {
+    let site = Site::open(Options::default()).await;
+    let mut wanted = BTreeSet::new();
+    for page in ["", "jobs", "settings", "calendar", "apps"] {
+        let page = site.get(&format!("/ui/{page}")).await;
+        let named = page.split(ASSETS).skip(1).filter_map(|rest| rest.split('"').next());
+        wanted.extend(named.map(|name| format!("{ASSETS}{name}")));
+        // What comes from elsewhere, or within a page, would not be counted.
+        assert!(!page.contains("<style") && page.matches("<script").count() == 1, "{page}");
+        assert!(!page.contains("src=\"http") && !page.contains("src=\"//"), "{page}");
+    }
+    let mut all = 0;
+    for asset in &wanted {
+        let answer = site.get(asset).await;
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && !text.is_empty(), "{asset}: {head}");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(text.as_bytes()).unwrap();
+        all += packed.finish().unwrap().len();
+        // They load nothing more, which would not be counted either.
+        assert!(
+            !text.contains("@import") && !text.contains("url(http") && !text.contains("import("),
+            "{asset}"
+        );
+    }
+    assert!(wanted.len() >= 3, "a style sheet, a script and an icon: {wanted:?}");
+    println!("{} files of {all} bytes, compressed", wanted.len());
+    assert!(all < MOST_BYTES, "{all} bytes, compressed");
 }

@@ -494,7 +494,7 @@ async fn a_stream_that_is_listened_to_does_not_keep_the_server() {
     // It would have the grace of the server to end, which is 25 seconds, and the clock is a real one.
     let began = tenure.now();
     served.await.unwrap();
-    assert!(tenure.now().since(began).as_secs() < 10);
+    assert!(tenure.now().since(began).as_secs() < 20);
 }
 
 #[tokio::test]

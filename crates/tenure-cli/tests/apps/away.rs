@@ -17,7 +17,7 @@ const WORK: &str = "echo $JOB_ATTEMPT >> $OUT/attempts; [ ! -e $OUT/fail ] || ex
 /// Kills so many hosts, each while it runs `work`.
 fn kill_hosts(stand: &Stand, times: usize) {
     for time in 1..=times {
-        let host = stand.host(&["--lease", "1s"]);
+        let host = stand.host(&["--lease", "3s"]);
         if time == 1 {
             assert_eq!(stand.app(&["run", "work"]).code, 0);
         }
@@ -33,7 +33,7 @@ fn t080_hosts_that_were_lost_spend_none_of_the_tries_of_a_program() {
         Stand::of(&[("triggered/work/run.sh", WORK), ("triggered/work/settings.job", r#"{"attempts":2}"#)]);
     kill_hosts(&stand, 3);
     std::fs::write(stand.out.join("fail"), "").unwrap();
-    let _host = stand.host(&["--lease", "1s"]);
+    let _host = stand.host(&["--lease", "3s"]);
     until("it has failed", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "failed");
     assert_eq!(stand.left_lines("attempts"), ["1", "2", "3", "4", "5"]);
     let detail = stand.json(&["runs", "work"])["items"][0]["detail"].as_str().unwrap().to_owned();
@@ -46,7 +46,7 @@ fn a_run_that_has_lost_four_hosts_has_failed() {
     let stand =
         Stand::of(&[("triggered/work/run.sh", WORK), ("triggered/work/settings.job", r#"{"attempts":100}"#)]);
     kill_hosts(&stand, 4);
-    let _host = stand.host(&["--lease", "1s"]);
+    let _host = stand.host(&["--lease", "3s"]);
     until("it has failed", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "failed");
     assert_eq!(stand.left_lines("attempts").len(), 4);
     let detail = stand.json(&["runs", "work"])["items"][0]["detail"].as_str().unwrap().to_owned();
@@ -65,7 +65,7 @@ fn a_run_whose_last_host_is_gone_is_not_shown_as_running() {
         (Some("lapsed"), Some("its host is gone; it is due again"))
     );
     assert!(stand.app(&["runs", "work"]).out.contains("lapsed"));
-    let _host = stand.host(&["--lease", "1s"]);
+    let _host = stand.host(&["--lease", "3s"]);
     stand.wait_for_lines("attempts", 2, SOON);
     assert_eq!(stand.json(&["runs", "work"])["items"][0]["state"], "running");
 }

@@ -140,7 +140,7 @@ fn what_a_program_does_to_its_pipes_and_its_children_is_contained() {
 #[test]
 fn a_program_that_kills_its_supervisor_and_leaves_somebody_with_its_pipes_has_ended() {
     let stand = Stand::of(&[
-        ("triggered/b/run.sh", "setsid sleep 45 & sleep 0.3; kill -9 $PPID; sleep 1"),
+        ("triggered/b/run.sh", "setsid sleep 300 & sleep 0.3; kill -9 $PPID; sleep 1"),
         ("triggered/b/settings.job", r#"{"timeout":4,"stopping_wait_time":2}"#),
     ]);
     let _host = stand.host(&[]);

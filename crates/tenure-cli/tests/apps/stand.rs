@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::program::{Program, command, run};
 
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A folder of programs with a store beside it.
 pub struct Stand {

@@ -140,7 +140,7 @@ def apps(stage, page):
     """Each act asks once more before it does something; runs lead to their app and back."""
     # One run at a time is let in, and the last one of the shop's past may go on for half a minute.
     active = lambda state: stage.ask("GET", f"/v1/jobs?kind=apps.rebuild-search&state={state}")["items"]
-    eventually(page, lambda: not active("queued") and not active("running"), 400)
+    eventually(page, lambda: not active("queued") and not active("running"))
     page.goto(f"{stage.ui}apps")
     page.get_by_role("link", name="rebuild-search").click()
     main = page.get_by_role("main")
@@ -165,7 +165,7 @@ def apps(stage, page):
     lines = page.locator(".logs")
     expect(lines).to_contain_text("out:")
     before = lines.inner_text().count("\n")
-    page.wait_for_function("(before) => document.querySelector('.logs').innerText.split('\\n').length > before + 1", arg=before, timeout=30_000)
+    eventually(page, lambda: lines.inner_text().count("\n") > before)
 
 
 def bulk(stage, page):
@@ -186,7 +186,7 @@ def bulk(stage, page):
     page.get_by_role("radio", name="Cancel").check()
     page.get_by_label("Write how many").fill("120")
     press(page, "Do it with 120")
-    expect(page.locator("#operation")).to_contain_text("succeeded", timeout=20_000)
+    expect(page.locator("#operation")).to_contain_text("succeeded")
     assert len(stage.ask("GET", "/v1/jobs?kind=many&state=cancelled&limit=200")["items"]) == 120
     page.goto(f"{stage.ui}jobs?q=kind%3Amany")
     page.locator("tbody input[type=checkbox]").nth(0).check()
@@ -195,7 +195,7 @@ def bulk(stage, page):
     expect(page.get_by_role("heading", level=1)).to_contain_text("2 jobs are meant")
     page.get_by_role("radio", name="Delete").check()
     press(page, "Do it with 2")
-    expect(page.locator("#operation")).to_contain_text("succeeded", timeout=20_000)
+    expect(page.locator("#operation")).to_contain_text("succeeded")
     assert len(stage.ask("GET", "/v1/jobs?kind=many&limit=200")["items"]) == 118
     page.goto(f"{stage.ui}bulk")
     assert page.locator(".rows tbody tr").count() >= 2
@@ -231,9 +231,9 @@ def webhooks(stage, page):
         expect(page.locator("#secret")).to_contain_text("whsec_")
         page.get_by_role("link", name="To the webhook").click()
         press(page, "Send a test")
-        expect(page.locator("#list")).to_contain_text("webhook.test", timeout=20_000)
+        expect(page.locator("#list")).to_contain_text("webhook.test")
         eventually(page, lambda: len(receiver.heard) == 1)
-        expect(page.locator("#list")).to_contain_text("succeeded", timeout=20_000)
+        expect(page.locator("#list")).to_contain_text("succeeded")
         press(page, "Redeliver")
         eventually(page, lambda: len(receiver.heard) == 2)
         press(page, "Disable")
@@ -269,7 +269,7 @@ class Receiver:
         self.server.shutdown()
 
 
-def eventually(page, is_so, times=100):
+def eventually(page, is_so, times=400):
     for _ in range(times):
         if is_so():
             return
@@ -315,6 +315,8 @@ def schedules(stage, page):
 def passed(stage, page):
     """Jobs for slots that have passed: which ones is shown before."""
     stage.ask("PUT", "/v1/schedules/hourly", {"spec": {"text": "every 1h"}, "job": {"kind": "tidy", "queue": "nobody"}})
+    # A full hour that comes meanwhile brings no job beside these.
+    stage.ask("POST", "/v1/schedules/hourly/pause", {})
     page.goto(f"{stage.ui}schedules/hourly")
     press(page, "Show which slots")
     # A day has 24 of them, and one more if it begins with one.

@@ -19,7 +19,7 @@ CORPUS = [
 def play(stage):
     worst = "".join(CORPUS)
     job = stage.enqueue("hostile", queue="hostile", args={"text": CORPUS, worst[:60]: 1}, meta={"note": worst})
-    claimed = stage.ask("POST", "/v1/claim", {"queues": ["hostile"], "name": worst[:200]})["jobs"][0]
+    claimed = stage.ask("POST", "/v1/claim", {"queues": ["hostile"], "name": worst[:200], "lease_seconds": 600})["jobs"][0]
     proof = {"token": claimed["token"]}
     stage.ask("POST", f"/v1/jobs/{job}/heartbeat", {**proof, "progress": {"fraction": 0.4, "message": worst[:200]}})
     stage.ask("POST", f"/v1/jobs/{job}/logs", {**proof, "first": 1, "lines": CORPUS})

@@ -1,5 +1,7 @@
 """Every page, in both themes, wide and as narrow as a phone: everybody can use it, and nothing is out of place."""
 
+from playwright.sync_api import expect
+
 
 def fill(stage):
     """What makes each page have something to show."""
@@ -21,7 +23,8 @@ def long_winded(stage):
     endless = "unbroken" * 30
     job = stage.enqueue("long-winded", queue="long-winded", args={"text": endless}, tags=["t" * 60], max_attempts=2)
     for is_last in (False, True):
-        proof = {"token": stage.ask("POST", "/v1/claim", {"queues": ["long-winded"], "name": "w" * 100})["jobs"][0]["token"]}
+        claim = {"queues": ["long-winded"], "name": "w" * 100, "lease_seconds": 600}
+        proof = {"token": stage.ask("POST", "/v1/claim", claim)["jobs"][0]["token"]}
         if is_last:
             stage.ask("POST", f"/v1/jobs/{job}/heartbeat", {**proof, "progress": {"fraction": 0.4, "message": endless}})
             stage.ask("POST", f"/v1/jobs/{job}/logs", {**proof, "first": 1, "lines": [endless * 3]})
@@ -45,6 +48,7 @@ def addresses(job, bulk, hook, worker, long_winded):
 
 
 def play(stage):
+    chosen(stage)
     page = stage.page("light", 1280)
     for address in addresses(*fill(stage)):
         page.goto(stage.ui + address)
@@ -52,6 +56,31 @@ def play(stage):
         if address == "":
             in_line(stage, page, ".top nav a", "the rooms")
             in_line(stage, page, ".strip .tile", "the tiles")
+
+
+def chosen(stage):
+    """A theme that somebody has chosen counts, whatever his system says."""
+    for theme, other in (("dark", "light"), ("light", "dark")):
+        page = stage.page(other, 1280)
+        page.goto(f"{stage.ui}settings")
+        before = ground(page)
+        page.get_by_role("radio", name=theme, exact=True).check()
+        page.get_by_role("main").get_by_role("button", name="Keep these", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("Kept")
+        for address in ("", "jobs?state=failed"):
+            page.goto(stage.ui + address)
+            expect(page.locator("html")).to_have_attribute("data-theme", theme)
+            assert ground(page) != before, f"{theme} looks like {other}"
+            stage.judged(page, f"{address or 'overview'} ({theme}, chosen where the system says {other})")
+        page.context.close()
+
+
+def ground(page):
+    """What lies under everything, and what is written on it."""
+    return page.evaluate("""[document.documentElement, document.body].flatMap((one) => {
+        const { backgroundColor, color } = getComputedStyle(one);
+        return [backgroundColor, color];
+    })""")
 
 
 def seen(stage, page, name):

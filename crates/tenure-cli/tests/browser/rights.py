@@ -3,21 +3,20 @@
 import os
 import subprocess
 import tempfile
-import time
 import urllib.request
 
 from playwright.sync_api import expect
 
 from forms import press
 from pages import seen
-from stage import free_port
+from stage import free_port, serve
 
 
 def play(stage):
     with tempfile.TemporaryDirectory() as folder:
         tokens = {right: token(folder, right) for right in ("read", "manage", "admin")}
         port = free_port()
-        server = serve(folder, port)
+        server = serve(folder, port, "--auth", "tokens")
         ui = f"http://127.0.0.1:{port}/ui/"
         try:
             ask(port, tokens["manage"], "PUT", "/v1/queues/mail", b'{"paused": true}')
@@ -31,7 +30,7 @@ def play(stage):
             seen(stage, nobody, "sign-in")
         finally:
             server.kill()
-            server.wait(30)
+            server.wait(60)
 
 
 def sign_in(page, ui, text):
@@ -95,19 +94,7 @@ def token(folder, right):
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def serve(folder, port):
-    command = [os.environ["TENURE"], "serve", "--db", "jobs.db", "--bind", f"127.0.0.1:{port}", "--auth", "tokens"]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(200):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=10).read()
-            return server
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError("it does not answer")
-
-
 def ask(port, text, method, path, body):
     headers = {"content-type": "application/json", "authorization": f"Bearer {text}"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers, method=method)
-    return urllib.request.urlopen(request, timeout=10).read()
+    return urllib.request.urlopen(request, timeout=60).read()

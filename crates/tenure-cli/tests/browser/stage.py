@@ -2,12 +2,18 @@
 
 import json
 import os
+import random
 import socket
+import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
+
+# How long whatever has to come may take: nothing is proved by how quick a machine is.
+PATIENCE = 60_000
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -29,11 +35,30 @@ TOOK = """(() => {
     };
 })()"""
 
+# What a page is told, and how often it asks; and it asks because it was told, never because some time has passed.
+TOLD = """(() => {
+    window.heard = { hello: 0, change: 0 };
+    window.asked = window.answered = 0;
+    const [Stream, every, ask] = [window.EventSource, window.setInterval, window.fetch];
+    window.EventSource = class extends Stream {
+        constructor(...where) {
+            super(...where);
+            for (const what of Object.keys(window.heard)) this.addEventListener(what, () => { window.heard[what] += 1; });
+        }
+    };
+    window.setInterval = (does, span, ...more) => span >= 5000 ? 0 : every(does, span, ...more);
+    window.fetch = async (...asked) => {
+        window.asked += 1;
+        try { return await ask(...asked); } finally { window.answered += 1; }
+    };
+})()"""
+
 
 class Stage:
     def __init__(self, base, chromium, axe, shots):
         self.base, self.ui, self.shots = base, f"{base}/ui/", shots
         self.axe = open(axe, encoding="utf-8").read()
+        expect.set_options(timeout=PATIENCE)
         self.play = sync_playwright().start()
         self.browser = self.play.chromium.launch(executable_path=chromium, args=FLAGS)
         self.mistakes = []
@@ -44,7 +69,7 @@ class Stage:
         height = 844 if width < 500 else 900
         context = self.browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce", **more)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.add_init_script(TATTLE)
         page.add_init_script(TOOK % took)
@@ -100,7 +125,7 @@ class Stage:
         headers = {"content-type": "application/json", **(headers or {})}
         request = urllib.request.Request(self.base + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as refused:
             raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from refused
@@ -120,6 +145,28 @@ def quoted(text):
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """One that is free, and stays so while nobody has it: no system gives it to whoever takes any port."""
+    while True:
+        port = random.randrange(12_000, 20_000)
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def serve(folder, port, *more):
+    """A server of its own, once it answers."""
+    command = [os.environ["TENURE"], "serve", "--db", "jobs.db", "--bind", f"127.0.0.1:{port}", *more]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    over = time.monotonic() + 60
+    while time.monotonic() < over:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=10).read()
+            return server
+        except OSError:
+            assert server.poll() is None, "it has ended"
+            time.sleep(0.1)
+    server.kill()
+    raise AssertionError("it does not answer")

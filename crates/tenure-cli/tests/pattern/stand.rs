@@ -132,7 +132,7 @@ impl Stand {
 
     /// The one job that there is to be granted, sooner or later.
     pub fn granted(&self, address: &str, more: Value) -> Granted {
-        let mut granted = self.claim(address, 20, more);
+        let mut granted = self.claim(address, 50, more);
         assert_eq!(granted.len(), 1, "{granted:?}");
         granted.remove(0)
     }

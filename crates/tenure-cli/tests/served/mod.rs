@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, command, run};
 
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A server on a file in this folder, on a port that was free, and where that is.
 pub fn served(folder: &Path) -> (Program, String) {

@@ -41,7 +41,7 @@ async fn until_state(serving: &Serving, id: &str, state: &str) -> Value {
 
 /// Somebody who is asked and has not answered.
 async fn asked(listener: &TcpListener) -> (TcpStream, String) {
-    let accepted = tokio::time::timeout(Duration::from_secs(20), listener.accept()).await;
+    let accepted = tokio::time::timeout(Duration::from_secs(60), listener.accept()).await;
     let (mut stream, _) = accepted.expect("nobody was asked").unwrap();
     let mut asked = vec![0; 8192];
     let read = stream.read(&mut asked).await.unwrap();
@@ -51,7 +51,7 @@ async fn asked(listener: &TcpListener) -> (TcpStream, String) {
 
 /// Whether whoever asked has hung up.
 async fn hung_up(stream: &mut TcpStream) -> bool {
-    let read = tokio::time::timeout(Duration::from_secs(20), async { stream.read(&mut [0; 8]).await }).await;
+    let read = tokio::time::timeout(Duration::from_secs(60), async { stream.read(&mut [0; 8]).await }).await;
     matches!(read, Ok(Ok(0) | Err(_)))
 }
 

@@ -135,7 +135,7 @@ impl Receiver {
 
 /// Ends once it is so.
 pub async fn until<Fut: Future<Output = bool>>(is_so: impl Fn() -> Fut) {
-    for _ in 0..2_000 {
+    for _ in 0..12_000 {
         if is_so().await {
             return;
         }

@@ -122,7 +122,7 @@ fn a_store_hears_of_what_another_one_enqueues() {
         let (one, two) = (open(&file), open(&file));
         let mut due = two.due();
         one.enqueue(new_jobs(1, 1)).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(10), due.changed()).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(60), due.changed()).await.unwrap().unwrap();
     });
 }
 
@@ -135,7 +135,7 @@ fn a_store_hears_of_what_another_one_enqueues() {
 )]
 fn a_store_calls_its_holders_only_if_another_one_asked_somebody_to_stop() {
     let (_directory, file) = file();
-    let soon = Duration::from_secs(10);
+    let soon = Duration::from_secs(60);
     runtime().block_on(async {
         let (one, two) = (open(&file), open(&file));
         let (mut due, mut asked) = (two.due(), two.asked());

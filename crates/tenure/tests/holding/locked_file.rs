@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 const LEASE: Duration = Duration::from_secs(1);
 /// Who waits looks at least so often, and a look takes its time on a machine that does other things as well.
-const SOON: Duration = Duration::from_secs(6);
+const SOON: Duration = Duration::from_secs(40);
 const WAITERS: usize = 8;
 
 async fn open(folder: &Path) -> Tenure {

@@ -26,10 +26,19 @@ async fn a_worker_that_has_nothing_to_do_asks_once_a_second_however_many_queues_
     let watch = async {
         // What comes with the start is over: a connection that has nothing more to do tells after ten seconds what it did.
         SystemClock.sleep(Duration::from_secs(12)).await;
-        let before = number(&client, ASKED).await;
-        SystemClock.sleep(Duration::from_secs(SECONDS)).await;
-        let asked = number(&client, ASKED).await - before;
-        assert!(asked <= SECONDS as i64 + 4, "{asked} transactions in {SECONDS} seconds");
+        let mut told = Vec::new();
+        // What was done before may be told late on a machine that does other things as well, but not again and again.
+        for _ in 0..5 {
+            let (before, begun) = (number(&client, ASKED).await, SystemClock.moment());
+            SystemClock.sleep(Duration::from_secs(SECONDS)).await;
+            let asked = number(&client, ASKED).await - before;
+            let took = SystemClock.moment().since(begun).as_secs_f64();
+            if asked as f64 <= took + 4.0 {
+                return;
+            }
+            told.push(format!("{asked} transactions in {took:.1} seconds"));
+        }
+        panic!("{told:?}");
     };
     worker.run(watch).await.unwrap();
     tenure.close().await.unwrap();
