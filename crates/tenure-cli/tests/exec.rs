@@ -246,8 +246,7 @@ fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
     let mut stubborn = start("trap 'echo no' INT; echo up; while :; do sleep 0.05; done");
     stubborn.interrupt();
     stubborn.line_with("no", SOON);
-    stubborn.interrupt();
-    assert_eq!(stubborn.end(SOON), Some(137));
+    assert_eq!(stubborn.interrupt_until_the_end(LATER), Some(137));
 }
 
 #[test]

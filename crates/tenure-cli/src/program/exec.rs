@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use tokio::sync::oneshot;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
 use super::hands::{Hands, LEAVING, leave, release};
-use super::{Granted, LEASE, surely};
+use super::{GRACE, Granted, LEASE, surely};
 use crate::client::{Ask, Client, Connect, Patience, Purpose, Trouble, escaped};
 use crate::exit::Failure;
 use crate::lease::{Terms, acquire};
@@ -33,8 +32,6 @@ const PATIENCE: u64 = 5;
 const AT_ONCE: usize = 50;
 /// For how long a lock is held unless it is renewed.
 const LOCK: Duration = Duration::from_secs(30);
-/// How long a program has to stop once it was told to.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long the end of a program whose time was over may take to be recorded after that.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -236,7 +233,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         };
         let manners = Manners { permanent: Vec::new(), again_after: Duration::ZERO, grace: GRACE };
         let mut went = attend(&post, program, &manners);
-        went.of_one_run(hands.interrupts.load(Ordering::SeqCst) > 0);
+        went.of_one_run(hands.was_interrupted());
         let settled = settle(&post, &board.client, &went);
         board.take(&post);
         hands.has().post = None;

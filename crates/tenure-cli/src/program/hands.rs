@@ -1,12 +1,13 @@
 //! What whoever interrupts `tenure exec` ends, and what is given back then.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
+use tenure::{Clock, SystemClock};
 
+use super::Presses;
 use super::board::{Post, Why};
 use crate::client::{Ask, Client, escaped};
 
@@ -16,7 +17,7 @@ pub(super) const LEAVING: Duration = Duration::from_secs(2);
 /// What the signals are for.
 #[derive(Default)]
 pub(super) struct Hands {
-    pub(super) interrupts: AtomicUsize,
+    presses: Mutex<Presses>,
     has: Mutex<Has>,
 }
 
@@ -34,6 +35,15 @@ pub(super) struct Has {
 impl Hands {
     pub(super) fn has(&self) -> MutexGuard<'_, Has> {
         self.has.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn presses(&self) -> MutexGuard<'_, Presses> {
+        self.presses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody has asked for an end.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.presses().has_any()
     }
 
     pub(super) fn post(&self) -> Option<Arc<Post>> {
@@ -74,19 +84,20 @@ impl Hands {
 
     /// Ctrl-C is the program's own, the second one kills it; answers whether there is a program.
     pub(super) fn interrupt(&self) -> bool {
-        let before = self.interrupts.fetch_add(1, Ordering::SeqCst);
+        let before = self.presses().press(SystemClock.moment());
         let Some(post) = self.post_or_none_at_all() else { return false };
-        if before == 0 {
-            post.interrupt()
-        } else {
-            post.kill()
+        match before {
+            None => {}
+            Some(0) => post.interrupt(),
+            Some(_) => post.kill(),
         }
         true
     }
 
     pub(super) fn terminate(&self) -> bool {
         let Some(post) = self.post_or_none_at_all() else { return false };
-        self.interrupts.fetch_add(1, Ordering::SeqCst);
+        // It kills when its grace is over, however often it comes.
+        let _ = self.presses().press(SystemClock.moment());
         post.stop(Why::Stopping);
         true
     }
