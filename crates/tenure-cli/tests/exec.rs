@@ -393,6 +393,38 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     assert_eq!(other.stop(), Some(0));
 }
 
+/// A worker whose server is away has nobody whom it could tell how its programs ended, and ends all the same.
+#[test]
+fn a_worker_whose_server_is_away_ends_in_its_grace_and_soon_after_a_second_signal() {
+    let folder = tempdir().unwrap();
+    // It ends when it is told to, unless it is to be a stubborn one.
+    let text =
+        "#!/bin/sh\ntrap '[ -e stubborn ] || exit 0' TERM\necho $$ > begun\nwhile :; do sleep 0.05; done\n";
+    let handler = script(folder.path(), "handler", text);
+    let begun = folder.path().join("begun");
+    let start = |queue: &str, grace: &str| {
+        let (server, address) = served(folder.path());
+        let url = format!("http://{address}");
+        let args = ["worker", "--url", &url, "--queue", queue, "--grace", grace, "--exec", &handler];
+        let worker = Program::start(&args, folder.path());
+        enqueue(&address, &json!({ "kind": "slow", "queue": queue }));
+        until("it begins", LATER, || std::fs::read_to_string(&begun).is_ok_and(|pid| pid.ends_with('\n')));
+        let pid = std::fs::read_to_string(&begun).unwrap();
+        std::fs::remove_file(&begun).unwrap();
+        drop(server);
+        (worker, format!("/proc/{}", pid.trim()))
+    };
+    let (mut told, program) = start("one", "1s");
+    told.terminate();
+    told.complaint_with("was not told in time how 1 of its programs ended", LATER);
+    assert_eq!(told.end(LATER), Some(3), "{:?}", told.complaints());
+    until("its program has ended", LATER, || !Path::new(&program).exists());
+    std::fs::write(folder.path().join("stubborn"), "").unwrap();
+    let (mut twice, program) = start("two", "1h");
+    assert_eq!(twice.interrupt_until_the_end(LATER), Some(130), "{:?}", twice.complaints());
+    until("its program has ended", LATER, || !Path::new(&program).exists());
+}
+
 #[test]
 fn a_cancelled_job_ends_its_program() {
     let folder = tempdir().unwrap();

@@ -10,6 +10,7 @@ mod hold;
 mod presses;
 mod result;
 mod roll;
+mod stops;
 mod worker;
 
 pub(crate) use brake::{Brake, GRACE};
