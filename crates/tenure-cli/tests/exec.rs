@@ -228,6 +228,46 @@ fn whoever_loses_the_lock_is_told_and_then_killed_with_all_children() {
     assert!(!lives("sleep 987001"));
 }
 
+/// Under a lock that somebody else may have by then nothing begins, neither a first try nor another.
+#[test]
+fn no_try_begins_under_a_lock_that_is_lost_meanwhile() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let pauses = |what: &str| {
+        assert_eq!(ask(&address, "POST", &format!("/v1/queues/exec/{what}"), "", "{}").0, 200);
+    };
+    let loses = |program: &mut Program| {
+        let broken = tenure(&address, folder.path(), &["lease", "break", "gone", "--reason", "enough"]);
+        assert_eq!(broken.code, 0, "{}", broken.err);
+        program.complaint_with("did not begin: lock gone is lost", LATER);
+        assert_eq!(program.end(LATER), Some(6));
+    };
+    // A queue can be paused once there was a job in it.
+    assert_eq!(exec(&address, folder.path(), &[], &["true"]).code, 0);
+    let states = || get(&address, "/v1/jobs").to_string();
+    let script = "echo up >> tries; while [ ! -e go ]; do sleep 0.05; done; exit 1";
+    let args = ["exec", "--url", &url, "--lock", "gone", "--retry", "1", "--", "sh", "-c", script];
+    pauses("pause");
+    let mut first = Program::start(&args, folder.path());
+    until("it waits for its turn", LATER, || states().contains("\"queued\""));
+    loses(&mut first);
+    assert!(!states().contains("\"queued\""), "{}", states());
+    pauses("resume");
+    assert!(!folder.path().join("tries").exists());
+
+    // The lock may still be held for a while by whoever broke it.
+    let args = [&args[..5], &["--lock-wait", "1m"], &args[5..]].concat();
+    let mut again = Program::start(&args, folder.path());
+    until("its first try begins", LATER, || folder.path().join("tries").exists());
+    pauses("pause");
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    again.complaint_with("it is tried again", LATER);
+    loses(&mut again);
+    pauses("resume");
+    assert_eq!(std::fs::read_to_string(folder.path().join("tries")).unwrap(), "up\n");
+}
+
 #[test]
 fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
     let folder = tempdir().unwrap();
