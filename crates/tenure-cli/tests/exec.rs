@@ -120,6 +120,18 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
     assert_eq!(exec(&address, folder.path(), &[], &["echo", "$(id)", ";", "id"]).out, "$(id) ; id\n");
 }
 
+/// It can neither read from the terminal of whoever has started its host nor signal who is at it.
+#[test]
+fn a_program_that_is_not_at_a_terminal_is_parted_from_it() {
+    let folder = tempdir().unwrap();
+    let text = "echo $$ $(cut -d' ' -f5,6 /proc/$$/stat)";
+    let ran = said(
+        &command(&["exec", "--db", "alone.db", "--", "sh", "-c", text], folder.path()).output().unwrap(),
+    );
+    let ids: Vec<&str> = ran.out.split_whitespace().collect();
+    assert!(ids.len() == 3 && ids[0] == ids[1] && ids[0] == ids[2], "{} {}", ran.out, ran.err);
+}
+
 #[test]
 fn why_a_program_was_not_even_started_is_told_and_recorded() {
     let folder = tempdir().unwrap();

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_its_number() {
-        let users = "root:x:0:0:root:/root:/bin/bash\nbroken\nme:x:1000:1000::/home/me:/bin/sh\n";
+        let users = "root:x:0:0:root:/root:/bin/bash\nbroken\nme:x:1000:1000::/srv/me:/bin/sh\n";
         assert_eq!(named(users, 0).as_deref(), Some("root"));
         assert_eq!(named(users, 1000).as_deref(), Some("me"));
         assert_eq!(named(users, 7), None);
