@@ -120,6 +120,18 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
     assert_eq!(exec(&address, folder.path(), &[], &["echo", "$(id)", ";", "id"]).out, "$(id) ; id\n");
 }
 
+/// It can neither read from the terminal of whoever has started its host nor signal who is at it.
+#[test]
+fn a_program_that_is_not_at_a_terminal_is_parted_from_it() {
+    let folder = tempdir().unwrap();
+    let text = "echo $$ $(cut -d' ' -f5,6 /proc/$$/stat)";
+    let ran = said(
+        &command(&["exec", "--db", "alone.db", "--", "sh", "-c", text], folder.path()).output().unwrap(),
+    );
+    let ids: Vec<&str> = ran.out.split_whitespace().collect();
+    assert!(ids.len() == 3 && ids[0] == ids[1] && ids[0] == ids[2], "{} {}", ran.out, ran.err);
+}
+
 #[test]
 fn why_a_program_was_not_even_started_is_told_and_recorded() {
     let folder = tempdir().unwrap();
@@ -228,6 +240,46 @@ fn whoever_loses_the_lock_is_told_and_then_killed_with_all_children() {
     assert!(!lives("sleep 987001"));
 }
 
+/// Under a lock that somebody else may have by then nothing begins, neither a first try nor another.
+#[test]
+fn no_try_begins_under_a_lock_that_is_lost_meanwhile() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let pauses = |what: &str| {
+        assert_eq!(ask(&address, "POST", &format!("/v1/queues/exec/{what}"), "", "{}").0, 200);
+    };
+    let loses = |program: &mut Program| {
+        let broken = tenure(&address, folder.path(), &["lease", "break", "gone", "--reason", "enough"]);
+        assert_eq!(broken.code, 0, "{}", broken.err);
+        program.complaint_with("did not begin: lock gone is lost", LATER);
+        assert_eq!(program.end(LATER), Some(6));
+    };
+    // A queue can be paused once there was a job in it.
+    assert_eq!(exec(&address, folder.path(), &[], &["true"]).code, 0);
+    let states = || get(&address, "/v1/jobs").to_string();
+    let script = "echo up >> tries; while [ ! -e go ]; do sleep 0.05; done; exit 1";
+    let args = ["exec", "--url", &url, "--lock", "gone", "--retry", "1", "--", "sh", "-c", script];
+    pauses("pause");
+    let mut first = Program::start(&args, folder.path());
+    until("it waits for its turn", LATER, || states().contains("\"queued\""));
+    loses(&mut first);
+    assert!(!states().contains("\"queued\""), "{}", states());
+    pauses("resume");
+    assert!(!folder.path().join("tries").exists());
+
+    // The lock may still be held for a while by whoever broke it.
+    let args = [&args[..5], &["--lock-wait", "1m"], &args[5..]].concat();
+    let mut again = Program::start(&args, folder.path());
+    until("its first try begins", LATER, || folder.path().join("tries").exists());
+    pauses("pause");
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    again.complaint_with("it is tried again", LATER);
+    loses(&mut again);
+    pauses("resume");
+    assert_eq!(std::fs::read_to_string(folder.path().join("tries")).unwrap(), "up\n");
+}
+
 #[test]
 fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
     let folder = tempdir().unwrap();
@@ -246,8 +298,7 @@ fn time_that_is_over_and_interruptions_end_a_program_whatever_it_ignores() {
     let mut stubborn = start("trap 'echo no' INT; echo up; while :; do sleep 0.05; done");
     stubborn.interrupt();
     stubborn.line_with("no", SOON);
-    stubborn.interrupt();
-    assert_eq!(stubborn.end(SOON), Some(137));
+    assert_eq!(stubborn.interrupt_until_the_end(LATER), Some(137));
 }
 
 #[test]
@@ -392,6 +443,38 @@ fn a_worker_that_stops_gives_back_and_one_that_is_killed_leaves_no_orphan() {
     begun(3);
     assert_eq!(ended(&address, &id)["state"], "succeeded");
     assert_eq!(other.stop(), Some(0));
+}
+
+/// A worker whose server is away has nobody whom it could tell how its programs ended, and ends all the same.
+#[test]
+fn a_worker_whose_server_is_away_ends_in_its_grace_and_soon_after_a_second_signal() {
+    let folder = tempdir().unwrap();
+    // It ends when it is told to, unless it is to be a stubborn one.
+    let text =
+        "#!/bin/sh\ntrap '[ -e stubborn ] || exit 0' TERM\necho $$ > begun\nwhile :; do sleep 0.05; done\n";
+    let handler = script(folder.path(), "handler", text);
+    let begun = folder.path().join("begun");
+    let start = |queue: &str, grace: &str| {
+        let (server, address) = served(folder.path());
+        let url = format!("http://{address}");
+        let args = ["worker", "--url", &url, "--queue", queue, "--grace", grace, "--exec", &handler];
+        let worker = Program::start(&args, folder.path());
+        enqueue(&address, &json!({ "kind": "slow", "queue": queue }));
+        until("it begins", LATER, || std::fs::read_to_string(&begun).is_ok_and(|pid| pid.ends_with('\n')));
+        let pid = std::fs::read_to_string(&begun).unwrap();
+        std::fs::remove_file(&begun).unwrap();
+        drop(server);
+        (worker, format!("/proc/{}", pid.trim()))
+    };
+    let (mut told, program) = start("one", "1s");
+    told.terminate();
+    told.complaint_with("was not told in time how 1 of its programs ended", LATER);
+    assert_eq!(told.end(LATER), Some(3), "{:?}", told.complaints());
+    until("its program has ended", LATER, || !Path::new(&program).exists());
+    std::fs::write(folder.path().join("stubborn"), "").unwrap();
+    let (mut twice, program) = start("two", "1h");
+    assert_eq!(twice.interrupt_until_the_end(LATER), Some(130), "{:?}", twice.complaints());
+    until("its program has ended", LATER, || !Path::new(&program).exists());
 }
 
 #[test]

@@ -6,6 +6,8 @@
 mod program;
 mod served;
 
+use std::time::Duration;
+
 use program::{Program, command};
 use serde_json::{Value, json};
 use served::{SOON, Said, ask, json_of, said, served, tenure};
@@ -110,6 +112,37 @@ fn an_interruption_is_the_programs_own_and_the_lease_is_given_back() {
     assert_eq!(program.end(SOON), Some(9));
     let taken = tenure(&address, folder.path(), &["lease", "acquire", "mine"]);
     assert_eq!(taken.code, 0, "{}", taken.err);
+}
+
+/// A program that listens to nobody, and has a child that has left it by `setsid`.
+const STUBBORN: &str = "trap 'echo no' INT; trap 'echo never' TERM; setsid sleep 987101 & echo $! > child; \
+                        echo up; while :; do sleep 0.05; done";
+
+#[test]
+fn a_second_interruption_and_a_grace_that_is_over_kill_the_program_and_its_children() {
+    const LATER: Duration = Duration::from_secs(60);
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let start = || {
+        let args = ["lease", "run", "mine", "--url", &url, "--", "sh", "-c", STUBBORN];
+        let mut program = Program::start(&args, folder.path());
+        program.line_with("up", LATER);
+        let child = std::fs::read_to_string(folder.path().join("child")).unwrap();
+        (program, format!("/proc/{}", child.trim()))
+    };
+    let (mut interrupted, child) = start();
+    interrupted.interrupt();
+    interrupted.line_with("no", LATER);
+    assert_eq!(interrupted.interrupt_until_the_end(LATER), Some(137));
+    assert!(!std::path::Path::new(&child).exists(), "the child has ended, too");
+    let (mut terminated, child) = start();
+    terminated.terminate();
+    terminated.line_with("never", LATER);
+    assert_eq!(terminated.end(LATER), Some(137));
+    assert!(!std::path::Path::new(&child).exists(), "the child has ended, too");
+    let taken = tenure(&address, folder.path(), &["lease", "acquire", "mine"]);
+    assert_eq!(taken.code, 0, "it was given back: {}", taken.err);
 }
 
 #[test]

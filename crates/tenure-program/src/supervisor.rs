@@ -23,6 +23,9 @@ use crate::tree::{count_below, kill_below, used_below};
 const SUPERVISE: &str = "supervise-program";
 /// The first argument of what is about to become the program.
 const BECOME: &str = "become-program";
+/// Of a program that is parted from the terminal, and of one that is not.
+const OWN: &str = "own";
+const SHARED: &str = "shared";
 /// By which a host says that everything has to end at once.
 pub(crate) const KILL_ALL: Signal = Signal::USR1;
 /// So often it looks whether the host is there, where the system does not tell.
@@ -38,7 +41,7 @@ pub(crate) struct Errand {
     pub(crate) host: u32,
     /// The folder of the run: the report goes there.
     pub(crate) folder: PathBuf,
-    /// Whether the program has a process group of its own.
+    /// Whether the program is parted from the terminal, and so has a process group of its own.
     pub(crate) own_group: bool,
     /// What it may use.
     pub(crate) limits: Limits,
@@ -69,7 +72,7 @@ pub fn entered() -> Option<ExitCode> {
 
 impl Errand {
     pub(crate) fn args(&self) -> Vec<OsString> {
-        let group = if self.own_group { "own" } else { "shared" };
+        let group = if self.own_group { OWN } else { SHARED };
         let said = [self.host.to_string(), self.limits.to_string(), self.rights.to_string()];
         let [host, limits, rights] = said.map(OsString::from);
         let mut args = vec![SUPERVISE.into(), host, self.folder.clone().into(), group.into(), limits, rights];
@@ -79,7 +82,7 @@ impl Errand {
 
     fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let host = args.next()?.to_str()?.parse().ok()?;
-        let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == "own");
+        let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == OWN);
         let (limits, rights) = (Limits::read(&args.next()?)?, Rights::read(&args.next()?)?);
         Some(Self { host, folder, own_group, limits, rights, command: args.collect() })
     }
@@ -125,10 +128,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     });
     let mut command = Command::new(own_binary()?);
     command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string());
+    command.arg(if errand.own_group { OWN } else { SHARED });
     command.args([errand.limits.to_string(), errand.rights.to_string()]).args(&errand.command);
-    if errand.own_group {
-        command.process_group(0);
-    }
     // From this thread, which lives as long as the process: the system watches the thread that starts a child.
     let child = command.spawn()?;
     let mut watch =
@@ -188,7 +189,10 @@ impl Watch<'_> {
         let Some(signal) = Signal::from_named_raw(signal) else { return };
         // It may have ended just now.
         let _ = match (self.errand.own_group, signal) {
-            (true, _) => kill_process_group(self.program, signal),
+            // It has a group of its own as soon as it has become the program.
+            (true, _) => {
+                kill_process_group(self.program, signal).or_else(|_| kill_process(self.program, signal))
+            }
             (false, Signal::TERM) => kill_process(self.program, signal),
             // The terminal has told all of its group already.
             (false, _) => Ok(()),
@@ -217,7 +221,8 @@ impl Watch<'_> {
         let mut first = None;
         loop {
             if self.errand.own_group && !(cfg!(target_os = "linux") && self.has_ended()) {
-                let _ = kill_process_group(self.program, Signal::KILL);
+                let _ = kill_process_group(self.program, Signal::KILL)
+                    .or_else(|_| kill_process(self.program, Signal::KILL));
             }
             let killed = kill_below(getpid());
             first.get_or_insert(killed);
@@ -269,6 +274,7 @@ fn call_to_look(tell: Sender<Heard>) {
 /// Becomes the program, which dies if its supervisor does.
 fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = args.next().and_then(|parent| parent.to_str()?.parse::<u32>().ok());
+    let is_apart = args.next().is_some_and(|group| group == OWN);
     let limits = args.next().and_then(|limits| Limits::read(&limits));
     let rights = args.next().and_then(|rights| Rights::read(&rights));
     let Some(((parent, limits), (rights, program))) = parent.zip(limits).zip(rights.zip(args.next())) else {
@@ -278,6 +284,12 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if !is_child_of(parent) {
         return ExitCode::from(1);
+    }
+    // Away from the terminal of whoever has started the host: it can neither read from it, at which it would be stopped for ever, nor
+    // signal who is at it. Its process group is its own by that, too.
+    if is_apart && let Err(error) = rustix::process::setsid() {
+        tell(&format!("it cannot be parted from the terminal: {error}"));
+        return ExitCode::from(126);
     }
     if let Err((name, error)) = limits.bind_this_process() {
         tell(&format!("its limit of {name} cannot be set: {error}"));

@@ -3,6 +3,8 @@
 //! The lease is renewed every third of its time. A program whose lease could not be renewed is told to end (SIGTERM, a shutdown
 //! file) when two thirds of the time are over, and ended (SIGKILL) with all that it has started before all of it is. What it
 //! writes elsewhere it should send the fence along with: a machine may stand still.
+//!
+//! Ctrl-C is the program's own, and the second one kills it; SIGTERM tells it to stop, and it is killed when its grace is over.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -12,13 +14,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
-use tenure_program::{End, Event, Inherited, Input, Notice, Output, Program, Running};
+use tenure_program::{End, Event, Inherited, Input, Output, Program, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{LEASES, Terms};
 use crate::client::{Answer, Ask, Client, Connect, Purpose, Secret, Trouble};
 use crate::exit::Failure;
 use crate::output::safe;
+use crate::program::{Brake, GRACE, Presses};
 use crate::screen;
 use crate::with::text;
 
@@ -38,7 +41,7 @@ Examples:
 
 The program is told by TENURE_LEASE which lease it has and by TENURE_FENCE its number, which grows with each grant. It ends
 as the program does; 75 if the lease could not be had in time, 6 if it was lost while the program ran. Whatever the program
-has started ends with it.")]
+has started ends with it. Ctrl-C is passed on to it, and once more kills it; SIGTERM, too, and it is killed 10 s later.")]
 pub(crate) struct Run {
     #[command(flatten)]
     connect: Connect,
@@ -175,29 +178,36 @@ async fn under(
         ..Program::default()
     };
     let running = program.start().map_err(|error| Failure::NotStarted(error.to_string()))?;
-    let reins = running.reins();
+    let (clock, mut brake, mut presses) = (SystemClock, Brake::new(running.reins()), Presses::default());
     let mut ended = tokio::task::spawn_blocking(move || end_of(&running));
     let keeping = keep(held);
     tokio::pin!(keeping);
+    let mut lost = None;
     loop {
+        let left = brake.kills_at().map(|at| at.since(clock.moment()));
         tokio::select! {
             biased;
-            end = &mut ended => return passed_on(end),
-            _ = interrupt.recv() => reins.tell(Notice::Interrupt),
-            _ = terminate.recv() => reins.tell(Notice::Terminate),
-            (why, until) = &mut keeping => {
-                reins.tell(Notice::Terminate);
-                let clock = SystemClock;
-                tokio::select! {
-                    biased;
-                    _ = &mut ended => {}
-                    () = clock.sleep(until.since(clock.moment())) => {
-                        reins.kill();
-                        let _ = ended.await;
-                    }
-                }
-                return Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name))));
+            end = &mut ended => return match lost {
+                None => passed_on(end),
+                Some(why) => Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name)))),
+            },
+            _ = interrupt.recv() => match presses.press(clock.moment()) {
+                None => {}
+                Some(0) => brake.interrupt(),
+                Some(_) => brake.kill(),
+            },
+            _ = terminate.recv() => {
+                let now = clock.moment();
+                // It kills when its grace is over, however often it comes.
+                let _ = presses.press(now);
+                brake.stop(now, GRACE);
             }
+            (why, until) = &mut keeping, if lost.is_none() => {
+                let now = clock.moment();
+                brake.stop(now, until.since(now));
+                lost = Some(why);
+            }
+            () = clock.sleep(left.unwrap_or_default()), if left.is_some() => brake.look(clock.moment()),
         }
     }
 }

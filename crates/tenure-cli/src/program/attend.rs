@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure::{Clock, SystemClock, limits};
-use tenure_program::{End, Event, Notice, Program, Running, Source};
+use tenure_program::{End, Event, Program, Running, Source};
 
-use super::LEASE;
 use super::board::{Post, Why};
 use super::result::kept;
+use super::{Brake, LEASE};
 use crate::exit::Failure;
 
 /// How often it is looked whether a program has to stop.
@@ -76,15 +76,13 @@ fn reason(why: &Why) -> String {
 }
 
 fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Option<Why>) {
-    let (clock, reins) = (SystemClock, running.reins());
-    let mut kill_at = None;
-    let mut killed = false;
+    let (clock, mut brake) = (SystemClock, Brake::new(running.reins()));
     let mut last_look = clock.moment();
     loop {
         match running.next(LOOK) {
             Some(Event::Line(line)) => post.line(labelled(&line)),
             Some(Event::Progress(progress)) => post.progress(progress),
-            Some(Event::Ended(end)) => return (end, post.why().filter(|_| kill_at.is_some())),
+            Some(Event::Ended(end)) => return (end, post.why().filter(|_| brake.was_told())),
             None => {}
         }
         let now = clock.moment();
@@ -99,20 +97,17 @@ fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Opt
             post.stop(Why::Lost("it could not be renewed".to_owned()));
         }
         if post.was_just_interrupted() {
-            reins.tell(Notice::Interrupt);
-        }
-        if kill_at.is_none() && post.why().is_some() {
-            reins.tell(Notice::Terminate);
-            let grace = if post.is_lost() { LAST_WORDS } else { manners.grace };
-            kill_at = Some(now.after(grace));
+            brake.interrupt();
         }
         if post.is_lost() {
-            kill_at = kill_at.map(|at| at.min(now.after(LAST_WORDS)));
+            brake.stop(now, LAST_WORDS);
+        } else if post.why().is_some() {
+            brake.stop(now, manners.grace);
         }
-        if !killed && (post.is_to_be_killed() || kill_at.is_some_and(|at| now >= at)) {
-            killed = true;
-            reins.kill();
+        if post.is_to_be_killed() {
+            brake.kill();
         }
+        brake.look(now);
     }
 }
 

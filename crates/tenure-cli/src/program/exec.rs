@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ use tokio::sync::oneshot;
 
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
-use super::hands::{Hands, LEAVING, leave, release};
-use super::{Granted, LEASE, surely};
+use super::hands::{ENOUGH, Ended, Hands, LEAVING, leave, release};
+use super::{GRACE, Granted, LEASE, surely};
 use crate::client::{Ask, Client, Connect, Patience, Purpose, Trouble, escaped};
 use crate::exit::Failure;
 use crate::lease::{Terms, acquire};
@@ -33,8 +32,6 @@ const PATIENCE: u64 = 5;
 const AT_ONCE: usize = 50;
 /// For how long a lock is held unless it is renewed.
 const LOCK: Duration = Duration::from_secs(30);
-/// How long a program has to stop once it was told to.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long the end of a program whose time was over may take to be recorded after that.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -122,7 +119,11 @@ struct Lock {
 
 fn work(exec: &Exec, client: Arc<Client>, hands: &Hands) -> Result<(), Failure> {
     let lock = exec.lock.as_deref().map(|name| take(&client, name, exec.lock_wait)).transpose()?;
-    hands.has().lock = lock.as_ref().map(|lock| (lock.name.clone(), lock.token.clone()));
+    {
+        let mut has = hands.has();
+        has.lock = lock.as_ref().map(|lock| (lock.name.clone(), lock.token.clone()));
+        has.until = lock.as_ref().map(|lock| lock.until);
+    }
     let worker = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let board = Board::new(client, worker);
     let (stops, waits): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
@@ -172,7 +173,7 @@ impl Lock {
         Ok(surely(sent, answer["expires_in_seconds"].as_f64().unwrap_or_default()))
     }
 
-    /// Renews it until it is lost, which the program is told, or nobody holds the other end of this.
+    /// Renews it until it is lost, which the program is told if there is one, or nobody holds the other end of this.
     fn keep(&self, client: &Client, hands: &Hands, stop: &Receiver<()>) {
         let (clock, mut until) = (SystemClock, self.until);
         while stop.recv_timeout(LOCK / 15) == Err(RecvTimeoutError::Timeout) {
@@ -180,14 +181,13 @@ impl Lock {
                 Ok(renewed) if renewed.since(clock.moment()) < LOCK / 2 => "somebody breaks it".to_owned(),
                 Ok(renewed) => {
                     until = renewed;
+                    hands.has().until = Some(until);
                     continue;
                 }
-                Err(trouble) if trouble.passes() && until.since(clock.moment()) > LOCK / 3 => continue,
+                Err(trouble) if trouble.passes() && until.since(clock.moment()) > ENOUGH => continue,
                 Err(trouble) => Failure::from(trouble).to_string(),
             };
-            if let Some(post) = hands.post() {
-                post.stop(Why::Lost(format!("lock {} is lost: {why}", safe::line(&self.name))));
-            }
+            hands.lose(format!("lock {} is lost: {why}", safe::line(&self.name)));
         }
     }
 }
@@ -208,16 +208,20 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
     hands.has().job = Some(id.clone());
     put(&board.client, &id, &body)?;
     loop {
-        let (job, sent) = claimed(board, exec, &kind, &id)?;
+        let (job, sent) = claimed(board, exec, &kind, &id, hands)?;
         let post = Arc::new(Post::within(exec.timeout, job, sent, GRACE));
         post.hold_to_the_end(&board.client);
         board.put(&post);
-        if !hands.begin(&post) {
-            let error = json!({ "type": "exit", "detail": "it was interrupted before its program began" });
+        if let Err(ended) = hands.begin(&post) {
+            let why = match &ended {
+                Ended::Interrupted => "it was interrupted before its program began".to_owned(),
+                Ended::Lost(why) => format!("its program did not begin: {why}"),
+            };
+            let error = json!({ "type": "exit", "detail": why });
             let over = json!({ "error": error, "retryable": false });
             // Who interrupted it waits for no more than a moment.
             let _ = board.client.ask(&post.ask("fail", over).within(LEAVING));
-            return Err(Failure::Interrupted);
+            return Err(ended.of(&id));
         }
         let mut env = post.job.env(board.client.base());
         if let Some(lock) = lock {
@@ -236,7 +240,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         };
         let manners = Manners { permanent: Vec::new(), again_after: Duration::ZERO, grace: GRACE };
         let mut went = attend(&post, program, &manners);
-        went.of_one_run(hands.interrupts.load(Ordering::SeqCst) > 0);
+        went.of_one_run(hands.was_interrupted());
         let settled = settle(&post, &board.client, &went);
         board.take(&post);
         hands.has().post = None;
@@ -326,7 +330,13 @@ fn put(client: &Client, id: &str, body: &Value) -> Result<(), Failure> {
 }
 
 /// Waits until the job is granted. Those of others are given back: they wait for them in the same queue.
-fn claimed(board: &Board, exec: &Exec, kind: &str, id: &str) -> Result<(Granted, Moment), Failure> {
+fn claimed(
+    board: &Board,
+    exec: &Exec,
+    kind: &str,
+    id: &str,
+    hands: &Hands,
+) -> Result<(Granted, Moment), Failure> {
     let body = json!({
         "worker_id": board.worker, "queues": [exec.queue], "kinds": [kind], "limit": AT_ONCE,
         "lease_seconds": LEASE.as_secs_f64(), "name": "tenure exec",
@@ -335,6 +345,14 @@ fn claimed(board: &Board, exec: &Exec, kind: &str, id: &str) -> Result<(Granted,
         Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));
     let mut patience = Patience::of_one_who_was_answered();
     loop {
+        if let Err(lost) = hands.lost() {
+            // Nobody else does what was to be done under this lock.
+            let body = json!({ "reason": "tenure exec has lost its lock before the program began" });
+            let cancel = Ask::post(format!("/v1/jobs/{id}/cancel"), &body).within(LEAVING);
+            // What cannot be told now waits for somebody.
+            let _ = board.client.ask(&cancel);
+            return Err(lost.of(id));
+        }
         let sent = SystemClock.moment();
         let jobs = match board.client.ask(&ask).and_then(|answer| Granted::all(&answer)) {
             Ok(jobs) => jobs,

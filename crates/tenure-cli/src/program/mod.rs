@@ -2,15 +2,20 @@
 
 mod attend;
 mod board;
+mod brake;
 mod exec;
 mod forward;
 mod hands;
 mod hold;
+mod presses;
 mod result;
 mod roll;
+mod stops;
 mod worker;
 
+pub(crate) use brake::{Brake, GRACE};
 pub(crate) use exec::{Exec, run as exec};
+pub(crate) use presses::Presses;
 pub(crate) use result::kept;
 pub(crate) use worker::{WorkerArgs, run as worker};
 

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
 use super::forward::{Service, forward};
 use super::roll::{self, Workers};
+use super::stops::{By, Limit, Stops};
 use super::{Granted, LEASE};
 use crate::client::{Ask, Connect, Purpose, Trouble};
 use crate::exit::Failure;
@@ -124,33 +124,6 @@ struct Shared {
     stops: Stops,
 }
 
-/// How often a worker was told to stop.
-#[derive(Debug, Default)]
-struct Stops(AtomicUsize);
-
-/// Who tells it to stop.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    /// Somebody who is there.
-    Signal,
-    /// The server: by a command, or because it answers no more. Each queue may hear the same.
-    Server,
-}
-
-impl Stops {
-    /// How often it was told to before; none if that is nothing new.
-    fn count(&self, by: By) -> Option<usize> {
-        match by {
-            By::Signal => Some(self.0.fetch_add(1, Ordering::SeqCst)),
-            By::Server => self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).ok(),
-        }
-    }
-
-    fn has_any(&self) -> bool {
-        self.0.load(Ordering::SeqCst) > 0
-    }
-}
-
 pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
     if let Some(others) = args.others {
         return roll::run(others);
@@ -195,22 +168,44 @@ async fn until_stopped(
     let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
+    let (clock, mut limit) = (SystemClock, Limit::default());
     loop {
+        let left = limit.until.map(|until| until.since(clock.moment()));
         tokio::select! {
             biased;
             end = &mut end => {
                 return end.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
             }
-            _ = interrupt.recv() => shared.stop(By::Signal),
-            _ = terminate.recv() => shared.stop(By::Signal),
+            _ = interrupt.recv() => shared.heard(&mut limit),
+            _ = terminate.recv() => shared.heard(&mut limit),
+            () = clock.sleep(left.unwrap_or_default()), if left.is_some() => return Err(shared.over(&limit)),
         }
     }
 }
 
 impl Shared {
-    /// The first time programs are told to stop, from the second on they are killed.
-    fn stop(&self, by: By) {
-        let Some(before) = self.stops.count(by) else { return };
+    /// A signal has come.
+    fn heard(&self, limit: &mut Limit) {
+        if let Some(before) = self.stop(By::Signal) {
+            limit.told(before, self.manners.grace, SystemClock.moment());
+        }
+    }
+
+    /// Why it ends before all was told. Whatever still runs ends with this process.
+    fn over(&self, limit: &Limit) -> Failure {
+        let (server, untold) = (self.board.client.place(), self.board.all().len());
+        if untold > 0 {
+            complain(&format!(
+                "{server} was not told in time how {untold} of its programs ended; their jobs are due again when their leases are over"
+            ));
+        }
+        limit.failure(server)
+    }
+
+    /// The first time programs are told to stop, from the second on they are killed; answers how often it was told before, if this
+    /// is anything new.
+    fn stop(&self, by: By) -> Option<usize> {
+        let before = self.stops.count(by, SystemClock.moment())?;
         for post in self.board.all() {
             post.stop(Why::Stopping);
             if before > 0 {
@@ -220,6 +215,7 @@ impl Shared {
         if before == 0 {
             tell("stopping: programs are told to stop; once more kills them");
         }
+        Some(before)
     }
 
     fn is_stopping(&self) -> bool {
@@ -230,7 +226,7 @@ impl Shared {
     fn obey(&self) {
         if self.board.told() == Told::Terminate && !self.is_stopping() {
             tell("the server tells this worker to end");
-            self.stop(By::Server);
+            let _ = self.stop(By::Server);
         }
     }
 }
@@ -302,7 +298,7 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
                 wait(&freed, &mut running);
             }
             Err(trouble) => {
-                shared.stop(By::Server);
+                let _ = shared.stop(By::Server);
                 while running > 0 {
                     wait(&freed, &mut running);
                 }
@@ -368,20 +364,6 @@ fn complain_of(post: &Post, settled: Result<(), Failure>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_each_queue_hears_of_a_server_stops_once_and_only_signals_kill() {
-        let stops = Stops::default();
-        assert!(!stops.has_any());
-        assert_eq!(stops.count(By::Server), Some(0));
-        assert!(stops.has_any());
-        assert_eq!(stops.count(By::Server), None, "another queue hears the same");
-        assert_eq!(stops.count(By::Signal), Some(1));
-        let stops = Stops::default();
-        assert_eq!(stops.count(By::Signal), Some(0));
-        assert_eq!(stops.count(By::Server), None);
-        assert_eq!(stops.count(By::Signal), Some(1));
-    }
 
     #[test]
     fn a_queue_says_how_many_run_at_once() {

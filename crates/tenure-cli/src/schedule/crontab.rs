@@ -31,8 +31,6 @@ pub(super) struct Entry {
     pub(super) user: Option<String>,
     /// The variables that were set above it.
     pub(super) env: BTreeMap<String, String>,
-    /// What is otherwise here, though it runs.
-    pub(super) wrong: Option<String>,
     pub(super) command: Command,
 }
 
@@ -145,9 +143,6 @@ fn entry(line: usize, text: &str, of_system: bool, zone: Option<&str>) -> Result
     if command.is_empty() {
         return Err("there is no command".to_owned());
     }
-    let wrong = user.as_ref().filter(|user| *user != "root").map(|user| {
-        format!("it runs as {user} there; whoever runs the worker is the one as whom it runs here")
-    });
     let words = words(&command);
     Ok(Entry {
         line,
@@ -157,7 +152,6 @@ fn entry(line: usize, text: &str, of_system: bool, zone: Option<&str>) -> Result
         input,
         user,
         env: BTreeMap::new(),
-        wrong,
         command: words,
     })
 }

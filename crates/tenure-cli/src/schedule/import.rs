@@ -28,8 +28,10 @@ Examples:
   crontab -l | tenure schedule import-crontab - --dry-run
   crontab -l | tenure schedule import-crontab - --zone Europe/Berlin --to ./jobs && tenure run ./jobs
   tenure schedule import-crontab /etc/crontab --system --shell --to ./jobs
+  tenure schedule import-crontab /etc/crontab --system --all-users --to ./jobs
 
-Commands run as programs with arguments. Those that only a shell understands are told and left out, unless --shell says that a
+Commands run as programs with arguments, and as whoever starts `tenure run`. A line of the crontab of the system that names
+another user than the one who imports it is told and left out, unless --all-users takes it all the same. Those that only a shell understands are told and left out, unless --shell says that a
 shell runs them. It ends with 1 if something was left out.")]
 pub(crate) struct Import {
     /// The crontab; - for standard input
@@ -43,6 +45,9 @@ pub(crate) struct Import {
     /// Each line names a user before its command, as /etc/crontab does
     #[arg(long)]
     system: bool,
+    /// Lines of other users are taken, too; all run as whoever starts `tenure run`
+    #[arg(long, requires = "system")]
+    all_users: bool,
     /// All commands are run by a shell: SHELL of the crontab, or /bin/sh
     #[arg(long)]
     shell: bool,
@@ -73,19 +78,30 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let reading = Reading { of_system: import.system, zone: import.zone.clone() };
     let tab = Crontab::read(&text_of(&import.file, MOST_BYTES)?, &reading);
     let mut form = Form { triggered: BTreeMap::new() };
-    let mut left_out = 0;
+    let (mut left_out, own) = (0, own_name());
     for (line, note) in &tab.notes {
         tell(&format!("line {line}: {}", safe::line(note)));
     }
     for entry in &tab.entries {
         let (when, what) = (safe::line(&entry.when), safe::line(&entry.text));
-        match said(entry, import.shell) {
+        let other = entry.user.as_deref().filter(|user| own.as_deref() != Some(*user));
+        let said = match other {
+            Some(user) if !import.all_users => Err(format!(
+                "it runs as {user} there, and here as whoever starts tenure run; --all-users takes it all the same"
+            )),
+            Some(_) | None => said(entry, import.shell),
+        };
+        match said {
             Ok(said) => {
                 let name = free_name(entry, &form.triggered);
                 let is = entry.schedule.describe();
                 tell(&format!("line {}: {name}: {is} ({when}): {what}", entry.line));
-                if let Some(note) = &entry.wrong {
-                    tell(&format!("line {}: {}", entry.line, safe::line(note)));
+                if let Some(user) = other {
+                    let user = safe::line(user);
+                    tell(&format!(
+                        "line {}: it runs as {user} there, and here as whoever starts tenure run",
+                        entry.line
+                    ));
                 }
                 form.triggered.insert(name, said);
             }
@@ -117,6 +133,22 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         return Err(Failure::Unsuccessful(format!("{lines} left out")));
     }
     Ok(())
+}
+
+/// Where a system lists its users.
+const USERS: &str = "/etc/passwd";
+
+/// As whom this process runs; none if the system does not list it, so that no line is taken to be its own.
+fn own_name() -> Option<String> {
+    named(&std::fs::read_to_string(USERS).ok()?, rustix::process::getuid().as_raw())
+}
+
+fn named(users: &str, id: u32) -> Option<String> {
+    users.lines().find_map(|user| {
+        let mut fields = user.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    })
 }
 
 /// What is run, or why not.
@@ -169,4 +201,17 @@ fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     }
     tell(&format!("written to {}; tenure run {} runs it", path.display(), folder.display()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_number() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nbroken\nme:x:1000:1000::/srv/me:/bin/sh\n";
+        assert_eq!(named(users, 0).as_deref(), Some("root"));
+        assert_eq!(named(users, 1000).as_deref(), Some("me"));
+        assert_eq!(named(users, 7), None);
+    }
 }

@@ -42,6 +42,23 @@ fn a_crontab_becomes_programs_that_run_and_what_is_left_out_is_told() {
     assert!(listed.contains("unix 30 2 * * 1"), "{listed}");
 }
 
+/// It would run with other rights than there: as whoever starts the host, who may be root.
+#[test]
+fn a_line_of_another_user_is_left_out_unless_somebody_says_otherwise() {
+    let stand = Stand::of(&[]);
+    let file = stand.root.path().join("tab");
+    std::fs::write(&file, "0 0 * * * nobody-at-all /bin/theirs\n").unwrap();
+    let tab = file.display().to_string();
+    let import = ["schedule", "import-crontab", &tab, "--system"];
+    let left = said(&run(&import, stand.root.path()));
+    assert_eq!((left.code, left.out.as_str()), (1, ""), "{}", left.err);
+    assert!(left.err.contains("line 1: left out: it runs as nobody-at-all there"), "{}", left.err);
+    assert!(left.err.contains("0 understood, 1 left out"), "{}", left.err);
+    let taken = said(&run(&[&import[..], &["--all-users"]].concat(), stand.root.path()));
+    assert!(taken.code == 0 && taken.out.contains("[triggered.theirs]"), "{} {}", taken.out, taken.err);
+    assert!(taken.err.contains("line 1: it runs as nobody-at-all there, and here as"), "{}", taken.err);
+}
+
 #[test]
 fn a_shell_reads_commands_only_if_somebody_says_so() {
     let stand = Stand::of(&[]);

@@ -127,6 +127,18 @@ impl Program {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is running");
     }
 
+    /// Interrupts it again and again until it has ended, and answers the status: what comes too soon after another one counts as
+    /// the same.
+    pub fn interrupt_until_the_end(&mut self, within: Duration) -> Option<i32> {
+        let until = Instant::now() + within;
+        while self.child.try_wait().expect("it is our child").is_none() {
+            assert!(Instant::now() < until, "it did not end in time; heard {:#?}", self.heard);
+            self.interrupt();
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        self.end(within)
+    }
+
     /// Waits for the end and answers the status. A program that has ended has closed its pipes.
     pub fn end(&mut self, within: Duration) -> Option<i32> {
         let until = Instant::now() + within;
