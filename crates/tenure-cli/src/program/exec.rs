@@ -338,7 +338,7 @@ fn claimed(
     hands: &Hands,
 ) -> Result<(Granted, Moment), Failure> {
     let body = json!({
-        "worker_id": board.worker, "queues": [exec.queue], "kinds": [kind], "limit": AT_ONCE,
+        "worker_id": board.worker, "queues": [exec.queue], "kinds": [kind], "limit": AT_ONCE, "slots": 1,
         "lease_seconds": LEASE.as_secs_f64(), "name": "tenure exec",
     });
     let ask =

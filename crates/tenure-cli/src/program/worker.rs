@@ -270,7 +270,7 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
         }
         let body = json!({
             "worker_id": shared.board.worker, "name": shared.name, "queues": [queue.name], "kinds": shared.kinds,
-            "limit": queue.slots - running, "lease_seconds": LEASE.as_secs_f64(),
+            "limit": queue.slots - running, "slots": queue.slots, "lease_seconds": LEASE.as_secs_f64(),
         });
         let ask =
             Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));

@@ -56,6 +56,11 @@ pub(crate) struct Claim {
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     limit: Option<usize>,
+    /// How many jobs it runs at once from these queues: what people are told, and nothing else. The most that it has asked for
+    /// if it does not say.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
+    slots: Option<usize>,
     /// For how long at first: 1 to 86400. As its queue says if this does not, and 30 if that does not either; of several queues
     /// as long as any of them says.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
@@ -143,6 +148,9 @@ impl Claim {
             let allowed = format!("1 to {}", limits::RESERVE_JOBS);
             return Err(Invalid::new("limit", most, allowed).into());
         }
+        if let Some(slots) = self.slots.filter(|slots| !(1..=limits::RESERVE_JOBS).contains(slots)) {
+            return Err(Invalid::new("slots", slots, format!("1 to {}", limits::RESERVE_JOBS)).into());
+        }
         let said = self.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
         said.map_or(Ok(()), check_lease)?;
         let kinds = self.kinds(api).await?;
@@ -158,7 +166,8 @@ impl Claim {
             queues.into_iter().map(|queue| Want { queue, kinds: kinds.clone(), at_most: most }).collect();
         let ask = Reserve { holder, ttl, wants, at_most: most };
         if self.worker_id.is_some() {
-            roll::note(api, self.name.as_deref(), &ask).await?;
+            let slots = self.slots.map(|slots| u32::try_from(slots).unwrap_or(u32::MAX));
+            roll::note(api, self.name.as_deref(), &ask, slots).await?;
         }
         Ok(ask)
     }

@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
-    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
+    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, QueueName, Reserve, Serves, StateName,
+    Verdict,
 };
 
 use super::commands::{self, Command, Told, alive};
@@ -26,6 +27,10 @@ pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 const APART: Duration = Duration::from_secs(15);
 /// For so long what the store said of others is believed.
 const BELIEVED: Duration = Duration::from_secs(2);
+/// For so long a queue counts as served by whoever has claimed from it and is alive.
+const KNOWN: Duration = Duration::from_secs(3_600);
+/// Claims from different queues that are remembered of one worker.
+const CLAIMS: usize = 32;
 /// Workers of which it is remembered when the store was told.
 const MOST: usize = 10_000;
 
@@ -44,22 +49,45 @@ type Listed = Arc<BTreeMap<HostId, Vec<Serves>>>;
 struct Heard {
     told: Moment,
     name: String,
+    /// What it has claimed lately. Some claim from one queue at a time, and serve all of them.
+    claims: Vec<Claimed>,
+}
+
+/// What a worker has claimed from the same queues.
+#[derive(Debug, Clone)]
+struct Claimed {
+    at: Moment,
+    /// How many jobs it runs at once from them, as far as is known.
     slots: u32,
     serves: Vec<Serves>,
 }
 
+impl Claimed {
+    /// Whether some of what it takes is the same: then it stands in the place of the other.
+    fn meets(&self, other: &Self) -> bool {
+        self.serves.iter().any(|serves| other.has(serves))
+    }
+
+    fn has(&self, wanted: &Serves) -> bool {
+        self.serves.iter().any(|serves| serves.queue == wanted.queue && serves.kinds == wanted.kinds)
+    }
+}
+
 impl Roll {
-    /// Notes what a worker says of itself; answers whether it is time to tell the store.
-    fn note(&self, id: HostId, heard: Heard) -> bool {
-        let mut all = self.lock();
-        if all.get(&id).is_some_and(|last| heard.told.since(last.told) < APART) {
-            return false;
-        }
-        if all.len() >= MOST {
+    /// Notes what a worker says of itself; answers what to tell the store, if it is time.
+    fn note(&self, id: HostId, name: &str, claimed: Claimed, said: Option<u32>) -> Option<Heard> {
+        let (mut all, now) = (self.lock(), claimed.at);
+        if all.len() >= MOST && !all.contains_key(&id) {
             all.pop_first();
         }
-        all.insert(id, heard);
-        true
+        let heard =
+            all.entry(id).or_insert_with(|| Heard { told: now, name: String::new(), claims: Vec::new() });
+        let is_new = heard.take(claimed, said);
+        if !is_new && now.since(heard.told) < APART {
+            return None;
+        }
+        (heard.told, heard.name) = (now, name.to_owned());
+        Some(heard.clone())
     }
 
     /// What to tell the store of a worker that lives, if it is time and whoever asks reaches all that it takes.
@@ -105,9 +133,42 @@ impl Roll {
 }
 
 impl Heard {
+    /// Takes what it claims now; answers whether it serves something by that which was not known of it.
+    fn take(&mut self, mut claimed: Claimed, said: Option<u32>) -> bool {
+        // Whoever has no room asks for nothing, and serves its queue all the same.
+        self.claims.retain(|before| claimed.at.since(before.at) < KNOWN);
+        let is_known = |serves: &Serves| self.claims.iter().any(|before| before.has(serves));
+        let is_new = !claimed.serves.iter().all(is_known);
+        let (met, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.claims).into_iter().partition(|before| claimed.meets(before));
+        self.claims = others;
+        // It asks for as many as it has room for: it has had room for more.
+        let most = met.iter().map(|before| before.slots).fold(claimed.slots, u32::max);
+        claimed.slots = said.unwrap_or(most);
+        for serves in &mut claimed.serves {
+            serves.slots = claimed.slots;
+        }
+        if self.claims.len() == CLAIMS {
+            self.claims.remove(0);
+        }
+        self.claims.push(claimed);
+        is_new
+    }
+
+    /// All that it takes, in the order of names.
+    fn serves(&self) -> Vec<Serves> {
+        let mut serves: Vec<Serves> = self.claims.iter().flat_map(|claimed| claimed.serves.clone()).collect();
+        serves.sort_by(|one, other| one.queue.cmp(&other.queue));
+        serves
+    }
+
+    fn slots(&self) -> u32 {
+        self.claims.iter().map(|claimed| claimed.slots).fold(0, u32::saturating_add)
+    }
+
     /// Whether all that the worker takes is reached.
     fn is_within(&self, reach: &Reach) -> bool {
-        is_within(&self.serves, reach)
+        self.claims.iter().all(|claimed| is_within(&claimed.serves, reach))
     }
 }
 
@@ -139,7 +200,12 @@ pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Proble
 }
 
 /// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
-pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result<(), Problem> {
+pub(crate) async fn note(
+    api: &Api,
+    name: Option<&str>,
+    ask: &Reserve,
+    said: Option<u32>,
+) -> Result<(), Problem> {
     check_passes(api, ask.holder).await?;
     let now = api.tenure().store().clock().moment();
     let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
@@ -150,13 +216,8 @@ pub(crate) async fn note(api: &Api, name: Option<&str>, ask: &Reserve) -> Result
         };
         Serves { queue: want.queue.clone(), kinds, slots }
     });
-    let heard = Heard {
-        told: now,
-        name: name.unwrap_or("a worker over HTTP").to_owned(),
-        slots,
-        serves: serves.collect(),
-    };
-    if api.roll().note(ask.holder, heard.clone()) {
+    let claimed = Claimed { at: now, slots, serves: serves.collect() };
+    if let Some(heard) = api.roll().note(ask.holder, name.unwrap_or("a worker over HTTP"), claimed, said) {
         tell(api, ask.holder, heard);
     }
     Ok(())
@@ -173,8 +234,7 @@ pub(crate) fn again(api: &Api, id: HostId) {
 fn tell(api: &Api, id: HostId, heard: Heard) {
     let store = api.tenure().store().clone();
     tokio::spawn(async move {
-        let Heard { name, slots, serves, .. } = heard;
-        if let Err(fault) = store.announce(id, &name, slots, &serves, ALIVE).await {
+        if let Err(fault) = store.announce(id, &heard.name, heard.slots(), &heard.serves(), ALIVE).await {
             tracing::debug!(%fault, "the store was not told of a worker");
         }
     });
@@ -306,5 +366,51 @@ async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
         if after.is_none() {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claimed(at: u64, slots: u32, queues: &[&str]) -> Claimed {
+        let serves =
+            queues.iter().map(|queue| Serves { queue: QueueName::new(queue).unwrap(), kinds: None, slots });
+        let at = Moment::from_start(Duration::from_secs(at));
+        Claimed { at, slots, serves: serves.collect() }
+    }
+
+    fn shown(heard: &Heard) -> (u32, Vec<(String, u32)>) {
+        let serves =
+            heard.serves().into_iter().map(|serves| (serves.queue.as_str().to_owned(), serves.slots));
+        (heard.slots(), serves.collect())
+    }
+
+    #[test]
+    fn whoever_claims_from_one_queue_at_a_time_serves_all_of_them() {
+        let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
+        assert!(roll.note(id, "mailer", claimed(0, 5, &["mail"]), None).is_some());
+        let heard = roll.note(id, "mailer", claimed(1, 3, &["chat"]), None).expect("that is new");
+        let both = (8, vec![("chat".to_owned(), 3), ("mail".to_owned(), 5)]);
+        assert_eq!(shown(&heard), both);
+        // What it has room for now is not all that it can do, and no reason to tell the store.
+        assert!(roll.note(id, "mailer", claimed(2, 1, &["mail"]), None).is_none());
+        let heard = roll.note(id, "mailer", claimed(20, 2, &["mail"]), None).expect("it is time");
+        assert_eq!(shown(&heard), both);
+        // It says so itself.
+        let heard = roll.note(id, "mailer", claimed(40, 2, &["mail"]), Some(4)).expect("it is time");
+        assert_eq!(shown(&heard), (7, vec![("chat".to_owned(), 3), ("mail".to_owned(), 4)]));
+    }
+
+    #[test]
+    fn a_queue_that_is_new_to_whoever_takes_from_all_makes_no_second_worker_of_it() {
+        let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
+        roll.note(id, "all", claimed(0, 5, &["a", "b"]), None);
+        let heard = roll.note(id, "all", claimed(1, 5, &["a", "b", "c"]), None).expect("that is new");
+        assert_eq!((heard.slots(), heard.serves().len()), (5, 3));
+        // What it has not claimed from for an hour it does not serve any more.
+        roll.note(id, "all", claimed(5_000, 5, &["d"]), None);
+        let heard = roll.note(id, "all", claimed(5_020, 5, &["d"]), None).expect("it is time");
+        assert_eq!(shown(&heard), (5, vec![("d".to_owned(), 5)]));
     }
 }

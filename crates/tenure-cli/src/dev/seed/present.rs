@@ -87,7 +87,7 @@ impl Present {
         if busy >= *slots {
             return Ok(());
         }
-        let claim = json!({ "worker_id": id, "name": name, "queues": queues, "limit": slots - busy, "lease_seconds": LEASE_SECONDS });
+        let claim = json!({ "worker_id": id, "name": name, "queues": queues, "limit": slots - busy, "slots": slots, "lease_seconds": LEASE_SECONDS });
         let mut granted = self.contract.post("/v1/claim", claim).await?;
         let Value::Array(jobs) = granted["jobs"].take() else { return Ok(()) };
         for job in jobs {
