@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
-use tenure::{Draft, Job, Tenure};
+use tenure::{Draft, Job, JobId, Tenure};
 
 use crate::jobs::enqueue;
 use crate::problem::Problem;
@@ -63,6 +63,24 @@ impl Asked {
                 trouble.tell(0);
             }
         })
+    }
+
+    /// Answers in the same way for a job that was accepted already, such as one that was enqueued within a transaction of the
+    /// service's own together with what it is about (`tenure.enqueue(…).within(&mut tx)`, on PostgreSQL): to be asked for once that
+    /// has committed. An `Idempotency-Key` of the client counts for nothing here: what makes the request harmless to repeat is the
+    /// service's own, such as an id that it draws from the key.
+    ///
+    /// ```
+    /// # use axum::response::Response;
+    /// # use tenure::{Draft, Tenure};
+    /// # use tenure_http::{Asked, Problem};
+    /// async fn create_star(tenure: Tenure, asked: Asked) -> Result<Response, Problem> {
+    ///     let accepted = tenure.enqueue_draft(Draft::raw("build_star", &"Vega")).await?;
+    ///     Ok(asked.accepted(&tenure, accepted.id()).await)          // 202, Location: /queue/…
+    /// }
+    /// ```
+    pub async fn accepted(&self, tenure: &Tenure, job: JobId) -> Response {
+        enqueue::told_of(tenure, &self.headers, job).await
     }
 }
 

@@ -142,7 +142,13 @@ pub(crate) async fn enqueue(
         None => draft,
     };
     let (accepted, replayed) = accept(tenure, once, draft).await?;
-    let id = accepted.id();
+    let mut response = told_of(tenure, headers, accepted.id()).await;
+    say_replayed(&mut response, replayed);
+    Ok(response)
+}
+
+/// Tells a client of a service of somebody's own of a job that was accepted.
+pub(crate) async fn told_of(tenure: &Tenure, headers: &HeaderMap, id: JobId) -> Response {
     let prefer = Prefer::of(headers);
     if let Some(wait) = prefer.wait {
         let clock = tenure.store().clock();
@@ -155,9 +161,7 @@ pub(crate) async fn enqueue(
     }
     let job = tenure.jobs().get(id).await.map_err(Problem::from);
     let look = |job: &JobRecord| Shown::of(job, tenure.now(), View::Plain, &Hiding::default());
-    let mut response = shown(headers, prefer, (id, StatusCode::ACCEPTED), job, look);
-    say_replayed(&mut response, replayed);
-    Ok(response)
+    shown(headers, prefer, (id, StatusCode::ACCEPTED), job, look)
 }
 
 pub(crate) async fn answer(

@@ -180,6 +180,21 @@ async fn a_token_is_good_at_every_server_of_the_store() {
 
 /// Two customers may both have an order 7.
 #[tokio::test]
+async fn a_service_that_has_enqueued_by_itself_tells_its_client_in_the_same_way() {
+    let mut service = Service::new();
+    let own = service.own();
+    let told = own.ask("POST", "/comets", &[], r#"{"name":"Halley"}"#).await;
+    assert_eq!(told.status, 202, "{told:?}");
+    let place = told.header("location").to_owned();
+    assert!(place.contains("/queue/") && !told.header("retry-after").is_empty(), "{told:?}");
+    assert!(told.header("operation-location").contains("/v1/jobs/"), "{told:?}");
+    assert!(!told.header("etag").is_empty(), "{told:?}");
+    service.work().await;
+    let path = place.find("/queue/").map(|at| place[at..].to_owned()).unwrap();
+    assert_ne!(service.get(&path).await.json()["status"], "NotStarted");
+}
+
+#[tokio::test]
 async fn a_key_is_whose_access_token_is_shown() {
     let service = Service::new();
     let mut ids = Vec::new();
