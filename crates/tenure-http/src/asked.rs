@@ -75,7 +75,7 @@ impl Asked {
     /// # use tenure::{Draft, Tenure};
     /// # use tenure_http::{Asked, Problem};
     /// async fn create_star(tenure: Tenure, asked: Asked) -> Result<Response, Problem> {
-    ///     let accepted = tenure.enqueue_draft(Draft::raw("build_star", &"Vega")).await?;
+    ///     let accepted = tenure.enqueue_draft(Draft::raw("build_star", &serde_json::json!("Vega"))).await?;
     ///     Ok(asked.accepted(&tenure, accepted.id()).await)          // 202, Location: /queue/…
     /// }
     /// ```
