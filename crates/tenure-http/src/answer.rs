@@ -96,6 +96,13 @@ impl Shown {
         response
     }
 
+    /// The answer to somebody who wants no more of it than its id.
+    pub(crate) fn answer_minimal(self, status: StatusCode, id: JobId) -> Response {
+        let mut response = json(status, &serde_json::json!({ "id": id.to_string() }));
+        mark(response.headers_mut(), &self.tag, self.retry_after);
+        response
+    }
+
     /// The answer for somebody who has it already.
     pub(crate) fn not_modified(self) -> Response {
         let mut response = StatusCode::NOT_MODIFIED.into_response();

@@ -160,6 +160,13 @@ impl DeliveryAccepted {
     pub(crate) fn of(id: JobId) -> Self {
         Self { id: id.to_string() }
     }
+
+    /// Tells it, and where the job is looked at.
+    pub(crate) fn told(&self, headers: &HeaderMap, id: JobId) -> Response {
+        let mut response = json(StatusCode::ACCEPTED, self);
+        answer::locate(response.headers_mut(), headers, id);
+        response
+    }
 }
 
 impl WebhookDocument {
@@ -362,7 +369,7 @@ pub(crate) async fn test(
     let mut event = EventDocument::of("webhook.test", event_id, &webhook.id, api.tenure().now());
     event.data = serde_json::json!({ "webhook_id": webhook.id });
     let text = serde_json::to_vec(&event).unwrap_or_default();
-    accepted(&api, delivery::draft(&webhook.id, &event.id, &text)?).await
+    accepted(&api, &headers, delivery::draft(&webhook.id, &event.id, &text)?).await
 }
 
 /// `GET /v1/webhooks/{webhook_id}/deliveries`
@@ -410,16 +417,16 @@ pub(crate) async fn redeliver(
         let detail = format!("webhook {} has no delivery {id}", webhook.id);
         return Err(Problem::new(ProblemType::NotFound, detail));
     };
-    accepted(&api, delivery::again(&webhook.id, &text)?).await
+    accepted(&api, &headers, delivery::again(&webhook.id, &text)?).await
 }
 
 fn paged(uri: &Uri, page: DeliveryPage) -> Response {
     answer::page(uri, page.next_cursor.clone().as_deref(), &page)
 }
 
-async fn accepted(api: &Api, draft: tenure::Draft) -> Result<Response, Problem> {
+async fn accepted(api: &Api, headers: &HeaderMap, draft: tenure::Draft) -> Result<Response, Problem> {
     let id = api.tenure().enqueue_draft(draft).await?.id();
-    Ok(json(StatusCode::ACCEPTED, &DeliveryAccepted::of(id)))
+    Ok(DeliveryAccepted::of(id).told(headers, id))
 }
 
 async fn shown(api: &Api, job: &JobRecord) -> Result<DeliveryDocument, Problem> {

@@ -198,7 +198,8 @@ fn shown(
                 (false, _) => status,
             })
         }
-        Ok(_) | Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
+        Ok(job) => look(&job).answer_minimal(status, id),
+        Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     let is_accepted = response.status() == StatusCode::ACCEPTED;
     locate(response.headers_mut(), headers, id);

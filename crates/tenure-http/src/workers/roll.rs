@@ -10,8 +10,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
-    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, QueueName, Reserve, Serves, StateName,
-    Verdict,
+    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
 };
 
 use super::commands::{self, Command, Told, alive};
@@ -371,6 +370,8 @@ async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
+    use tenure::QueueName;
+
     use super::*;
 
     fn claimed(at: u64, slots: u32, queues: &[&str]) -> Claimed {

@@ -125,6 +125,8 @@ async fn whoever_would_rather_wait_is_answered_with_the_end() {
     );
     let told = service.ask("POST", "/v1/jobs", &["prefer: return=minimal"], STAR).await;
     assert_eq!(told.json().as_object().unwrap().len(), 1);
+    // When to look, and what is known then, is told in few words as in many.
+    assert!(!told.header("retry-after").is_empty() && !told.header("etag").is_empty(), "{told:?}");
 }
 
 #[tokio::test]
