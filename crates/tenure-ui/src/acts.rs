@@ -77,6 +77,11 @@ pub(crate) async fn job(
     done(visit, headers, filled, wish, &act).await
 }
 
+/// `GET jobs/{id}/reveal`: whoever loads that page again is led to the job.
+pub(crate) async fn revealed_once(visit: Visit, Path(id): Path<String>) -> Response {
+    back(&visit.at(&format!("jobs/{}", encoded(&id))))
+}
+
 /// `POST jobs/{id}/reveal`
 pub(crate) async fn reveal(
     visit: Visit,

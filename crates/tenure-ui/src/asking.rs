@@ -41,6 +41,12 @@ impl Visit {
 
     /// What the contract answers to a wish.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Trouble> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, body).await
+    }
+
+    /// The same, with a body of JSON that is sent as it is written, if there is one.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> Result<Value, Trouble> {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(remote) = self.remote {
             request = request.extension(remote);
@@ -48,16 +54,12 @@ impl Visit {
         if let Some(token) = &self.access_token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let body = match body {
-            Value::Null => Body::empty(),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                request = request.header(CONTENT_TYPE, "application/json");
-                Body::from(body.to_string())
-            }
-        };
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
         let broken =
             |detail: &str| Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be shown", detail);
-        let request = request.body(body).map_err(|error| broken(&error.to_string()))?;
+        let request = request.body(Body::from(body)).map_err(|error| broken(&error.to_string()))?;
         let Ok(response) = self.ui.api.clone().oneshot(request).await;
         let status = response.status();
         let bytes = response.into_body().collect().await.map_err(|error| broken(&error.to_string()))?;

@@ -1,9 +1,8 @@
 //! Enqueues what somebody has filled in.
 
 use axum::Form;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
 
 use crate::acts::back;
 use crate::asking::{Trouble, encoded};
@@ -23,11 +22,8 @@ pub(crate) async fn add(visit: Visit, headers: HeaderMap, Form(filled): Form<Fil
         Ok(id) => back(&visit.at(&format!("jobs/{}?did=enqueue", encoded(&id)))),
         // Nothing that was written is lost.
         Err(wrong) if wrong.status.is_client_error() => {
-            // Whoever went back and wrote something else means another job.
-            let is_taken = wrong.status == StatusCode::CONFLICT;
-            let drafted = if is_taken { drafted.anew(&visit) } else { drafted };
             let body = form(&visit, &drafted, Some(&wrong)).await;
-            (wrong.status, show(&visit, "New job", "Jobs", body).await).into_response()
+            (wrong.status, show(&visit, "Not enqueued: new job", "Jobs", body).await).into_response()
         }
         Err(trouble) => failed(&visit, trouble).await,
     }
@@ -35,25 +31,9 @@ pub(crate) async fn add(visit: Visit, headers: HeaderMap, Form(filled): Form<Fil
 
 async fn enqueue(visit: &Visit, drafted: &Drafted) -> Result<String, Trouble> {
     let ask = drafted.ask(visit)?;
-    if drafted.id.is_empty() {
-        return visit.ask(Method::POST, "/v1/jobs", &ask).await.map(|made| text(&made, "id").to_owned());
-    }
-    let asked = visit.ask(Method::PUT, &format!("/v1/jobs/{}", encoded(&drafted.id)), &ask).await;
-    match asked {
-        Ok(made) if is_asked_for(&made, &ask) => Ok(drafted.id.clone()),
-        Ok(_) => Err(another()),
-        Err(refused) if refused.status == StatusCode::CONFLICT => Err(another()),
-        Err(trouble) => Err(trouble),
-    }
-}
-
-/// Whether a job is what was asked for: the contract takes one of the same kind and args as the same.
-fn is_asked_for(made: &Value, ask: &Value) -> bool {
-    let is_so = |key: &str| ask[key].is_null() || ask[key] == made[key];
-    ["queue", "priority", "tags", "run_at"].into_iter().all(is_so)
-}
-
-fn another() -> Trouble {
-    let detail = "With this form a job was enqueued before it was changed. To have this one as well, send it once more.";
-    Trouble::new(StatusCode::CONFLICT, "It is another job", detail)
+    let (method, path) = match drafted.job_id() {
+        Some(id) => (Method::PUT, format!("/v1/jobs/{id}")),
+        None => (Method::POST, "/v1/jobs".to_owned()),
+    };
+    visit.send(method, &path, ask).await.map(|made| text(&made, "id").to_owned())
 }

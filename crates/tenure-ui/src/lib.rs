@@ -119,7 +119,7 @@ impl Dashboard {
             .route("/views/forget", post(views::forget))
             .route("/new-job", get(pages::job_new::page).post(drafts::add))
             .route("/jobs/{id}", get(pages::job::page))
-            .route("/jobs/{id}/reveal", post(acts::reveal))
+            .route("/jobs/{id}/reveal", get(acts::revealed_once).post(acts::reveal))
             .route("/jobs/{id}/logs.txt", get(pages::logs::raw))
             .route("/jobs/{id}/{act}", post(acts::job))
             .route("/queues", get(pages::queues::page))

@@ -67,9 +67,8 @@ impl Known<'_> {
     }
 
     fn is_in_trouble(&self) -> bool {
-        self.app["stopped"].is_null()
-            && (list(self.app, "hosts").iter().any(|host| matches!(text(host, "state"), "wrong" | "resting"))
-                || self.last.is_some_and(|run| run["state"] == "failed"))
+        let has_failed = self.last.is_some_and(|run| run["state"] == "failed");
+        is_stuck(self.app) || self.app["stopped"].is_null() && has_failed
     }
 
     fn is_of(&self, chosen: &str) -> bool {
@@ -79,6 +78,12 @@ impl Known<'_> {
             _ => FLAVOURS.contains(&(self.flavour(), chosen)),
         }
     }
+}
+
+/// Whether it does not run on a host where it should, and nobody has stopped it.
+pub(super) fn is_stuck(app: &Value) -> bool {
+    let hosts = list(app, "hosts");
+    app["stopped"].is_null() && hosts.iter().any(|host| matches!(text(host, "state"), "wrong" | "resting"))
 }
 
 /// What makes an app run.

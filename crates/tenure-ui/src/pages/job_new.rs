@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use tenure::JobId;
+use tenure::{JobId, Timestamp};
 
-use super::calendar::{instant, minute};
+use super::calendar::{instant, minute, shown_minute};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{list, proof, text};
@@ -15,11 +15,12 @@ use crate::visit::Visit;
 
 /// What stands where something is hidden.
 pub(super) const HIDDEN: &str = "(hidden)";
+const ARGS: &str = "What its handler is given";
 
 /// What is filled in.
 #[derive(Default)]
 pub(crate) struct Drafted {
-    /// Its id, drawn with the form: a form that is sent twice makes one job.
+    /// Drawn with the form.
     pub id: String,
     pub kind: String,
     pub queue: String,
@@ -59,26 +60,35 @@ impl Drafted {
         }
     }
 
-    /// The same, as another job.
-    pub(crate) fn anew(self, visit: &Visit) -> Self {
+    fn anew(self, visit: &Visit) -> Self {
         Self { id: drawn(visit), ..self }
     }
 
-    /// What the contract is asked for.
-    pub(crate) fn ask(&self, visit: &Visit) -> Result<Value, Trouble> {
+    /// The id of the job: it follows from that of the form and from all that is filled in, so that a form that is sent twice makes
+    /// one job, and one that is changed makes another. None if the form has none: then the server draws it.
+    pub(crate) fn job_id(&self) -> Option<JobId> {
+        let form = self.id.parse::<JobId>().ok()?;
+        let all = [&self.id, &self.kind, &self.queue, &self.args, &self.due, &self.priority, &self.tags];
+        let chance = secret::digest(&all.map(String::as_str));
+        Some(JobId::new(form.made_at()?, u64::from_str_radix(chance.get(..16)?, 16).ok()?))
+    }
+
+    /// What the contract is asked for, as text: args are what somebody has written, to the last digit.
+    pub(crate) fn ask(&self, visit: &Visit) -> Result<String, Trouble> {
         let refuse =
             |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no job", &detail);
         let args = if self.args.is_empty() { "null" } else { &self.args };
-        let args: Value = serde_json::from_str(args)
-            .map_err(|error| refuse(format!("What its handler is given is not JSON: {error}.")))?;
-        let mut ask = json!({ "kind": self.kind, "args": args });
+        let read: Value =
+            serde_json::from_str(args).map_err(|error| refuse(format!("{ARGS} is not JSON: {error}.")))?;
+        if has_hidden(&read) {
+            return Err(refuse(format!("{ARGS} has {HIDDEN} in it. Write anew what is hidden from you.")));
+        }
+        let mut ask = json!({ "kind": self.kind });
         if !self.queue.is_empty() {
             ask["queue"] = json!(self.queue);
         }
         if !self.due.is_empty() {
-            let due = minute(&self.due)
-                .ok_or_else(|| refuse(format!("When it is due, {:?}, is no time.", self.due)))?;
-            ask["run_at"] = json!(instant(&visit.likes.zone, due).to_string());
+            ask["run_at"] = json!(self.due_at(visit)?.to_string());
         }
         if !self.priority.is_empty() {
             let wrong = |_| refuse(format!("Its priority, {:?}, is no whole number.", self.priority));
@@ -88,8 +98,44 @@ impl Drafted {
         if !tags.is_empty() {
             ask["tags"] = json!(tags);
         }
-        Ok(ask)
+        let ask = ask.to_string();
+        Ok(format!("{},\"args\":{args}}}", ask.trim_end_matches('}')))
     }
+
+    fn due_at(&self, visit: &Visit) -> Result<Timestamp, Trouble> {
+        let refuse =
+            |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no time", &detail);
+        let zone = &visit.likes.zone;
+        let due = minute(&self.due)
+            .ok_or_else(|| refuse(format!("When it is due, {:?}, is no time.", self.due)))?;
+        let at = instant(zone, due);
+        if !self.due.starts_with(&shown_minute(zone, at)) {
+            let detail =
+                format!("When it is due, {:?}, the clocks of {} do not show.", self.due, zone.name());
+            return Err(refuse(detail));
+        }
+        Ok(at)
+    }
+}
+
+/// Whether some text in it is what stands for something hidden.
+fn has_hidden(args: &Value) -> bool {
+    match args {
+        Value::String(text) => text == HIDDEN,
+        Value::Array(all) => all.iter().any(has_hidden),
+        Value::Object(all) => all.values().any(has_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// In which field that is what is wrong, by the words with which it is told.
+fn field_of(wrong: &str) -> Option<&'static str> {
+    const WORDS: [(&str, &str); 3] =
+        [(ARGS, "args"), ("When it is due", "due"), ("Its priority", "priority")];
+    let own = WORDS.iter().find(|(words, _)| wrong.starts_with(words)).map(|(_, field)| *field);
+    own.or_else(|| {
+        ["kind", "queue", "args", "priority", "tags"].into_iter().find(|name| wrong.starts_with(name))
+    })
 }
 
 /// An id; empty if the system gives no chance: then the server draws it.
@@ -122,8 +168,14 @@ pub(super) async fn may(visit: &Visit) -> bool {
 /// The form, and what is wrong with what is in it.
 pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Trouble>) -> Markup {
     let kinds = visit.get("/v1/kinds").await.unwrap_or_default();
+    let at = wrong.and_then(|wrong| field_of(&wrong.detail));
+    let (invalid, told) = (
+        |name: &str| (at == Some(name)).then_some("true"),
+        |name: &str| (at == Some(name)).then_some("wrong"),
+    );
     let field = |label: &str, name: &str, value: &str, like: &str| {
-        html! { label { (label) input name=(name) value=(value) placeholder=(like) required[name == "kind"] list=[(name == "kind").then_some("kinds")] autocomplete="off" spellcheck="false"; } }
+        html! { label { (label) input name=(name) value=(value) placeholder=(like) required[name == "kind"] list=[(name == "kind").then_some("kinds")]
+        aria-invalid=[invalid(name)] aria-describedby=[told(name)] autofocus[at == Some(name)] autocomplete="off" spellcheck="false"; } }
     };
     html! {
         h1 { "New job" }
@@ -135,9 +187,11 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
                 input type="hidden" name="id" value=(drafted.id);
                 (field("Its kind", "kind", &drafted.kind, "report"))
                 datalist #kinds { @for kind in list(&kinds, "items") { option value=(text(kind, "kind")) {} } }
-                label { "What its handler is given, as JSON" textarea name="args" rows="6" spellcheck="false" placeholder="null" { (drafted.args) } }
+                label { (ARGS) ", as JSON" textarea name="args" rows="6" spellcheck="false" placeholder="null"
+                    aria-invalid=[invalid("args")] aria-describedby=[told("args")] autofocus[at == Some("args")] { (drafted.args) } }
                 (field("Its queue", "queue", &drafted.queue, "default"))
-                label { "Due, by the clocks of " (visit.likes.zone.name()) "; at once if nothing is said" input type="datetime-local" name="due" value=(drafted.due); }
+                label { "Due, by the clocks of " (visit.likes.zone.name()) "; at once if nothing is said" input type="datetime-local" name="due" value=(drafted.due)
+                    aria-invalid=[invalid("due")] aria-describedby=[told("due")] autofocus[at == Some("due")]; }
                 (field("Its priority, from -100, the first, to 100", "priority", &drafted.priority, "0"))
                 (field("Tags to find it by, with spaces between them", "tags", &drafted.tags, "vip urgent"))
                 div.bar { button.main { "Enqueue this job" } }

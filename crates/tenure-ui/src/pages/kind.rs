@@ -92,7 +92,7 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
     let sorts = sorted(jobs);
     html! {
         table {
-            caption { "What went wrong, of the last " (jobs.len()) " that failed" }
+            caption { "What went wrong" @if !jobs.is_empty() { ", of the last " (jobs.len()) " that failed" } }
             thead { tr { th scope="col" { "Failure" } th.number scope="col" { "Jobs" } th scope="col" { "Last" } } }
             tbody {
                 @for (says, found) in sorts.iter().take(SORTS) {
@@ -103,7 +103,7 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
                         td { (time(visit, text(found[0], "finished_at"))) }
                     }
                 }
-                @if sorts.is_empty() { tr { td.faint colspan="3" { "Nothing has." } } }
+                @if sorts.is_empty() { tr { td.faint colspan="3" { "None of its jobs that are kept has failed." } } }
             }
         }
     }

@@ -4,7 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{says, throughput};
+use super::{apps, says, throughput};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{STATES, count, empty, jobs_in, list, part, short, span, text, time};
@@ -29,6 +29,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let schedules = visit.get("/v1/schedules?order=next&limit=10").await;
     let (kinds, leases) = (visit.get("/v1/kinds").await, visit.get("/v1/leases?held=true&limit=10").await);
     let running = visit.get("/v1/jobs?state=running&order=oldest&limit=10").await;
+    // What a host says of its programs; how their last runs ended is told with the jobs.
+    let apps = visit.get("/v1/apps").await.unwrap_or_default();
+    let in_trouble = list(&apps, "items").iter().filter(|app| apps::is_stuck(app)).count();
     let queues = list(&stats, "items");
     let sum = |state: &str| queues.iter().filter_map(|queue| queue["jobs"][state].as_u64()).sum::<u64>();
     let oldest = queues.iter().filter_map(|queue| queue["oldest_due_seconds"].as_f64()).reduce(f64::max);
@@ -36,7 +39,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let alive = workers.as_ref().ok().map(|workers| alive(list(workers, "items")));
     Ok(html! {
         h1.sr { "Overview" }
-        div #says data-live { (says::sentence(visit, &stats, alive, lately.as_ref())) }
+        div #says data-live { (says::sentence(visit, &stats, alive, lately.as_ref(), in_trouble)) }
         div #health.strip data-live {
             (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
             (tile("Waiting", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
@@ -46,7 +49,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 None => (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed")),
             }
             @if let Some(waited) = lately.as_ref().and_then(|lately| lately.waited) {
-                (tile("Longest wait in 15 min (95 of 100)", &span(waited), &visit.at("queues"), "queued"))
+                (tile("95 of 100 waited at most", &span(waited), &visit.at("queues"), "queued"))
             }
             @match alive {
                 Some(0) if sum("queued") > 0 => (tile("Workers alive", "0: nobody runs jobs", &visit.at("workers"), "failed")),

@@ -20,8 +20,22 @@ struct Said {
 }
 
 /// What is not well, from how all stands; `alive` are those who run jobs, if that could be read.
-pub(super) fn sentence(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&Lately>) -> Markup {
-    let found = troubles(visit, stats, alive, lately);
+pub(super) fn sentence(
+    visit: &Visit,
+    stats: &Value,
+    alive: Option<u64>,
+    lately: Option<&Lately>,
+    stuck: usize,
+) -> Markup {
+    let mut found = troubles(visit, stats, alive, lately);
+    if stuck > 0 {
+        let words = if stuck == 1 {
+            "an app is in trouble".to_owned()
+        } else {
+            format!("{} apps are in trouble", count(stuck as u64))
+        };
+        found.push(Said { words, to: visit.at("apps?of=in-trouble") });
+    }
     html! {
         @if found.is_empty() {
             p.faint { "All is well: nothing has failed lately, and nothing waits that is not taken." }

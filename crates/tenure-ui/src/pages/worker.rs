@@ -1,9 +1,11 @@
 //! A worker: what it serves, and what it has at the moment.
 
 use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tenure::HostId;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
@@ -33,6 +35,10 @@ fn acts(visit: &Visit, id: &str, command: &str) -> Markup {
 }
 
 async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
+    if id.parse::<HostId>().is_err() {
+        let detail = "Workers are named by ids, and this is none.";
+        return Err(Trouble::new(StatusCode::NOT_FOUND, "There is no such worker", detail));
+    }
     let workers = visit.get("/v1/workers").await?;
     let worker = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
     let search = format!("worker:{id} state:running");
