@@ -191,3 +191,26 @@ fn helm_makes_manifests_of_it_where_it_is_installed() {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn the_image_is_not_built_of_a_program_of_thirty_mebibytes() {
+    let docker = read("docker/Dockerfile");
+    let built = docker.find("RUN cargo build --release").unwrap();
+    let begin = docker.find("RUN test ").expect("the size is looked at");
+    assert!(built < begin && begin < docker.rfind("FROM ").unwrap(), "it is looked at once it is built");
+    let check = docker[begin..].lines().next().unwrap().trim_start_matches("RUN ");
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("target/release")).unwrap();
+    let passes = |size: Option<u64>| {
+        if let Some(size) = size {
+            let program = std::fs::File::create(folder.path().join("target/release/tenure")).unwrap();
+            program.set_len(size).unwrap();
+        }
+        Command::new("sh").args(["-c", check]).current_dir(folder.path()).status().unwrap().success()
+    };
+    assert!(!passes(None), "no program is no small one");
+    assert!(passes(Some((30 << 20) - 1)));
+    assert!(!passes(Some(30 << 20)));
+}
