@@ -27,9 +27,18 @@ use serde_json::value::RawValue;
 use tenure::Moment;
 
 use crate::client::{Answer, Trouble};
+use crate::screen::tell;
 
 /// For how long jobs are held unless that is renewed.
 const LEASE: Duration = Duration::from_secs(30);
+
+/// Ends what hosts of this machine have left that were killed together with the supervisors of their programs.
+pub(crate) fn end_orphans() {
+    let ended = tenure_program::end_orphans();
+    if ended > 0 {
+        tell(&format!("{ended} processes were ended that a killed host had left behind"));
+    }
+}
 
 /// What a claim is answered.
 #[derive(Debug, Deserialize)]
