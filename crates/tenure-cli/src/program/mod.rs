@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tenure::Moment;
 
 use crate::client::{Answer, Trouble};
@@ -96,4 +97,9 @@ impl Granted {
 /// Until when something is surely held that was asked for then: what an answer takes on its way is left out.
 fn surely(sent: Moment, seconds: f64) -> Moment {
     sent.after(Duration::try_from_secs_f64(seconds * 0.9).unwrap_or_default())
+}
+
+/// How far a program has come, as a server is told.
+fn shown(progress: Option<&tenure_program::Progress>) -> Value {
+    progress.map_or(Value::Null, |it| json!({ "fraction": it.fraction, "message": it.message }))
 }
