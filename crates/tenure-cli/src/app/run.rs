@@ -125,8 +125,8 @@ async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> 
     tokio::select! {
         biased;
         done = work(run, folder, overall, screen, &orders) => done?,
-        () = orders.are_over() => complain(&format!(
-            "the store has not answered in time: what ran here and was killed is due again when its lease of {lease} s is over"
+        why = orders.are_over() => complain(&format!(
+            "this host ends at once, for {why}: whatever of its runs the store does not know the end of is due again when its lease of {lease} s is over"
         )),
     }
     if orders.kill.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }
