@@ -98,6 +98,7 @@ mod tests {
             types: types.iter().map(|name| (*name).to_owned()).collect(),
             queues: vec!["a b".to_owned()],
             kinds: Vec::new(),
+            subjects: Vec::new(),
         };
         assert_eq!(tail(&["job.*", "lease.broken"]).path().matches("types=").count(), 2);
         assert!(tail(&[]).path().ends_with("?queue=a%20b"));

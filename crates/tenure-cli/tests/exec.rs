@@ -334,6 +334,27 @@ fn a_program_whose_time_is_over_may_take_its_grace_to_stop() {
     }
 }
 
+/// So near to its end a job is not held for longer any more, by which progress is told otherwise.
+#[test]
+fn how_far_a_program_has_come_in_its_last_seconds_is_on_record_when_it_has_ended() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let says = script(
+        folder.path(),
+        "says",
+        "#!/bin/sh\necho '::progress 0.2 begun'\necho '::progress 0.9 nearly'\n",
+    );
+    let ran = exec(&address, folder.path(), &["--timeout", "10s"], &[&says]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let job = the_only_job(&address);
+    assert_eq!(job["progress"], json!({ "fraction": 0.9, "message": "nearly" }), "{job}");
+    let mut worker = Worker::start(&address, folder.path(), &["--queue", "says", "--exec", &says]);
+    let id = enqueue(&address, &json!({ "kind": "says", "queue": "says", "timeout_seconds": 10 }));
+    let job = ended(&address, &id);
+    assert_eq!(job["progress"], json!({ "fraction": 0.9, "message": "nearly" }), "{job}");
+    assert_eq!(worker.stop(), Some(0));
+}
+
 #[test]
 fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
     let folder = tempdir().unwrap();

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::inherited::Inherited;
 use crate::limits::Limits;
+use crate::orphans::PREFIX;
 use crate::rights::Rights;
 use crate::running::Running;
 use crate::supervisor::{Errand, own_binary};
@@ -73,6 +74,9 @@ pub(crate) const RESULT: &str = "result";
 /// In the folder of a run: there as soon as it shall come to an end.
 pub(crate) const SHUTDOWN: &str = "shutdown";
 const ARGS: &str = "input";
+/// Where a program finds them; by these all that it has started are found as well.
+pub(crate) const RESULT_VARIABLE: &str = "JOB_RESULT_FILE";
+pub(crate) const SHUTDOWN_VARIABLE: &str = "JOB_SHUTDOWN_FILE";
 
 impl Program {
     /// Begins.
@@ -82,7 +86,7 @@ impl Program {
     /// If the system refuses a process or a folder. A program that cannot be run has ended with 126 or 127, as shells say it.
     pub fn start(self) -> Result<Running, StartError> {
         let because = |what| move |source| StartError { what, source };
-        let folder = tempfile::Builder::new().prefix("tenure-run-").tempdir();
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
         let folder = folder.map_err(because("a folder for the run cannot be made"))?;
         let errand = Errand {
             host: std::process::id(),
@@ -98,7 +102,7 @@ impl Program {
         command.arg0("tenure").args(errand.args());
         command.env_clear().envs(self.inherits.variables()).envs(self.env);
         let (result, shutdown) = (folder.path().join(RESULT), folder.path().join(SHUTDOWN));
-        command.env("JOB_RESULT_FILE", result).env("JOB_SHUTDOWN_FILE", &shutdown);
+        command.env(RESULT_VARIABLE, result).env(SHUTDOWN_VARIABLE, &shutdown);
         command.env("WEBJOBS_SHUTDOWN_FILE", shutdown);
         if let Some(place) = self.folder {
             command.current_dir(place);

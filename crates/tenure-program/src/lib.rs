@@ -5,6 +5,8 @@
 //! a host may be killed without leaving anybody behind. The supervisor is the host's own binary, started anew; its `main` hands
 //! itself over to [`entered`] first of all.
 //!
+//! Host and supervisor may be killed together. What is left then is ended by the next host: [`end_orphans`].
+//!
 //! On Linux that holds for whatever a program starts, also in what leaves it by `setsid`. On other systems what leaves the
 //! program's process group is out of reach.
 
@@ -14,6 +16,7 @@ mod inherited;
 mod kept;
 mod limits;
 mod lines;
+mod orphans;
 mod progress;
 mod rights;
 mod running;
@@ -26,6 +29,7 @@ pub use inherited::Inherited;
 pub use kept::Kept;
 pub use limits::Limits;
 pub use lines::{LINE_BYTES, Line, Source};
+pub use orphans::end_orphans;
 pub use progress::Progress;
 pub use rights::Rights;
 pub use running::{Event, Notice, Reins, Running, TooLarge};

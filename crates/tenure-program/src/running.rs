@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use crate::begin::{RESULT, SHUTDOWN};
 use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
+use crate::orphans::kill_marked;
 use crate::progress::Progress;
 use crate::supervisor::{KILL_ALL, REPORT};
 use crate::tree::used_below;
@@ -158,9 +159,14 @@ impl Running {
             }));
         }
         drop(is_read);
-        let (watched, report) = (Arc::clone(&supervisor), folder.path().join(REPORT));
+        let (watched, place) = (Arc::clone(&supervisor), folder.path().to_owned());
         let waiter = std::thread::spawn(move || {
             let ended = watched.end(&mut child);
+            let report = reported(&place.join(REPORT));
+            if report.is_none() {
+                // It was killed, and has ended nobody.
+                let _ = kill_marked(&place);
+            }
             // A supervisor that was killed has left processes that may hold the pipes for as long as they like.
             let _ = all_read.recv_timeout(REST);
             drop(held);
@@ -168,7 +174,7 @@ impl Running {
                 // Whatever went wrong with it, the end is told.
                 let _ = reader.join();
             }
-            let end = reported(&report).unwrap_or_else(|| lost(ended.ok()));
+            let end = report.unwrap_or_else(|| lost(ended.ok()));
             // Nobody may be listening any more.
             let _ = tell.send(Event::Ended(end));
         });

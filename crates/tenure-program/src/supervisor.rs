@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 
 use crate::end::{End, Usage};
 use crate::limits::Limits;
+use crate::orphans::Record;
 use crate::rights::Rights;
 use crate::tree::{count_below, kill_below, used_below};
 
@@ -126,6 +127,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
             }
         }
     });
+    // A file system that locks nothing must not keep a program from running.
+    let record = Record::open(&errand.folder).ok();
     let mut command = Command::new(own_binary()?);
     command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string());
     command.arg(if errand.own_group { OWN } else { SHARED });
@@ -140,6 +143,7 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
         // Nobody else does.
         return std::fs::remove_dir_all(&errand.folder);
     }
+    record.map_or(Ok(()), Record::close)?;
     std::fs::write(errand.folder.join(REPORT), report)
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tenure::{Clock, SystemClock};
+use tenure::{Clock, Moment, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Failure;
+use crate::program::Presses;
 
 /// So long a host that has killed its programs tries to tell the store what it has given back.
 const LAST: Duration = Duration::from_secs(5);
@@ -34,15 +35,26 @@ impl Orders {
         let orders = Self::default();
         let theirs = orders.clone();
         tokio::spawn(async move {
-            for order in [theirs.stop, theirs.kill, theirs.leave] {
+            let mut presses = Presses::default();
+            while !theirs.leave.is_cancelled() {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                order.cancel();
+                theirs.heard(&mut presses, SystemClock.moment());
             }
         });
         Ok(orders)
+    }
+
+    /// A signal has come.
+    fn heard(&self, presses: &mut Presses, now: Moment) {
+        match presses.press(now) {
+            None => {}
+            Some(0) => self.stop.cancel(),
+            Some(1) => self.kill.cancel(),
+            Some(_) => self.leave.cancel(),
+        }
     }
 
     /// From now on there are programs.
@@ -50,16 +62,49 @@ impl Orders {
         self.has_begun.store(true, Ordering::SeqCst);
     }
 
-    /// Resolves when nothing is waited for any more.
-    pub(super) async fn are_over(&self) {
+    /// Resolves when nothing is waited for any more, and says why.
+    pub(super) async fn are_over(&self) -> &'static str {
         self.kill.cancelled().await;
         if !self.has_begun.load(Ordering::SeqCst) {
-            return;
+            return "it was interrupted twice while it began";
         }
         tokio::select! {
             biased;
-            () = self.leave.cancelled() => {}
-            () = SystemClock.sleep(LAST) => {}
+            () = self.leave.cancelled() => "it was interrupted a third time",
+            () = SystemClock.sleep(LAST) => "not all of it was told to the store in the 5 s after programs were killed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stand(orders: &Orders) -> [bool; 3] {
+        [&orders.stop, &orders.kill, &orders.leave].map(CancellationToken::is_cancelled)
+    }
+
+    #[test]
+    fn a_signal_that_a_parent_passes_on_is_no_second_wish() {
+        let (orders, mut presses, now) = (Orders::default(), Presses::default(), SystemClock.moment());
+        let mut heard = |millis| {
+            orders.heard(&mut presses, now.after(Duration::from_millis(millis)));
+            stand(&orders)
+        };
+        assert_eq!(heard(0), [true, false, false]);
+        assert_eq!(heard(20), [true, false, false], "the same wish");
+        assert_eq!(heard(400), [true, true, false]);
+        assert_eq!(heard(420), [true, true, false], "the same wish");
+        assert_eq!(heard(800), [true, true, true]);
+    }
+
+    #[tokio::test]
+    async fn why_a_host_waits_no_longer_is_what_has_happened() {
+        let orders = Orders::default();
+        orders.kill.cancel();
+        assert!(orders.are_over().await.contains("while it began"));
+        orders.begin();
+        orders.leave.cancel();
+        assert!(orders.are_over().await.contains("a third time"));
     }
 }

@@ -22,6 +22,7 @@ use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
 use crate::files;
 use crate::manager::Manager;
+use crate::program::end_orphans;
 use crate::screen::{Screen, complain};
 use crate::span::span;
 
@@ -104,6 +105,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         return Err(Failure::NotThere(format!("{} has no program that can run", run.folder.display())));
     }
     tenure::apps::check_set(&run.set).map_err(tenure::Error::from)?;
+    end_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -123,8 +125,8 @@ async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> 
     tokio::select! {
         biased;
         done = work(run, folder, overall, screen, &orders) => done?,
-        () = orders.are_over() => complain(&format!(
-            "the store has not answered in time: what ran here and was killed is due again when its lease of {lease} s is over"
+        why = orders.are_over() => complain(&format!(
+            "this host ends at once, for {why}: whatever of its runs the store does not know the end of is due again when its lease of {lease} s is over"
         )),
     }
     if orders.kill.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }

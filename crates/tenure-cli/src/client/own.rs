@@ -169,7 +169,9 @@ impl OwnStore {
         request: Request<Body>,
         within: Duration,
     ) -> Result<Response<ureq::Body>, Trouble> {
-        let Some((runtime, ..)) = &self.opened else { return Err(self.silent()) };
+        let Some((runtime, ..)) = &self.opened else {
+            return Err(Trouble::silent(&format!("{} is not open any more", self.name), false));
+        };
         // Not before: an operation that was cut off is not carried out by somebody who wants something else.
         let path = request.uri().path();
         if request.method() == Method::POST && (path.ends_with("/v1/bulk") || path.ends_with("/purge")) {
@@ -181,15 +183,19 @@ impl OwnStore {
             // Nobody listens any more if it took too long.
             let _ = tell.send(routes.oneshot(request).await);
         });
-        let Ok(Ok(response)) = told.recv_timeout(within) else { return Err(self.silent()) };
+        let Ok(response) = told.recv_timeout(within).map_err(|error| self.silent(error))?;
         let (head, body) = response.into_parts();
         let reader =
             Reading { body: Mutex::new(Some(body)), rest: Bytes::new(), until, on: runtime.handle().clone() };
         Ok(Response::from_parts(head, ureq::Body::builder().reader(reader)))
     }
 
-    fn silent(&self) -> Trouble {
-        Trouble::silent(&format!("{} has not answered in time", self.name))
+    fn silent(&self, error: RecvTimeoutError) -> Trouble {
+        let what = match error {
+            RecvTimeoutError::Timeout => "has not answered in time",
+            RecvTimeoutError::Disconnected => "has not answered: a mistake in this program ended the answer",
+        };
+        Trouble::silent(&format!("{} {what}", self.name), true)
     }
 }
 
@@ -274,5 +280,34 @@ impl Read for Reading {
         let most = into.len().min(self.rest.len());
         into[..most].copy_from_slice(&self.rest.split_to(most));
         Ok(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+
+    use super::*;
+
+    async fn mistaken() -> String {
+        std::panic::resume_unwind(Box::new("a mistake"))
+    }
+
+    #[test]
+    fn why_there_is_no_answer_is_told_as_it_is() {
+        let place = Place { home: Home::in_memory(), schema: None };
+        let mut store = OwnStore::open(&place, Purpose::Work).unwrap();
+        store.routes = Router::new()
+            .route("/never", get(std::future::pending::<String>))
+            .route("/mistake", get(mistaken));
+        let why = |store: &OwnStore, path: &str, millis| {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            store.ask(request, Duration::from_millis(millis)).err().unwrap().sentence()
+        };
+        assert!(why(&store, "/never", 10).contains("has not answered in time"));
+        assert!(why(&store, "/mistake", 60_000).contains("a mistake in this program"));
+        let opened = store.opened.take();
+        assert!(why(&store, "/never", 60_000).contains("is not open any more"));
+        store.opened = opened;
     }
 }

@@ -74,9 +74,9 @@ impl Trouble {
         Self::Lost(Lost { may_have_come: !never_came, sentence })
     }
 
-    /// A store that was opened here does not answer in time.
-    pub(super) fn silent(sentence: &str) -> Self {
-        Self::Lost(Lost { may_have_come: true, sentence: sentence.to_owned() })
+    /// A store that was opened here does not answer.
+    pub(super) fn silent(sentence: &str, may_have_come: bool) -> Self {
+        Self::Lost(Lost { may_have_come, sentence: sentence.to_owned() })
     }
 
     /// An answer that makes no sense.

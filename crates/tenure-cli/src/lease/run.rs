@@ -99,6 +99,7 @@ fn owner() -> String {
 }
 
 pub(crate) fn run(run: Run) -> Result<(), Failure> {
+    crate::program::end_orphans();
     let client = Arc::new(run.connect.client_for(Purpose::Work)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

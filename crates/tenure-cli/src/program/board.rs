@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
 use tenure_program::{Kept, Progress};
 
-use super::hold::{BEAT, WITHIN, is_soon, lease, long_lease};
-use super::{Granted, LEASE, surely};
+use super::hold::{BEAT, WITHIN, a_little_less, is_soon, lease, long_lease};
+use super::{Granted, LEASE, shown, surely};
 use crate::client::{Ask, Client, Trouble};
 use crate::exit::Failure;
 
@@ -107,8 +107,7 @@ impl Post {
         lease: Duration,
         progress: Option<&Progress>,
     ) -> Result<(), Trouble> {
-        let shown = progress.map(|it| json!({ "fraction": it.fraction, "message": it.message }));
-        let body = json!({ "progress": shown, "lease_seconds": lease.as_secs_f64() });
+        let body = json!({ "progress": shown(progress), "lease_seconds": lease.as_secs_f64() });
         let answer = client.ask(&self.ask("heartbeat", body))?.json()?;
         self.renewed(sent, &answer);
         if answer["cancel_requested"] == true {
@@ -195,12 +194,20 @@ impl Post {
             return Ok(true);
         }
         let progress = open(&self.said).progress.clone();
-        let sent = SystemClock.moment();
-        // Whoever says how far it has come renews it.
-        if let Some(lease) = self.lease(sent).filter(|_| progress != telling.progress) {
-            self.beat(client, sent, lease, progress.as_ref())?;
-            telling.progress = progress;
+        if progress == telling.progress {
+            return Ok(false);
         }
+        let sent = SystemClock.moment();
+        match self.lease(sent) {
+            // Whoever says how far it has come renews it.
+            Some(lease) => self.beat(client, sent, lease, progress.as_ref())?,
+            // Unless it is not renewed any more.
+            None => {
+                client
+                    .ask(&self.ask("logs", json!({ "lines": [], "progress": shown(progress.as_ref()) })))?;
+            }
+        }
+        telling.progress = progress;
         Ok(false)
     }
 
@@ -240,11 +247,6 @@ impl Post {
             }
         }
     }
-}
-
-/// So much of a span that its end here is told before its end there.
-fn a_little_less(span: Duration) -> Duration {
-    span.saturating_sub(span.mul_f64(0.02).min(Duration::from_secs(2)))
 }
 
 fn text(value: &Value) -> String {

@@ -72,6 +72,7 @@ pub(crate) struct Exec {
 }
 
 pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
+    super::end_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -39,6 +39,11 @@ pub(super) fn is_soon(left: Duration, held: Duration, grace: Duration) -> bool {
     left <= LONG_BEATS && held < left + grace + MARGIN
 }
 
+/// So much of a span that its end here is told before its end there.
+pub(super) fn a_little_less(span: Duration) -> Duration {
+    span.saturating_sub(span.mul_f64(0.02).min(Duration::from_secs(2)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

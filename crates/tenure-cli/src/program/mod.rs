@@ -24,12 +24,22 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tenure::Moment;
 
 use crate::client::{Answer, Trouble};
+use crate::screen::tell;
 
 /// For how long jobs are held unless that is renewed.
 const LEASE: Duration = Duration::from_secs(30);
+
+/// Ends what hosts of this machine have left that were killed together with the supervisors of their programs.
+pub(crate) fn end_orphans() {
+    let ended = tenure_program::end_orphans();
+    if ended > 0 {
+        tell(&format!("{ended} processes were ended that a killed host had left behind"));
+    }
+}
 
 /// What a claim is answered.
 #[derive(Debug, Deserialize)]
@@ -87,4 +97,9 @@ impl Granted {
 /// Until when something is surely held that was asked for then: what an answer takes on its way is left out.
 fn surely(sent: Moment, seconds: f64) -> Moment {
     sent.after(Duration::try_from_secs_f64(seconds * 0.9).unwrap_or_default())
+}
+
+/// How far a program has come, as a server is told.
+fn shown(progress: Option<&tenure_program::Progress>) -> Value {
+    progress.map_or(Value::Null, |it| json!({ "fraction": it.fraction, "message": it.message }))
 }

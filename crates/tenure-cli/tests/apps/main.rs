@@ -11,6 +11,7 @@ mod deploying;
 mod fleet;
 mod hostile;
 mod injected;
+mod orphans;
 #[path = "../program/mod.rs"]
 mod program;
 mod records;

@@ -18,6 +18,27 @@ fn t079_kd7_who_has_seen_the_end_of_a_run_can_begin_the_next() {
     }
 }
 
+/// T079, KD-7: nor is the lock free while the run is still shown as running: whoever gets it finds the end of the run before.
+#[test]
+fn t079_kd7_whoever_begins_the_next_run_finds_the_end_of_the_one_before() {
+    let stand = Stand::of(&[("triggered/brief/run.sh", "sleep 0.1")]);
+    let _host = stand.host(&[]);
+    for round in 1..=12 {
+        // It is asked again and again from the beginning of the one before to its end, and the first that may begins.
+        until("it may begin", SOON, || {
+            let begun = stand.app(&["run", "brief"]);
+            assert!(begun.code == 0 || begun.code == 6, "{}", begun.err);
+            begun.code == 0
+        });
+        let runs = stand.json(&["runs", "brief"]);
+        let runs = runs["items"].as_array().unwrap();
+        assert_eq!(runs.len(), round);
+        for before in &runs[1..] {
+            assert!(before["state"] == "succeeded" && before["ended_at"].is_string(), "{before}");
+        }
+    }
+}
+
 /// T076, KD-8: what cannot begin has failed, and the next may begin.
 #[test]
 fn t076_kd8_a_run_that_cannot_begin_has_failed_and_holds_up_nobody() {

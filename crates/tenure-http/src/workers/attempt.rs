@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{Ending, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds};
+use tenure::{
+    Ending, Invalid, JobId, Progress, Renewal, Report, Settled, StateName, Verdict, held, limits, seconds,
+};
 
 use super::claim::check_lease;
 use super::granted::{grant_of_token, lost, of_token};
@@ -48,6 +50,13 @@ pub(crate) struct HeartbeatProgress {
     /// What it is doing.
     #[serde(default)]
     message: String,
+}
+
+impl HeartbeatProgress {
+    /// As it is kept.
+    pub(crate) fn checked(self) -> Result<Progress, Invalid> {
+        Progress::new(self.fraction, &self.message)
+    }
 }
 
 /// What a worker learns while it is at work.
@@ -147,7 +156,7 @@ pub(crate) async fn heartbeat(
     let said: Heartbeat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
-    let progress = said.progress.map(|said| Progress::new(said.fraction, &said.message)).transpose()?;
+    let progress = said.progress.map(HeartbeatProgress::checked).transpose()?;
     let (job, lease) = grant_of_token(&api, id, &said.token).await?;
     if let Some(timeout) = overdue::overdue(&job, api.tenure().now()) {
         spans::attempt::settle(&api, vec![overdue::ending(Arc::clone(&job), timeout)], None).await?;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes, Written};
 use tenure::{Fault, Invalid, JobId, LogLine, Name, Report, Reported, held, limits};
 
+use super::attempt::HeartbeatProgress;
 use super::granted::{lost, of_token};
 use crate::api::Api;
 use crate::body;
@@ -39,24 +40,29 @@ pub(crate) struct Lines {
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::LOG_LINES))]
     first: Option<u32>,
-    /// The lines, a thousand at most. What is longer than 4 KiB is cut and marked.
-    #[schemars(length(min = 1, max = MOST_LINES))]
+    /// The lines, a thousand at most; one at least unless there is progress. What is longer than 4 KiB is cut and marked.
+    #[schemars(length(max = MOST_LINES))]
     lines: Vec<String>,
+    /// How far it has come. Unlike a heartbeat this does not hold the job for longer.
+    #[serde(default, deserialize_with = "shape::object")]
+    progress: Option<HeartbeatProgress>,
 }
 
 /// `POST /v1/jobs/{id}/logs`
 pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Lines = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     said.check()?;
+    let progress = said.progress.map(HeartbeatProgress::checked).transpose()?;
     let job = of_token(&api, id, &said.token).await?;
     let now = api.tenure().now();
     let first = match said.first {
         Some(first) => first,
+        None if said.lines.is_empty() => 1,
         None => drawn(&api, id, job.delivery, said.lines.len()).await?,
     };
     let numbered = (first..).zip(&said.lines);
     let lines = numbered.map(|(number, text)| LogLine::new(job.delivery, number, now, text)).collect();
-    let reports = vec![Report { held: held(&job), progress: None, lines }];
+    let reports = vec![Report { held: held(&job), progress, lines }];
     match api.tenure().remote().report(reports).await?.first() {
         Some(Reported::Kept) => {
             api.followers().tell(id);
@@ -68,9 +74,10 @@ pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -
 
 impl Lines {
     fn check(&self) -> Result<(), Invalid> {
-        if !(1..=MOST_LINES).contains(&self.lines.len()) {
+        let least = usize::from(self.progress.is_none());
+        if !(least..=MOST_LINES).contains(&self.lines.len()) {
             let found = format!("{} of them", self.lines.len());
-            return Err(Invalid::new("lines", found, format_args!("1 to {MOST_LINES}")));
+            return Err(Invalid::new("lines", found, format_args!("{least} to {MOST_LINES}")));
         }
         match self.first {
             Some(first) if !(1..=limits::LOG_LINES).contains(&first) => {

@@ -106,6 +106,16 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     assert_eq!(busy.json()["detail"], "Cannot start a new run since job is already running.");
     let listed = service.get("/v1/jobs?kind=apps.report").await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "nothing was changed");
+    // Whoever has the run is told so, by any server, until there is anything new of it.
+    let one = &format!("/v1/jobs/{}", ran.id());
+    let tag = service.get(one).await.header("etag").to_owned();
+    let known = format!("if-none-match: {tag}");
+    let same = service.other_server().ask("GET", one, &[&known], "").await;
+    assert_eq!((same.status, same.text.as_str()), (StatusCode::NOT_MODIFIED, ""), "{same:?}");
+    post(&service, &format!("/v1/jobs/{}/cancel", ran.id()), json!({})).await;
+    let changed = service.other_server().ask("GET", one, &[&known], "").await;
+    assert_eq!(changed.status, StatusCode::OK, "{changed:?}");
+    assert_ne!(changed.header("etag"), tag);
     for bad in [
         json!({ "arguments": "x" }),
         json!({ "arguments": ["a\u{0}b"] }),

@@ -131,7 +131,14 @@ async fn what_a_worker_logs_is_kept_once_and_only_while_it_holds_the_job() {
     let texts: Vec<_> =
         kept["items"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["one", "two", "three", "four", "five", "four", "five"]);
-    service.advance(Duration::from_secs(11));
+    service.advance(Duration::from_secs(6));
+    let far = json!({ "token": job["token"], "lines": [], "progress": { "fraction": 0.5 } }).to_string();
+    assert_eq!(service.post(&path, &far).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.json()["progress"]["fraction"], 0.5);
+    let far = far.replace("0.5", "1.5");
+    assert_eq!(service.post(&path, &far).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    // It is not held for longer by that.
+    service.advance(Duration::from_secs(5));
     service.post("/v1/claim", "{}").await;
     let late = service.post(&path, &say(4, &["late"])).await;
     assert_eq!(late.json()["type"], "urn:tenure:problem:lease-lost");

@@ -1,0 +1,81 @@
+//! Hosts that are killed together with the supervisors of their programs.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{Program, command};
+use crate::stand::{SOON, Stand, lives, until};
+
+/// Children of this process.
+fn children(parent: u32) -> Vec<Pid> {
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()?;
+        (after == parent).then(|| Pid::from_raw(pid))?
+    });
+    pids.collect()
+}
+
+/// Kills a host and all its supervisors with no time for any of them to notice the end of another.
+fn kill_together(host: &mut Program) {
+    let mut all = children(host.id());
+    assert!(!all.is_empty(), "it has a supervisor");
+    all.push(Pid::from_raw(host.id().try_into().unwrap()).unwrap());
+    for signal in [Signal::STOP, Signal::KILL] {
+        all.iter().for_each(|pid| kill_process(*pid, signal).unwrap());
+    }
+    host.end(SOON);
+}
+
+/// The kernel ends the first process of a program then; what that had started is for the next host to end.
+#[test]
+fn what_is_left_of_a_host_killed_with_its_supervisors_is_ended_by_the_next_and_nobody_else() {
+    let script = "echo $$ > $OUT/first; sleep 7654331 & echo $! >> $OUT/NAME; setsid sleep 7654331 & echo $! >> $OUT/NAME; wait";
+    let stand = Stand::of(&[("continuous/keep/run.sh", &script.replace("NAME", "keep"))]);
+    let other = Stand::of(&[("continuous/live/run.sh", &script.replace("NAME", "live"))]);
+    // Hosts of other tests look elsewhere.
+    let runs = stand.root.path().join("runs");
+    std::fs::create_dir(&runs).unwrap();
+    let here = [("TMPDIR", runs.to_str().unwrap())];
+    let mut host = stand.host_with(&["--lease", "4s"], &here);
+    let _living = other.host_with(&[], &here);
+    // The same program, below nobody.
+    let mut bystander = std::process::Command::new("sleep").arg("7654331").spawn().unwrap();
+    let left = stand.wait_for_lines("keep", 2, SOON);
+    let theirs = other.wait_for_lines("live", 2, SOON);
+    kill_together(&mut host);
+    until("the first of them has ended", SOON, || !lives(&stand.left("first")));
+    assert!(left.iter().all(|pid| lives(pid)), "nobody was there to end them");
+    // Whoever runs any program on this machine.
+    let env = [("TMPDIR", runs.as_path())];
+    let next =
+        command(&["exec", "--db", "other.db", "--", "true"], stand.root.path()).envs(env).output().unwrap();
+    let words = String::from_utf8_lossy(&next.stderr).into_owned();
+    assert!(next.status.success() && words.contains("2 processes"), "{words}");
+    until("they have ended", SOON, || !left.iter().any(|pid| lives(pid)));
+    assert!(theirs.iter().all(|pid| lives(pid)), "those of a host that lives go on");
+    assert!(bystander.try_wait().unwrap().is_none(), "it is nobody's program");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    // One folder is left: that of the run that goes on.
+    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 1);
+    let mut next = stand.host_with(&["--lease", "4s"], &here);
+    let again = stand.wait_for_lines("keep", 4, SOON);
+    kill_together(&mut next);
+    assert!(again[2..].iter().all(|pid| lives(pid)), "nobody was there to end them");
+    let _last = stand.host_with(&["--lease", "4s"], &here);
+    until("they have ended", SOON, || !again[2..].iter().any(|pid| lives(pid)));
+}
+
+/// Its host lives, and sees to it at once.
+#[test]
+fn what_a_killed_supervisor_leaves_is_ended_by_its_host() {
+    let script = "setsid sleep 7654332 & echo $! >> $OUT/pids; [ -e $OUT/go ] || wait";
+    let stand = Stand::of(&[("triggered/work/run.sh", script)]);
+    let host = stand.host(&[]);
+    assert_eq!(stand.app(&["run", "work"]).code, 0);
+    let left = stand.wait_for_lines("pids", 1, SOON);
+    std::fs::write(stand.out.join("go"), "").unwrap();
+    children(host.id()).iter().for_each(|pid| kill_process(*pid, Signal::KILL).unwrap());
+    until("it has ended", SOON, || !lives(&left[0]));
+}
