@@ -187,6 +187,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             (json!({ "type": "string", "pattern": visible }), false)
         }
         "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),
+        "subject" => (json!({ "type": "string", "pattern": "^[^,]{1,200}$" }), true),
         "types" => (json!({ "type": "string", "pattern": event::PATTERN }), true),
         "since" => (json!({ "type": "string", "pattern": "^[0-9]{1,18}-[0-9]{1,12}$" }), false),
         "limit" if path == "/v1/events" || path.ends_with("/deliveries") => {

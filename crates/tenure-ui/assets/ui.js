@@ -326,6 +326,11 @@ const rooms = one(".top nav"), here = one("[aria-current]", rooms);
 if (here) rooms.scrollLeft = here.offsetLeft - rooms.offsetLeft - (rooms.clientWidth - here.clientWidth) / 2;
 
 // What was done is told once: who loads the page again, or sends its address to somebody, has done nothing.
+// On a narrow screen a week begins with the hour that is now.
+for (const now of all(".heat [aria-current=time]")) {
+  const wide = now.closest(".wide");
+  wide.scrollLeft = now.offsetLeft - wide.clientWidth / 2;
+}
 if (new URLSearchParams(location.search).has("did")) {
   const at = new URL(location.href);
   at.searchParams.delete("did");

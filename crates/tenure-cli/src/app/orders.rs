@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Failure;
-use crate::program::Presses;
+use crate::program::{Press, Presses};
 
 /// So long a host that has killed its programs tries to tell the store what it has given back.
 const LAST: Duration = Duration::from_secs(5);
@@ -37,19 +37,19 @@ impl Orders {
         tokio::spawn(async move {
             let mut presses = Presses::default();
             while !theirs.leave.is_cancelled() {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                theirs.heard(&mut presses, SystemClock.moment());
+                let press = tokio::select! {
+                    _ = interrupt.recv() => Press::Interrupt,
+                    _ = terminate.recv() => Press::Terminate,
+                };
+                theirs.heard(&mut presses, press, SystemClock.moment());
             }
         });
         Ok(orders)
     }
 
     /// A signal has come.
-    fn heard(&self, presses: &mut Presses, now: Moment) {
-        match presses.press(now) {
+    fn heard(&self, presses: &mut Presses, press: Press, now: Moment) {
+        match presses.press(now, press) {
             None => {}
             Some(0) => self.stop.cancel(),
             Some(1) => self.kill.cancel(),
@@ -88,7 +88,7 @@ mod tests {
     fn a_signal_that_a_parent_passes_on_is_no_second_wish() {
         let (orders, mut presses, now) = (Orders::default(), Presses::default(), SystemClock.moment());
         let mut heard = |millis| {
-            orders.heard(&mut presses, now.after(Duration::from_millis(millis)));
+            orders.heard(&mut presses, Press::Interrupt, now.after(Duration::from_millis(millis)));
             stand(&orders)
         };
         assert_eq!(heard(0), [true, false, false]);

@@ -21,7 +21,7 @@ use super::{LEASES, Terms};
 use crate::client::{Answer, Ask, Client, Connect, Purpose, Secret, Trouble};
 use crate::exit::Failure;
 use crate::output::safe;
-use crate::program::{Brake, GRACE, Presses};
+use crate::program::{Brake, GRACE, Press, Presses};
 use crate::screen;
 use crate::with::text;
 
@@ -192,7 +192,7 @@ async fn under(
                 None => passed_on(end),
                 Some(why) => Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name)))),
             },
-            _ = interrupt.recv() => match presses.press(clock.moment()) {
+            _ = interrupt.recv() => match presses.press(clock.moment(), Press::Interrupt) {
                 None => {}
                 Some(0) => brake.interrupt(),
                 Some(_) => brake.kill(),
@@ -200,7 +200,7 @@ async fn under(
             _ = terminate.recv() => {
                 let now = clock.moment();
                 // It kills when its grace is over, however often it comes.
-                let _ = presses.press(now);
+                let _ = presses.press(now, Press::Terminate);
                 brake.stop(now, GRACE);
             }
             (why, until) = &mut keeping, if lost.is_none() => {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use tenure::{Clock, Moment, SystemClock};
 
-use super::Presses;
 use super::board::{Post, Why};
+use super::{Press, Presses};
 use crate::client::{Ask, Client, escaped};
 use crate::exit::Failure;
 use crate::output::safe;
@@ -136,7 +136,7 @@ impl Hands {
 
     /// Ctrl-C is the program's own, the second one kills it; answers whether there is a program.
     pub(super) fn interrupt(&self) -> bool {
-        let before = self.presses().press(SystemClock.moment());
+        let before = self.presses().press(SystemClock.moment(), Press::Interrupt);
         let Some(post) = self.post_or_none_at_all() else { return false };
         match before {
             None => {}
@@ -149,7 +149,7 @@ impl Hands {
     pub(super) fn terminate(&self) -> bool {
         let Some(post) = self.post_or_none_at_all() else { return false };
         // It kills when its grace is over, however often it comes.
-        let _ = self.presses().press(SystemClock.moment());
+        let _ = self.presses().press(SystemClock.moment(), Press::Terminate);
         post.stop(Why::Stopping);
         true
     }

@@ -15,7 +15,7 @@ mod worker;
 
 pub(crate) use brake::{Brake, GRACE};
 pub(crate) use exec::{Exec, run as exec};
-pub(crate) use presses::Presses;
+pub(crate) use presses::{Press, Presses};
 pub(crate) use result::kept;
 pub(crate) use worker::{WorkerArgs, run as worker};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure::Moment;
 
-use super::Presses;
+use super::{Press, Presses};
 use crate::exit::Failure;
 
 /// How long the ends of programs may take to be told once their grace is over, or they were killed.
@@ -23,7 +23,7 @@ pub(super) struct Stops {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
     /// Somebody who is there.
-    Signal,
+    Signal(Press),
     /// The server: by a command, or because it answers no more. Each queue may hear the same.
     Server,
 }
@@ -32,8 +32,8 @@ impl Stops {
     /// How often it was told to before; none if that is nothing new.
     pub(super) fn count(&self, by: By, now: Moment) -> Option<usize> {
         match by {
-            By::Signal => {
-                self.presses.lock().unwrap_or_else(PoisonError::into_inner).press(now)?;
+            By::Signal(press) => {
+                self.presses.lock().unwrap_or_else(PoisonError::into_inner).press(now, press)?;
                 Some(self.count.fetch_add(1, Ordering::SeqCst))
             }
             By::Server => self.count.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).ok(),
@@ -86,12 +86,12 @@ mod tests {
         assert_eq!(stops.count(By::Server, now), Some(0));
         assert!(stops.has_any());
         assert_eq!(stops.count(By::Server, now), None, "another queue hears the same");
-        assert_eq!(stops.count(By::Signal, now), Some(1));
+        assert_eq!(stops.count(By::Signal(Press::Interrupt), now), Some(1));
         let stops = Stops::default();
-        assert_eq!(stops.count(By::Signal, now), Some(0));
+        assert_eq!(stops.count(By::Signal(Press::Interrupt), now), Some(0));
         assert_eq!(stops.count(By::Server, now), None);
-        assert_eq!(stops.count(By::Signal, now), None, "a parent has passed the same on");
-        assert_eq!(stops.count(By::Signal, later), Some(1));
+        assert_eq!(stops.count(By::Signal(Press::Interrupt), now), None, "a parent has passed the same on");
+        assert_eq!(stops.count(By::Signal(Press::Interrupt), later), Some(1));
     }
 
     #[test]

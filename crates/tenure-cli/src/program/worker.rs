@@ -13,6 +13,7 @@ use tenure_program::{Inherited, Input, Program};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::Press;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
 use super::forward::{Service, forward};
@@ -177,8 +178,8 @@ async fn until_stopped(
             end = &mut end => {
                 return end.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
             }
-            _ = interrupt.recv() => shared.heard(&mut limit),
-            _ = terminate.recv() => shared.heard(&mut limit),
+            _ = interrupt.recv() => shared.heard(&mut limit, Press::Interrupt),
+            _ = terminate.recv() => shared.heard(&mut limit, Press::Terminate),
             () = clock.sleep(left.unwrap_or_default()), if left.is_some() => return Err(shared.over(&limit)),
         }
     }
@@ -186,8 +187,8 @@ async fn until_stopped(
 
 impl Shared {
     /// A signal has come.
-    fn heard(&self, limit: &mut Limit) {
-        if let Some(before) = self.stop(By::Signal) {
+    fn heard(&self, limit: &mut Limit, press: Press) {
+        if let Some(before) = self.stop(By::Signal(press)) {
             limit.told(before, self.manners.grace, SystemClock.moment());
         }
     }

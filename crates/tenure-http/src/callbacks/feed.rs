@@ -88,6 +88,24 @@ impl std::str::FromStr for Word {
     }
 }
 
+/// What an event may be about: names of leases are any text.
+struct Subject(String);
+
+/// The longest of them, in bytes.
+const SUBJECT_BYTES: usize = 1_000;
+
+impl std::str::FromStr for Subject {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if !(1..=SUBJECT_BYTES).contains(&text.len()) {
+            let found = format!("text of {} bytes", text.len());
+            return Err(Invalid::new("subject", found, format_args!("1 to {SUBJECT_BYTES}")));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
 /// `GET /v1/events`
 pub(crate) async fn get(
     api: Api,
@@ -99,7 +117,8 @@ pub(crate) async fn get(
         Ok(query.all::<Word>(name)?.into_iter().map(|Word(word)| word).collect())
     };
     let types = query.all::<Pattern>("types")?.into_iter().map(|Pattern(pattern)| pattern).collect();
-    let ask = Ask { types, queues: words("queue")?, kinds: words("kind")?, subjects: words("subject")? };
+    let subjects = query.all::<Subject>("subject")?.into_iter().map(|Subject(subject)| subject).collect();
+    let ask = Ask { types, queues: words("queue")?, kinds: words("kind")?, subjects };
     let since = query.one::<Place>("since")?;
     let most = query.limit(PAGE)?;
     let form = accept::best(

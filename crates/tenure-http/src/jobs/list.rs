@@ -1,7 +1,7 @@
 //! Listing jobs, page by page.
 
 use axum::extract::OriginalUri;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAsk, Timestamp, limits};
 
@@ -10,6 +10,7 @@ use crate::api::Api;
 use crate::hide::{self, View};
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
+use crate::tag::Tag;
 use crate::wire::{JobDocument, JobPage};
 
 /// Jobs that are read at once.
@@ -67,7 +68,17 @@ pub(crate) async fn get(
         document
     };
     let items = page.jobs.iter().map(item).collect();
-    Ok(answer::page(&uri, next_cursor.clone().as_deref(), &JobPage { items, next_cursor }))
+    let page = JobPage { items, next_cursor: next_cursor.clone() };
+    // Whoever asks again and again, and has the page, is told just that.
+    let tag = Tag::of(&serde_json::to_vec(&page).unwrap_or_default());
+    if tag.is_known(&headers) {
+        return Ok(answer::not_modified(&tag));
+    }
+    let mut response = answer::tagged(StatusCode::OK, &tag, &page);
+    if let Some(cursor) = next_cursor {
+        answer::go_on(response.headers_mut(), &uri, ("cursor", &cursor));
+    }
+    Ok(response)
 }
 
 /// A page, which is shorter than was asked for if its jobs are large: an answer is whole in memory.

@@ -93,12 +93,10 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 ],
                 ..NOTHING
             },
-            answers: vec![Answer {
-                status: 200,
-                summary: "A page",
-                kind: JSON,
-                body: Some(Schemas::of::<JobPage>),
-            }],
+            answers: vec![
+                Answer { status: 200, summary: "A page", kind: JSON, body: Some(Schemas::of::<JobPage>) },
+                empty(304, "As the client knows it"),
+            ],
             refuses: &[ProblemType::Validation],
             serve: || routing::get(list::get),
         },

@@ -104,8 +104,13 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     let busy = post(&service, run, json!({})).await;
     assert_eq!((busy.status, &busy.json()["job_id"]), (StatusCode::CONFLICT, &job["id"]), "{busy:?}");
     assert_eq!(busy.json()["detail"], "Cannot start a new run since job is already running.");
-    let listed = service.get("/v1/jobs?kind=apps.report").await.json();
-    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "nothing was changed");
+    let runs = "/v1/jobs?kind=apps.report";
+    let listed = service.get(runs).await;
+    assert_eq!(listed.json()["items"].as_array().unwrap().len(), 1, "nothing was changed");
+    // So is whoever has the list of runs.
+    let all = format!("if-none-match: {}", listed.header("etag"));
+    let same = service.other_server().ask("GET", runs, &[&all], "").await;
+    assert_eq!((same.status, same.text.as_str()), (StatusCode::NOT_MODIFIED, ""), "{same:?}");
     // Whoever has the run is told so, by any server, until there is anything new of it.
     let one = &format!("/v1/jobs/{}", ran.id());
     let tag = service.get(one).await.header("etag").to_owned();
@@ -116,6 +121,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     let changed = service.other_server().ask("GET", one, &[&known], "").await;
     assert_eq!(changed.status, StatusCode::OK, "{changed:?}");
     assert_ne!(changed.header("etag"), tag);
+    assert_eq!(service.other_server().ask("GET", runs, &[&all], "").await.status, StatusCode::OK);
     for bad in [
         json!({ "arguments": "x" }),
         json!({ "arguments": ["a\u{0}b"] }),

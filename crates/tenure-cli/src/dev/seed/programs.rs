@@ -135,8 +135,7 @@ pub(super) fn schedules() -> impl Iterator<Item = (String, Value)> {
 pub(super) fn wanted(chance: &Chance) -> Option<Value> {
     let name = match chance.below(12) {
         0 => "rebuild-search",
-        1 => "nightly-backup",
-        2 => "tax-export",
+        1 => "tax-export",
         _ => return None,
     };
     let by = if name == "rebuild-search" { "ada" } else { "HTTP" };
