@@ -64,8 +64,10 @@ struct Failed {
     why: String,
 }
 
-/// So many lines of what a program says about its failure are repeated at the end.
-const REPEATED: usize = 150;
+/// So many lines of what a program says about its failure are repeated at the end, and so much of each: whoever is shown only
+/// the end of all that was printed shall find every failure in it.
+const REPEATED: usize = 60;
+const WIDEST: usize = 500;
 
 /// Builds and runs all tests, adds up what they say, and answers whether all went well.
 pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
@@ -167,13 +169,26 @@ fn run_one(program: &Program) -> Result<(File, bool), Failure> {
     Ok((File::open(&program.said).map_err(lost(&program.name))?, status.success()))
 }
 
-/// What a program that failed says about it: its list of failures, or how it ended if it has none.
+/// What a program that failed says about it: its list of failures, or how it ended if it has none. Where it was called from
+/// stands in the file.
 fn why(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().collect();
+    let lines: Vec<&str> = said.lines().filter(|line| !is_frame(line)).map(in_width).collect();
     let from = lines.iter().position(|line| *line == "failures:");
     let from = from.unwrap_or_else(|| lines.len().saturating_sub(REPEATED));
     let to = lines.len().min(from + REPEATED);
     lines.get(from..to).unwrap_or_default().join("\n")
+}
+
+/// Whether a line is one of a backtrace: the number of a call and its name, or its place below.
+fn is_frame(line: &str) -> bool {
+    let told = line.trim_start();
+    let number = told.split_once(": ").map(|(number, _)| number);
+    line.starts_with("  ")
+        && (told.starts_with("at ") || number.is_some_and(|number| number.parse::<u32>().is_ok()))
+}
+
+fn in_width(line: &str) -> &str {
+    line.char_indices().nth(WIDEST).map_or(line, |(end, _)| &line[..end])
 }
 
 fn lost(what: &str) -> impl Fn(std::io::Error) -> Failure {
@@ -247,7 +262,11 @@ mod tests {
         assert_eq!(why(told), "failures:\n\n---- a stdout ----\nit is so");
         assert_eq!(why("thread main panicked"), "thread main panicked");
         let long: String = (0..1_000).map(|number| format!("{number}\n")).collect();
-        assert_eq!(why(&long).lines().next(), Some("850"));
+        assert_eq!(why(&long).lines().next(), Some("940"));
         assert_eq!(why(&format!("failures:\n{long}")).lines().count(), REPEATED);
+        assert_eq!(why(&"ø".repeat(WIDEST + 1)), "ø".repeat(WIDEST));
+        let traced =
+            "failures:\nbecause\nstack backtrace:\n   0: begin_panic\n             at ./a.rs:1:2\nnote: so";
+        assert_eq!(why(traced), "failures:\nbecause\nstack backtrace:\nnote: so");
     }
 }

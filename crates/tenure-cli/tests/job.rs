@@ -13,7 +13,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use program::{Program, command, run};
 use serde_json::{Value, json};
-use served::{SOON, Said, ask, claim, json_of, run_with, said, say, served, served_at, tenure, work};
+use served::{
+    SOON, Said, ask, claim, json_of, run_with, said, say, served, served_at, served_in_place, tenure, work,
+};
 use tempfile::tempdir;
 
 const ID: &str = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
@@ -122,7 +124,7 @@ fn a_wait_that_is_over_and_one_that_is_interrupted_say_that_the_job_goes_on() {
 #[test]
 fn whoever_watches_a_job_goes_on_when_its_server_was_killed_and_comes_back() {
     let folder = tempdir().unwrap();
-    let (killed, address) = served(folder.path());
+    let (killed, address) = served_in_place(folder.path());
     let id = enqueue(&address, &json!({ "kind": "long" }));
     let url = format!("http://{address}");
     let args = ["job", "watch", &id, "--exit-status", "-o", "jsonl", "--url", &url];

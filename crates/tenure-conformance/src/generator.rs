@@ -247,7 +247,8 @@ impl Generator {
 
     fn report(&self, side: &Side) -> Operation {
         let progress = Progress::new(self.below(5) as f64 / 4.0, "some").ok().filter(|_| self.one_in(2));
-        let mut lines: Vec<u32> = (0..self.below(4)).map(|_| 1 + self.below(9) as u32).collect();
+        // 0 is a line without a number.
+        let mut lines: Vec<u32> = (0..self.below(4)).map(|_| self.below(9) as u32).collect();
         lines.sort_unstable();
         lines.dedup();
         let (held, spent) = (self.places(side.held.len(), 2), self.places(side.spent.len(), 1));

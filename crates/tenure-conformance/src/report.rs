@@ -14,6 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(lines_are_read_back_in_order),
         test(lines_that_are_there_are_not_kept_twice),
         test(a_line_that_comes_after_a_later_one_is_not_kept),
+        test(lines_without_a_number_are_kept_behind_what_is_there),
         test(each_delivery_numbers_its_own_lines),
         test(the_log_goes_on_behind_a_line),
         test(the_log_is_read_in_bounded_pieces),
@@ -101,6 +102,17 @@ async fn a_line_that_comes_after_a_later_one_is_not_kept(given: Given) {
     log(&given, &reserved, [5]).await;
     log(&given, &reserved, [2, 6]).await;
     assert_eq!(read(&given, &reserved).await, lines(&reserved, [5, 6]));
+}
+
+async fn lines_without_a_number_are_kept_behind_what_is_there(given: Given) {
+    let reserved = given.running().await;
+    log(&given, &reserved, [LogLine::NEXT, LogLine::NEXT]).await;
+    log(&given, &reserved, [2, 5, LogLine::NEXT, 6, 7, LogLine::NEXT]).await;
+    let kept: Vec<_> =
+        read(&given, &reserved).await.into_iter().map(|line| (line.number, line.text)).collect();
+    let kept: Vec<_> = kept.iter().map(|(number, text)| (*number, text.as_str())).collect();
+    let next = "line 0";
+    assert_eq!(kept, [(1, next), (2, next), (5, "line 5"), (6, next), (7, "line 7"), (8, next)]);
 }
 
 async fn each_delivery_numbers_its_own_lines(given: Given) {

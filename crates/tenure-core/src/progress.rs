@@ -19,7 +19,7 @@ pub struct Progress {
 pub struct LogLine {
     /// Which delivery of the job wrote it.
     pub delivery: u32,
-    /// Its number within the delivery, from 1.
+    /// Its number within the delivery, from 1; [`NEXT`](LogLine::NEXT) until a store has given it one.
     pub number: u32,
     /// When it was written.
     pub at: Timestamp,
@@ -45,10 +45,22 @@ impl Progress {
 }
 
 impl LogLine {
+    /// In place of a number: the one behind the last line that is kept when this one is.
+    pub const NEXT: u32 = 0;
+
     /// A line of this delivery; a long text is cut and marked.
     #[must_use]
     pub fn new(delivery: u32, number: u32, at: Timestamp, text: &str) -> Self {
         Self { delivery, number, at, text: invalid::storable(text, limits::LINE_BYTES) }
+    }
+
+    /// The number under which it is kept behind a line with this number; none if it is there already.
+    #[must_use]
+    pub fn number_behind(&self, last: u32) -> Option<u32> {
+        match self.number {
+            Self::NEXT => last.checked_add(1),
+            number => Some(number).filter(|number| *number > last),
+        }
     }
 }
 

@@ -57,11 +57,11 @@ impl Writing<'_> {
             "INSERT INTO log (seq, delivery, number, at, text) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
         for line in lines {
-            if line.number <= last || kept >= limits::LOG_LINES {
+            let Some(number) = line.number_behind(last).filter(|_| kept < limits::LOG_LINES) else {
                 continue;
-            }
-            insert.execute(params![seq, delivery, line.number, line.at.as_micros(), line.text])?;
-            last = line.number;
+            };
+            insert.execute(params![seq, delivery, number, line.at.as_micros(), line.text])?;
+            last = number;
             kept += 1;
         }
         Ok(())

@@ -230,7 +230,8 @@ pub struct Report {
     pub held: Held,
     /// How far it has come, if that is new.
     pub progress: Option<Progress>,
-    /// What it logged. Lines that are there already are not kept twice.
+    /// What it logged. Lines that are there already are not kept twice; those without a number
+    /// ([`LogLine::NEXT`]) are kept each time they are told, behind what is there.
     pub lines: Vec<LogLine>,
 }
 

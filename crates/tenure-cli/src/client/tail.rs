@@ -31,8 +31,12 @@ pub(crate) fn tail(
         patience.heard();
         for event in events {
             patience.heard();
-            let told = if event.name == "reset" { Told::Gap } else { Told::Event(&event.data) };
-            each(told)?;
+            match event.name.as_str() {
+                "reset" => each(Told::Gap)?,
+                // Where it begins: nothing has happened.
+                "" if event.data.is_empty() => {}
+                _ => each(Told::Event(&event.data))?,
+            }
             seen = event.id.or(seen);
         }
         // Cut off: the server ends, or somebody on the way has had enough.

@@ -1,9 +1,10 @@
 //! A server under test, and what is asked of it without this program.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,6 +24,16 @@ pub fn served_at(folder: &Path, bind: &str) -> (Program, String) {
     let line = program.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
     (program, address)
+}
+
+/// A server that may go and come back at its place. The system gives ports like this one to nobody who asks for any, so
+/// that nobody has it while the server is away.
+pub fn served_in_place(folder: &Path) -> (Program, String) {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let port = || 20_000 + (std::process::id() * 16 + TRIED.fetch_add(1, Ordering::Relaxed)) % 12_000;
+    let address = std::iter::repeat_with(|| format!("127.0.0.1:{}", port()));
+    let free = address.take(1_000).find(|address| TcpListener::bind(address).is_ok());
+    served_at(folder, &free.expect("some port is free"))
 }
 
 /// What is answered: the status, the head, and the body.

@@ -261,9 +261,18 @@ struct Following {
     follow: Option<Follow>,
     /// What was found and not yet sent, the first last.
     left: Vec<Told>,
-    /// That what came behind his place is not kept any more, which he is still to be told.
-    reset: bool,
+    /// What he is still to be told before anything has happened.
+    first: Option<First>,
     over: Over,
+}
+
+/// What a stream begins with.
+enum First {
+    /// The place where it begins, so that whoever is cut off before anything has happened comes back to it. Without data it is
+    /// an event to nobody.
+    Place,
+    /// That what came behind his place is not kept any more.
+    Reset,
 }
 
 async fn stream(
@@ -284,7 +293,8 @@ async fn stream(
         Some(wait) => tenure.store().clock().sleep(wait),
         None => Box::pin(std::future::pending()),
     };
-    let following = Following { api, ask, at, follow, left: Vec::new(), reset, over };
+    let first = Some(if reset { First::Reset } else { First::Place });
+    let following = Following { api, ask, at, follow, left: Vec::new(), first, over };
     let events: Events = Box::pin(stream::unfold(following, Following::next));
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
@@ -294,11 +304,28 @@ async fn stream(
 }
 
 impl Following {
+    /// Ends when another server could go on at this place: it is written down that what happens is. None if it is over before.
+    async fn is_good_elsewhere(&mut self) -> Option<()> {
+        let Some(follow) = &self.follow else { return Some(()) };
+        tokio::select! {
+            biased;
+            _ = follow.began() => Some(()),
+            () = self.api.drained() => None,
+            () = &mut self.over => None,
+        }
+    }
+
     /// The next event, and how it goes on after it.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
-        if self.reset {
-            self.reset = false;
-            let event = Event::default().id(self.at.to_string()).event("reset").retry(RETRY).data("{}");
+        if let Some(first) = self.first.take() {
+            let event = Event::default().id(self.at.to_string()).retry(RETRY);
+            let event = match first {
+                First::Reset => event.event("reset").data("{}"),
+                First::Place => {
+                    self.is_good_elsewhere().await?;
+                    event
+                }
+            };
             return Some((Ok(event), self));
         }
         loop {

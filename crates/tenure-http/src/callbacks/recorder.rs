@@ -308,6 +308,8 @@ impl Hearing {
             None => (self.began, sources::last_of_ledger(&self.tenure).await?),
         };
         self.at = At { ahead: Ends::since(since), again: Ends::since(since), slots: since, ledger };
+        // Before anybody is told a place: if this server is gone in a moment, the next one goes on there.
+        self.save(Position { since, ledger, began: self.began }).await?;
         self.shared.began.send_replace(Some(self.began));
         Ok(())
     }

@@ -1,14 +1,11 @@
 //! Lines that a worker logs about a job.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes, Written};
-use tenure::{Fault, Invalid, JobId, LogLine, Name, Report, Reported, held, limits};
+use tenure::{Invalid, LogLine, Report, Reported, held, limits};
 
 use super::attempt::HeartbeatProgress;
 use super::granted::{lost, of_token};
@@ -22,12 +19,6 @@ use crate::wire::shape;
 const MOST_LINES: usize = 1_000;
 /// The largest body.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
-
-/// On which shelf it stands which number is drawn next, and for how long: then the lines themselves tell.
-const SHELF: &str = "log";
-const KEPT: Duration = Duration::from_secs(3600);
-/// Each try that is lost is one that somebody else has won.
-const TRIES: u32 = 200;
 
 /// What a worker has to say about its job.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -55,12 +46,8 @@ pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -
     let progress = said.progress.map(HeartbeatProgress::checked).transpose()?;
     let job = of_token(&api, id, &said.token).await?;
     let now = api.tenure().now();
-    let first = match said.first {
-        Some(first) => first,
-        None if said.lines.is_empty() => 1,
-        None => drawn(&api, id, job.delivery, said.lines.len()).await?,
-    };
-    let numbered = (first..).zip(&said.lines);
+    let number = |nth| said.first.map_or(LogLine::NEXT, |first| first.saturating_add(nth));
+    let numbered = (0..).map(number).zip(&said.lines);
     let lines = numbered.map(|(number, text)| LogLine::new(job.delivery, number, now, text)).collect();
     let reports = vec![Report { held: held(&job), progress, lines }];
     match api.tenure().remote().report(reports).await?.first() {
@@ -86,43 +73,4 @@ impl Lines {
             Some(_) | None => Ok(()),
         }
     }
-}
-
-/// The first of so many numbers that nobody else draws, whichever server he asks: what was drawn last stands in a record
-/// that only one of two can change.
-async fn drawn(api: &Api, id: JobId, delivery: u32, count: usize) -> Result<u32, Problem> {
-    let store = api.tenure().store();
-    let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(&format!("{id}.{delivery}"))?);
-    for _ in 0..TRIES {
-        let there = store.record(&shelf, &key).await?;
-        let known = there.as_ref().and_then(|there| serde_json::from_slice(there.value.as_bytes()).ok());
-        let first: u32 = match known {
-            Some(next) => next,
-            None => last_of(api, id, delivery).await?.saturating_add(1),
-        };
-        let next = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        let to = Some(NewValue { value: Document::new(next.to_string().into_bytes())?, keep: Some(KEPT) });
-        let only = there.map_or(Only::Absent, |there| Only::Version(there.version));
-        let put = Put { shelf: shelf.clone(), key: key.clone(), only, to };
-        let written = store.write_records(Writes { records: vec![put], ..Writes::default() }).await?;
-        if matches!(written, Written::Done { .. }) {
-            return Ok(first);
-        }
-    }
-    Err(Fault::Unavailable(format!("too many log lines of job {id} at once")).into())
-}
-
-/// The number of the last line that is kept of a delivery; 0 if none is. It asks for a line behind one number and another,
-/// halving what is left, and not for the lines.
-async fn last_of(api: &Api, id: JobId, delivery: u32) -> Result<u32, Problem> {
-    let (mut last, mut beyond) = (0, limits::LOG_LINES);
-    while last < beyond {
-        let middle = last + (beyond - last) / 2;
-        let found = api.tenure().store().logs(id, (delivery, middle), 1).await?;
-        match found.first().filter(|line| line.delivery == delivery) {
-            Some(line) => last = line.number,
-            None => beyond = middle,
-        }
-    }
-    Ok(last)
 }

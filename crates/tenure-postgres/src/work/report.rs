@@ -104,12 +104,13 @@ impl Writing<'_> {
                 self.news.note(self.now, id, (&lane.queue, &lane.kind), happening);
             }
         }
-        let mut kept: Vec<&LogLine> = Vec::new();
+        let mut kept: Vec<(u32, &LogLine)> = Vec::new();
         for line in &report.lines {
             let log = known.entry((seq, line.delivery)).or_default();
-            if line.number > log.last && log.kept < limits::LOG_LINES {
-                *log = Log { last: line.number, kept: log.kept + 1 };
-                kept.push(line);
+            let number = line.number_behind(log.last).filter(|_| log.kept < limits::LOG_LINES);
+            if let Some(number) = number {
+                *log = Log { last: number, kept: log.kept + 1 };
+                kept.push((number, line));
             }
         }
         if kept.is_empty() {
@@ -117,10 +118,10 @@ impl Writing<'_> {
         }
         let query = Query::new(KEEP)
             .with(vec![seq; kept.len()])
-            .with(kept.iter().map(|line| value::small(line.delivery)).collect::<Vec<_>>())
-            .with(kept.iter().map(|line| value::small(line.number)).collect::<Vec<_>>())
-            .with(kept.iter().map(|line| line.at.as_micros()).collect::<Vec<_>>())
-            .with(kept.iter().map(|line| line.text.clone()).collect::<Vec<_>>());
+            .with(kept.iter().map(|(_, line)| value::small(line.delivery)).collect::<Vec<_>>())
+            .with(kept.iter().map(|(number, _)| value::small(*number)).collect::<Vec<_>>())
+            .with(kept.iter().map(|(_, line)| line.at.as_micros()).collect::<Vec<_>>())
+            .with(kept.iter().map(|(_, line)| line.text.clone()).collect::<Vec<_>>());
         self.write(query)
     }
 }

@@ -14,9 +14,9 @@ impl Lines {
     /// Keeps a line, unless it is there already or its delivery has said enough.
     pub fn keep(&mut self, line: LogLine) {
         let kept = self.of_delivery.entry(line.delivery).or_default();
-        let is_new = kept.last().is_none_or(|last| last.number < line.number);
-        if is_new && kept.len() < limits::LOG_LINES as usize {
-            kept.push(line);
+        let last = kept.last().map_or(0, |last| last.number);
+        if let Some(number) = line.number_behind(last).filter(|_| kept.len() < limits::LOG_LINES as usize) {
+            kept.push(LogLine { number, ..line });
         }
     }
 
