@@ -83,7 +83,15 @@ fn each_figure_is_one_line_of_json_with_the_fixed_keys() {
 fn the_server_is_measured_by_figures_of_its_own() {
     let folder = tempdir().unwrap();
     let figures = figures(&["--http", "--quick", "--jobs", "200"], folder.path());
-    let expected = ["http_submit", "http_batch", "http_settle", "http_status", "http_idle", "http_start"];
+    let expected = [
+        "http_submit",
+        "http_batch",
+        "http_settle",
+        "http_status",
+        "http_idle",
+        "http_hostile",
+        "http_start",
+    ];
     assert_eq!(names(&figures), expected);
     for figure in &figures[..4] {
         assert!(figure["jobs_per_s"].as_f64().unwrap() > 0.0, "{figure}");
@@ -93,6 +101,7 @@ fn the_server_is_measured_by_figures_of_its_own() {
     assert_eq!((&figures[2]["jobs"], &figures[4]["waiting"]), (&Value::from(200), &Value::from(100)));
     assert_eq!((&figures[4]["long_polls"], &figures[4]["streams"]), (&Value::from(50), &Value::from(50)));
     assert!(figures[5]["ready_ms"].as_f64().unwrap() > 0.0);
+    assert!(figures[6]["refused"].as_u64() > Some(20) && figures[6]["times"].as_f64() > Some(0.0));
     let left: Vec<_> = std::fs::read_dir(folder.path().join(".tenure")).unwrap().collect();
     assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");
 }

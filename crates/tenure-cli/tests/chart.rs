@@ -153,6 +153,28 @@ fn what_is_started_knows_its_flags_and_answers_at_the_paths_that_are_asked() {
     }
 }
 
+/// What is started by systemd and cron on a machine of its own.
+#[test]
+fn programs_under_systemd_and_cron_are_started_with_flags_that_there_are() {
+    let (unit, table) = (read("systemd/tenure-exec@.service"), read("cron.d/tenure"));
+    let started = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let line = table.lines().find(|line| line.contains(" lease run ")).unwrap();
+    for (command, text) in [(&["exec"][..], started), (&["lease", "run"], line)] {
+        let (ours, program) = text.split_once(" -- ").unwrap();
+        assert!(
+            ours.contains(&format!("/tenure {} ", command.join(" "))) && program.starts_with('/'),
+            "{text}"
+        );
+        let help = help(command).unwrap();
+        assert!(flags(ours).iter().all(|flag| help.contains(flag)), "{text}");
+    }
+    assert!(unit.contains("LoadCredential=token:") && started.contains("--token-file %d/token"), "{started}");
+    // Nobody on the machine sees the access token in the list of processes or in the environment of the unit.
+    for text in [&unit, &table] {
+        assert!(!text.contains("--token ") && !text.contains("TENURE_TOKEN="), "{text}");
+    }
+}
+
 /// Whoever is woken is told what to do: with commands that there are.
 #[test]
 fn rules_name_commands_that_there_are() {

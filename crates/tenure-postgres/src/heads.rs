@@ -20,10 +20,15 @@ pub(crate) const START: Head = Head { held: i64::MIN, later: i64::MIN };
 /// A mark is so much before what was found: transactions commit in another order than they began.
 const BEFORE_MICROS: i64 = 100_000;
 
+/// So much sooner than it was said to something is taken to have come due.
+const SOONER: Duration = Duration::from_millis(2);
+
 /// Where looks begin.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     mark: Option<(Head, Pace)>,
+    /// When the first job that comes due later does so, as far as the last look has seen; never if it has seen none.
+    due: Option<Option<Moment>>,
 }
 
 impl Heads {
@@ -44,6 +49,17 @@ impl Heads {
         let (mark, pace) = self.mark.get_or_insert((head, Pace::new(took, now)));
         *mark = head;
         pace.looked(from == START, took, now);
+    }
+
+    /// Notes a look that set out at this moment: the first job that comes due later does so after this span.
+    pub(crate) fn comes_due(&mut self, span: Option<Duration>, sent: Moment) {
+        self.due = Some(span.map(|span| sent.after(span)));
+    }
+
+    /// Whether a job may have come due that waits among those that do so later. What somebody else has put there since the
+    /// last look is seen by the next.
+    pub(crate) fn may_be_due(&self, now: Moment) -> bool {
+        self.due.is_none_or(|due| due.is_some_and(|due| due <= now.after(SOONER)))
     }
 
     /// Notes that something is held until then: if looks begin later, the next is at the whole.
@@ -97,6 +113,18 @@ mod tests {
         assert_eq!(heads.begin(at(2)), Head { held: 30_900_000, later: 5_900_000 });
         assert_eq!(heads.begin(at(4_999)).held, 30_900_000);
         assert_eq!(heads.begin(at(5_000)), START, "what others have granted for less waits no longer");
+    }
+
+    #[test]
+    fn what_comes_due_is_lined_up_when_it_does_and_not_before() {
+        let mut heads = Heads::default();
+        assert!(heads.may_be_due(at(0)), "nobody has looked");
+        heads.comes_due(Some(millis(100)), at(0));
+        assert_eq!([0, 97, 98, 100].map(|now| heads.may_be_due(at(now))), [false, false, true, true]);
+        heads.comes_due(None, at(0));
+        assert!(!heads.may_be_due(at(1_000_000)));
+        heads.comes_due(Some(Duration::ZERO), at(0));
+        assert!(heads.may_be_due(at(0)), "it is due already");
     }
 
     #[test]

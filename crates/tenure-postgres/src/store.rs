@@ -27,8 +27,9 @@ use crate::work::Ask;
 
 /// Jobs in one schema of a PostgreSQL database.
 ///
-/// One thread has the connections; several tasks on it each have one. Dropping the store ends them;
-/// [`Store::close`] also waits until all that it has accepted is durable.
+/// One thread has the connections; several tasks on it each have one. If the store is opened in a runtime with several threads,
+/// one more task is there and accepts jobs for whoever enqueues from there, so that runtime needs timers and sockets
+/// (`enable_all`). Dropping the store ends them; [`Store::close`] also waits until all that it has accepted is durable.
 pub struct PostgresStore {
     database: Arc<Database>,
     pub(crate) memory: Arc<Memory>,
@@ -111,7 +112,7 @@ impl PostgresStore {
 
 impl Jobs for PostgresStore {
     fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        Box::pin(self.send(&self.tasks.enqueueing, |reply| Batch { jobs, reply }))
+        Box::pin(self.send(self.tasks.enqueueing(), |reply| Batch { jobs, reply }))
     }
 
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {

@@ -1,9 +1,13 @@
-//! The thread of a store, and the tasks on it: each has a connection.
+//! The thread of a store, and the tasks on it: each has a connection. One that accepts jobs is on the runtime of whoever opens
+//! the store as well.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::Fault;
-use tokio::runtime::Builder;
+use tokio::net::UdpSocket;
+use tokio::runtime::{Builder, Handle, Id, RuntimeFlavor};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -16,6 +20,7 @@ use crate::leases::{self, LeaseTask};
 use crate::link::Link;
 use crate::listening;
 use crate::memory::Memory;
+use crate::patience::pause;
 use crate::schema;
 use crate::work::{self, Ask};
 
@@ -27,6 +32,8 @@ const WAITING: usize = 4096;
 pub(crate) struct Tasks {
     /// Accepting jobs.
     pub enqueueing: mpsc::Sender<Batch>,
+    /// The same for who asks from the runtime in which the store was opened.
+    pub near: Option<Near>,
     /// Reserving, renewing, settling, reporting.
     pub working: mpsc::Sender<Ask>,
     /// Giving running jobs standings.
@@ -41,6 +48,14 @@ pub(crate) struct Tasks {
     pub records: mpsc::Sender<Errand>,
     /// Looking.
     pub reads: mpsc::Sender<Errand>,
+}
+
+/// A task on a runtime with several threads. Whoever asks it from there wakes no other thread and is woken by none, which takes
+/// longer than a small batch does. What has to go on whatever the program does with its runtime, such as renewing, is not there.
+#[derive(Debug, Clone)]
+pub(crate) struct Near {
+    runtime: Id,
+    enqueueing: mpsc::Sender<Batch>,
 }
 
 /// What ends the tasks.
@@ -59,6 +74,8 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
     let no_thread =
         |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+    let (near_to, near_alive) =
+        ((Arc::clone(&database), Arc::clone(&memory), closing.clone()), alive.clone());
     let work = move || {
         // It is dropped at the end, also if a task has panicked.
         let _alive = alive;
@@ -79,10 +96,52 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         });
     };
     std::thread::Builder::new().name("tenure-postgres".to_owned()).spawn(work).map_err(no_thread)?;
-    let tasks = answer
+    let mut tasks = answer
         .await
         .unwrap_or_else(|_| Err(Fault::Unavailable("the thread of the store has ended".to_owned())))?;
+    let (database, memory, closing) = near_to;
+    if let Ok(here) = Handle::try_current() {
+        tasks.near = Near::start(&here, &database, &memory, (closing, near_alive)).await;
+    }
     Ok((tasks, Ending { closed, alive: ended }))
+}
+
+impl Near {
+    /// A runtime with one thread drives its tasks only as long as somebody waits in it: nothing that others wait for is left to it.
+    /// Neither is anything to one that has no timers or knows no sockets, where they panic.
+    async fn start(
+        runtime: &Handle,
+        database: &Arc<Database>,
+        memory: &Arc<Memory>,
+        (closing, alive): (watch::Receiver<bool>, mpsc::Sender<()>),
+    ) -> Option<Self> {
+        if runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
+            return None;
+        }
+        let (enqueueing, inbox) = mpsc::channel(WAITING);
+        let links = [(); 2].map(|()| Link::new(Arc::clone(database), Arc::clone(memory)));
+        let (ready, is_ready) = oneshot::channel();
+        runtime.spawn(async move {
+            pause(Duration::ZERO).await;
+            drop(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await);
+            if ready.send(()).is_ok() {
+                enqueue::work(links, Inbox::new(inbox, closing)).await;
+            }
+            drop(alive);
+        });
+        is_ready.await.ok()?;
+        Some(Self { runtime: runtime.id(), enqueueing })
+    }
+}
+
+impl Tasks {
+    /// The task that accepts jobs for whoever asks here.
+    pub(crate) fn enqueueing(&self) -> &mpsc::Sender<Batch> {
+        let is_here = |near: &&Near| Handle::try_current().is_ok_and(|here| here.id() == near.runtime);
+        // It has ended if its runtime has.
+        let near = self.near.as_ref().filter(|near| !near.enqueueing.is_closed()).filter(is_here);
+        near.map_or(&self.enqueueing, |near| &near.enqueueing)
+    }
 }
 
 /// Brings the schema up to date, and refuses what is a part of a copy. Whoever finds out by that that a pooler is there has
@@ -131,7 +190,8 @@ fn spawn(
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    (Tasks { enqueueing, working, standing, others, leases, timers, records, reads }, running)
+    let near = None;
+    (Tasks { enqueueing, near, working, standing, others, leases, timers, records, reads }, running)
 }
 
 /// Does one thing after the other.

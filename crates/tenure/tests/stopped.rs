@@ -196,7 +196,10 @@ fn stop_again_and_again(pair: usize) -> usize {
             assert_eq!(other.hear("REFUSED"), stale);
             refused += 1;
             assert!(write(&mut conn, &held), "who has it still may");
-            held.release().await.unwrap();
+            // On a machine that does other things as well it may have lapsed by now.
+            if let Err(error) = held.release().await {
+                assert!(matches!(error, tenure::Error::LeaseLost(_)), "{error}");
+            }
         }
         other.kill();
         tenure.close().await.unwrap();

@@ -80,6 +80,7 @@ enum Name {
     Leases,
     Timers,
     Http,
+    HttpHostile,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -135,7 +136,7 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
 /// Figures that are named, or else those of the library or of the server.
 fn is_wanted(name: Name, bench: &Bench) -> bool {
     match bench.figures.is_empty() {
-        true => (name == Name::Http) == bench.http,
+        true => matches!(name, Name::Http | Name::HttpHostile) == bench.http,
         false => bench.figures.contains(&name),
     }
 }
@@ -152,5 +153,6 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Leases => leases::measure(ground, sizes).await,
         Name::Timers => timers::measure(ground, sizes).await,
         Name::Http => http::measure(ground, sizes).await,
+        Name::HttpHostile => http::beside_hostile(ground, sizes).await,
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Sizes {
     pub(crate) http_requests: usize,
     /// Connections on which somebody waits for something that does not come.
     pub(crate) http_idle: usize,
+    /// Requests of each client beside which others ask badly.
+    pub(crate) hostile: usize,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -73,6 +75,7 @@ impl Sizes {
                 keys: (jobs / 100).max(1),
                 http_requests: jobs,
                 http_idle: 100,
+                hostile: 20,
                 slots,
             };
         }
@@ -96,6 +99,7 @@ impl Sizes {
             keys: (jobs / 100).max(1),
             http_requests: jobs,
             http_idle: 10_000,
+            hostile: 500,
             slots,
         }
     }

@@ -18,6 +18,7 @@ pub(crate) mod sources;
 pub(crate) mod target;
 pub(crate) mod teller;
 pub(crate) mod webhook;
+pub(crate) mod wire;
 
 use tenure::QueueName;
 

@@ -5,8 +5,6 @@ use axum::extract::{OriginalUri, Path};
 use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tenure::{
     Cursor, Filter, Invalid, JobId, JobRecord, Kind, Name, Order, PageAsk, QueueName, State as JobState,
 };
@@ -14,177 +12,27 @@ use tenure::{
 use super::delivery;
 use super::end;
 use super::event::{self, EventDocument};
-use super::signature::{self, Secret};
-use super::target::{Target, URL_BYTES};
+use super::signature::Secret;
+use super::target::Target;
 use super::webhook::{self, Disabled, Kept, KeptSecret, Webhook, Webhooks, no_secret, rotated};
+use super::wire::{
+    CallbackSecret, DeliveryAccepted, DeliveryDocument, DeliveryPage, NAMES, NewWebhookDocument, WebhookAsk,
+    WebhookDocument, WebhookList, WebhookPatch,
+};
 use crate::answer::{self, json};
 use crate::api::Api;
 use crate::body;
 use crate::jobs::act::Nothing;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
-use crate::wire::{AttemptDocument, shape};
+use crate::wire::AttemptDocument;
 
 /// The largest body.
 const BODY_BYTES: usize = 64 * 1024;
 /// Bytes of an id, which may be a name that somebody gives.
 const ID_BYTES: usize = 64;
-/// Names of one list.
-const NAMES: usize = 100;
 /// Deliveries of a page at most: each comes with its attempts.
 const PAGE: usize = 200;
-
-/// A webhook that somebody wants.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WebhookAsk {
-    /// Where what happens is told.
-    #[schemars(length(min = 1, max = URL_BYTES))]
-    url: String,
-    /// What is told: `job.failed`, all of a sort such as `job.*`, or `*`.
-    #[schemars(length(min = 1, max = NAMES), inner(regex(pattern = event::PATTERN)))]
-    types: Vec<String>,
-    /// Of which queues; of all, and of what is of none, if nothing is said.
-    #[serde(default)]
-    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
-    queues: Vec<String>,
-    /// Of which kinds; of all, and of what is of none, if nothing is said.
-    #[serde(default)]
-    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
-    kinds: Vec<String>,
-    /// With what it is signed, `whsec_` and base64; one is drawn if it is not said.
-    #[schemars(regex(pattern = signature::PATTERN))]
-    secret: Option<String>,
-}
-
-/// What shall be otherwise about a webhook.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WebhookPatch {
-    /// Where what happens is told.
-    #[schemars(length(min = 1, max = URL_BYTES))]
-    url: Option<String>,
-    /// What is told.
-    #[schemars(length(min = 1, max = NAMES), inner(regex(pattern = event::PATTERN)))]
-    types: Option<Vec<String>>,
-    /// Of which queues.
-    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
-    queues: Option<Vec<String>>,
-    /// Of which kinds.
-    #[schemars(length(max = NAMES), inner(regex(pattern = shape::NAME)))]
-    kinds: Option<Vec<String>>,
-    /// Whether it is told anything.
-    enabled: Option<bool>,
-}
-
-/// A webhook.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Webhook")]
-pub(crate) struct WebhookDocument {
-    /// Its id.
-    id: String,
-    /// Where what happens is told.
-    url: String,
-    /// What is told.
-    types: Vec<String>,
-    /// Of which queues; of all if it is empty.
-    queues: Vec<String>,
-    /// Of which kinds; of all if it is empty.
-    kinds: Vec<String>,
-    /// Whether it is told anything.
-    enabled: bool,
-    /// Since when it is told nothing.
-    disabled_at: Option<String>,
-    /// Why.
-    disabled_because: Option<String>,
-    /// When it was made.
-    created_at: String,
-}
-
-/// A webhook with its secret, which nobody is told again.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NewWebhook")]
-pub(crate) struct NewWebhookDocument {
-    /// With what it is signed.
-    secret: String,
-    /// The webhook.
-    #[serde(flatten)]
-    webhook: WebhookDocument,
-}
-
-/// All webhooks.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WebhookList {
-    items: Vec<WebhookDocument>,
-}
-
-/// A delivery.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Delivery")]
-pub(crate) struct DeliveryDocument {
-    /// The job that delivers it.
-    id: String,
-    /// The id of the event: `webhook-id`.
-    event_id: Option<String>,
-    /// What happened.
-    event_type: Option<String>,
-    /// `scheduled`, `queued`, `blocked`, `running`, `succeeded`, `failed` or `cancelled`.
-    state: &'static str,
-    /// Attempts so far.
-    attempt: u32,
-    /// When it was noticed.
-    created_at: String,
-    /// When it is tried again.
-    next_attempt_at: Option<String>,
-    /// When it was delivered or given up.
-    finished_at: Option<String>,
-    /// Each attempt.
-    attempts: Vec<AttemptDocument>,
-}
-
-/// A page of deliveries, the latest first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct DeliveryPage {
-    items: Vec<DeliveryDocument>,
-    next_cursor: Option<String>,
-}
-
-/// A delivery that was accepted.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct DeliveryAccepted {
-    /// The job that delivers it.
-    id: String,
-}
-
-impl DeliveryAccepted {
-    pub(crate) fn of(id: JobId) -> Self {
-        Self { id: id.to_string() }
-    }
-
-    /// Tells it, and where the job is looked at.
-    pub(crate) fn told(&self, headers: &HeaderMap, id: JobId) -> Response {
-        let mut response = json(StatusCode::ACCEPTED, self);
-        answer::locate(response.headers_mut(), headers, id);
-        response
-    }
-}
-
-impl WebhookDocument {
-    fn of(webhook: &Webhook) -> Self {
-        let Kept { url, types, queues, kinds, created, disabled, .. } = webhook.kept.clone();
-        Self {
-            id: webhook.id.clone(),
-            url,
-            types,
-            queues,
-            kinds,
-            enabled: disabled.is_none(),
-            disabled_at: disabled.as_ref().map(|disabled| disabled.at.to_string()),
-            disabled_because: disabled.map(|disabled| disabled.why),
-            created_at: created.to_string(),
-        }
-    }
-}
 
 /// What is asked for, if it may be, and the secret that was said.
 async fn asked(api: &Api, headers: &HeaderMap, body: Body) -> Result<(WebhookAsk, Option<Secret>), Problem> {
@@ -326,13 +174,6 @@ pub(crate) async fn rotate(
     let change = |kept: &mut Kept| rotated(&mut kept.secrets, &secret, now);
     let changed = Webhooks::of(api.tenure()).change(&id, change, Vec::new()).await?;
     Ok(told_once(StatusCode::OK, &changed.ok_or_else(|| none(&id))?, &secret))
-}
-
-/// With what callbacks are signed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct CallbackSecret {
-    /// The secret: `whsec_` and base64.
-    secret: String,
 }
 
 fn of_callbacks(secret: &Secret) -> Response {

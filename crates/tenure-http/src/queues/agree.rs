@@ -13,7 +13,7 @@ use crate::callbacks;
 use crate::id::Named;
 use crate::jobs::act::Nothing;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{QueuePatch, QueueSpec};
+use crate::wire::{QueuePatch, QueueSpec, not_own};
 
 const BODY_BYTES: usize = 16 * 1024;
 /// Tries to change what others change as well.
@@ -30,6 +30,9 @@ pub(crate) async fn put(
     let (name, limit, terms) = (QueueName::new(&name)?, spec.limit()?, spec.terms()?);
     may_agree(&api, &name)?;
     let before = find(&api, &name).await?;
+    if before.is_none() {
+        not_own("queue", name.as_str())?;
+    }
     check(before.as_ref(), &headers)?;
     if before.is_some() && is_to_be_new(&headers) {
         return Err(Problem::new(ProblemType::PreconditionFailed, format!("queue {name} is there already")));

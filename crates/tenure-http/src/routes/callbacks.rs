@@ -6,8 +6,9 @@ use axum::routing;
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, PAGED, READ, Takes, empty};
 use crate::access::Within;
 use crate::callbacks::feed::{self, EventPage};
-use crate::callbacks::routes::{
-    self, CallbackSecret, DeliveryAccepted, DeliveryPage, NewWebhookDocument, WebhookAsk, WebhookDocument,
+use crate::callbacks::routes;
+use crate::callbacks::wire::{
+    CallbackSecret, DeliveryAccepted, DeliveryPage, NewWebhookDocument, WebhookAsk, WebhookDocument,
     WebhookList, WebhookPatch,
 };
 use crate::jobs::act::Nothing;

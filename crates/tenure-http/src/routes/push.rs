@@ -5,7 +5,7 @@ use axum::routing;
 
 use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, Takes, empty};
 use crate::access::Within;
-use crate::callbacks::routes::DeliveryAccepted;
+use crate::callbacks::wire::DeliveryAccepted;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;

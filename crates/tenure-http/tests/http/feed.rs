@@ -120,7 +120,7 @@ async fn whoever_comes_back_to_the_stream_misses_nothing() {
     let (_, _, text) = follow(Some(&began)).await;
     let (place_of_first, place_of_second) = (text.find(&first).unwrap(), text.find(&second).unwrap());
     assert!(place_of_first < place_of_second && text.contains("event: job.cancelled"), "{text}");
-    let seen = text[..place_of_first].lines().filter_map(|line| line.strip_prefix("id: ")).last();
+    let seen = text[..place_of_first].lines().filter_map(|line| line.strip_prefix("id: ")).next_back();
     let seen = seen.unwrap().to_owned();
     let (_, _, text) = follow(Some(&seen)).await;
     assert!(text.contains(&second) && !text.contains(&first), "{text}");

@@ -132,6 +132,9 @@ async fn what_cannot_be_agreed_is_refused_by_name() {
     }
     assert_eq!(service.get("/v1/queues/mail").await.status, StatusCode::NOT_FOUND, "nothing was stored");
     assert_eq!(service.get("/v1/queues/a%20b").await.json()["field"], "queue");
+    // What is Tenure's own is made by Tenure.
+    let own = service.ask("PUT", "/v1/queues/tenure.x", &[], "{}").await;
+    assert_eq!((own.status.as_u16(), &own.json()["field"]), (422, &json!("queue")));
 }
 
 #[tokio::test]

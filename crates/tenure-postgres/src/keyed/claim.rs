@@ -82,6 +82,8 @@ pub(crate) struct Around {
     has_news: bool,
     /// Whether keys have to be asked about what is wanted.
     pub keyed: bool,
+    /// How long until the first job comes due that is not in line yet.
+    pub due_later: Option<Duration>,
     /// What comes next, and how long it took to find that.
     pub head: Head,
     pub took: Duration,
@@ -103,6 +105,7 @@ pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Ar
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
         has_news: row.get(4),
         keyed: row.get(5),
+        due_later: value::maybe_instant(row, 8)?.map(|due| due.since(now)),
         head,
         took: value::took(row, 9),
     })

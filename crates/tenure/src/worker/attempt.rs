@@ -46,8 +46,20 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
 fn span_of(job: &Job) -> Span {
     let worker = job.holder.map(tracing::field::display);
     tracing::info_span!(
-        "attempt", job.id = %job.id, kind = %job.kind, queue = %job.queue, attempt = job.attempt, worker
+        "attempt",
+        job.id = %job.id,
+        kind = %job.kind,
+        queue = %job.queue,
+        attempt = job.attempt,
+        worker,
+        trace_id = trace_of(job).map(tracing::field::display)
     )
+}
+
+/// The trace to which a job belongs, if its note says one (W3C Trace Context): a version, the trace, a span and flags.
+fn trace_of(job: &Job) -> Option<&str> {
+    let trace = job.terms.meta.get("traceparent")?.split('-').nth(1)?;
+    (trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(trace)
 }
 
 async fn to_verdict<App: Send + Sync + 'static>(

@@ -87,7 +87,8 @@ async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
     let listener = Listener::default();
     let _listening = tracing::subscriber::set_default(listener.clone());
     let mut lab = Lab::new(|tenure| Worker::new(tenure, ()).queue("voices", 2).job(speak));
-    let id = lab.tenure().enqueue(Speak).await.unwrap().id();
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let id = lab.tenure().enqueue(Speak).meta("traceparent", parent).await.unwrap().id();
     lab.turn().await.unwrap();
     lab.advance(std::time::Duration::from_secs(3_600));
     lab.turn().await.unwrap();
@@ -106,6 +107,7 @@ async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
             ("job.id", &id.to_string()),
             ("kind", "speak"),
             ("queue", "voices"),
+            ("trace_id", &parent[3..35]),
             ("worker", &holder.to_string()),
         ];
         let told: Vec<(&str, &str)> =

@@ -1,5 +1,6 @@
 //! What the server does in a second, and what that costs: `tenure bench --http`.
 
+mod hostile;
 mod idle;
 mod server;
 mod wire;
@@ -49,6 +50,13 @@ pub(super) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure
     let start = Figure::bare("http_start", 0).with_some("ready_ms", ready).with_some("rss_mib", rss);
     figures.push(start.with_all(&facts));
     Ok(figures)
+}
+
+/// What healthy clients wait for beside others.
+pub(super) async fn beside_hostile(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure>, Failure> {
+    files::allow_many();
+    let figure = bounded("http_hostile", hostile::measure(ground, sizes)).await?;
+    Ok(vec![figure.with_all(&ground.facts()?)])
 }
 
 /// What is measured of one that asks: how long each of its answers took.

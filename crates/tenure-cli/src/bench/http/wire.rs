@@ -91,6 +91,12 @@ pub(super) fn request(method: &str, path: &str, headers: &str, body: &str) -> Ve
     .into_bytes()
 }
 
+/// The status of an answer, if it is one.
+pub(super) fn status_of(answer: &[u8]) -> Option<u16> {
+    let line = answer.split(|byte| *byte == b'\r').next()?;
+    std::str::from_utf8(line).ok()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()
+}
+
 /// The status of an answer, where its head ends, and how long its body is; nothing before the head is whole.
 fn head_of(read: &[u8]) -> Option<(u16, usize, usize)> {
     let end = read.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
@@ -120,6 +126,7 @@ mod tests {
         let text = b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(head_of(text), Some((202, text.len() - 2, 2)));
         assert_eq!(head_of(&text[..30]), None);
+        assert_eq!((status_of(text), status_of(b"HTTP/1.1 2"), status_of(b"")), (Some(202), None, None));
         assert_eq!(head_of(b"HTTP/1.1 204 No Content\r\n\r\n"), Some((204, 27, 0)));
     }
 }

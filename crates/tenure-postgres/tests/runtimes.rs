@@ -1,0 +1,62 @@
+//! A store accepts jobs on the runtime in which it was opened, and goes on without it.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of a store share")]
+
+mod given;
+
+use std::sync::Arc;
+
+use given::jobs::new_jobs;
+use given::{number, open, schema, server, user};
+use tenure_postgres::PostgresStore;
+use tenure_store::{Enqueued, Jobs, ManualClock, Store};
+use tokio::runtime::{Builder, Runtime};
+
+fn many_threads() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+async fn enqueue(store: &PostgresStore, from: u64) {
+    assert!(matches!(store.enqueue(new_jobs(from, 1)).await.unwrap(), Enqueued::Stored(_)));
+}
+
+/// Opens a store, and enqueues from there, from elsewhere, and once more from elsewhere when there is gone.
+#[test]
+fn whoever_enqueues_from_another_runtime_needs_not_the_one_in_which_the_store_was_opened() {
+    let (schema, clock) = (schema(), ManualClock::new());
+    let (there, elsewhere) = (many_threads(), many_threads());
+    let store: Arc<PostgresStore> = there.block_on(async {
+        let store = open(&schema, &clock).await;
+        enqueue(&store, 1).await;
+        enqueue(&store, 2).await;
+        store
+    });
+    let count = |number_of: i64| {
+        let one_thread = Builder::new_current_thread().enable_all().build().unwrap();
+        let there = one_thread.block_on(async {
+            let client = user(&server().url()).await;
+            number(&client, &format!("SELECT count(*) FROM {schema}.job")).await
+        });
+        assert_eq!(there, number_of);
+    };
+    elsewhere.block_on(enqueue(&store, 3));
+    count(3);
+    there.shutdown_background();
+    elsewhere.block_on(enqueue(&store, 4));
+    Builder::new_current_thread().build().unwrap().block_on(enqueue(&store, 5));
+    count(5);
+    elsewhere.block_on(store.close()).unwrap();
+}
+
+/// A store has its own timers and sockets.
+#[test]
+fn a_runtime_without_timers_and_sockets_is_enough() {
+    let (schema, clock) = (schema(), ManualClock::new());
+    let bare = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    bare.block_on(async {
+        let store = open(&schema, &clock).await;
+        enqueue(&store, 1).await;
+        store.close().await.unwrap();
+    });
+}
