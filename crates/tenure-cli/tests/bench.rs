@@ -89,8 +89,8 @@ fn the_server_is_measured_by_figures_of_its_own() {
         "http_settle",
         "http_status",
         "http_idle",
-        "http_hostile",
         "http_start",
+        "http_hostile",
     ];
     assert_eq!(names(&figures), expected);
     for figure in &figures[..4] {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tenure::schedule::Schedule;
 
 use self::gathered::{Hours, Line, changes, constant, hours, lines, parts, uncounted};
 use self::walls::{DAY, HOUR, date, day_of, month_of, said, wall, weekday};
@@ -288,7 +289,7 @@ fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
                 tbody { @for (name, line) in lines {
                     tr {
                         th scope="row" { a href=(visit.at(&format!("schedules/{}", encoded(name)))) { (name) } }
-                        td { code { (line.schedule) } }
+                        td title=(line.schedule) { (in_words(line.schedule)) }
                         td.number { (count(line.ran)) }
                         td.number { span class=[(line.not_run > 0).then_some("failed")] { (count(line.not_run)) } }
                         td.number { @if line.is_uncounted { "not counted" } @else { (count(line.coming)) } }
@@ -300,9 +301,21 @@ fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
     }
 }
 
+/// A rule as people say it; as it is written, if that cannot be read here.
+fn in_words(rule: &str) -> String {
+    rule.parse::<Schedule>().map_or_else(|_| rule.to_owned(), |schedule| schedule.describe())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_is_told_in_words() {
+        let schedule: Schedule = "daily 02:00".parse().unwrap();
+        assert_eq!(in_words(&schedule.to_string()), schedule.describe());
+        assert_eq!(in_words("whatever comes later"), "whatever comes later");
+    }
 
     #[test]
     fn a_month_is_whole_weeks() {
