@@ -82,9 +82,8 @@ impl PostgresStore {
     ) -> Result<T, Fault> {
         self.check_open()?;
         let (reply, answer) = Reply::new();
-        if task.send(command(reply)).await.is_err() {
-            return Err(self.without_task(Fault::Unavailable));
-        }
+        let Ok(room) = task.reserve().await else { return Err(self.without_task(Fault::Unavailable)) };
+        room.send(command(reply));
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
     }
 
@@ -112,7 +111,17 @@ impl PostgresStore {
 
 impl Jobs for PostgresStore {
     fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        Box::pin(self.send(self.tasks.enqueueing(), |reply| Batch { jobs, reply }))
+        Box::pin(async move {
+            self.check_open()?;
+            let Some((room, awaited)) = self.tasks.near().await else {
+                let batch = |reply| Batch { jobs, reply, awaited: None };
+                return self.send(&self.tasks.enqueueing, batch).await;
+            };
+            let (reply, answer) = Reply::new();
+            room.send(Batch { jobs, reply, awaited });
+            let ended = || Fault::Unknown("the runtime in which jobs were being stored has ended".to_owned());
+            answer.await.unwrap_or_else(|_| Err(ended()))
+        })
     }
 
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {

@@ -33,7 +33,7 @@ pub(crate) struct Tasks {
     /// Accepting jobs.
     pub enqueueing: mpsc::Sender<Batch>,
     /// The same for who asks from the runtime in which the store was opened.
-    pub near: Option<Near>,
+    near: Option<Near>,
     /// Reserving, renewing, settling, reporting.
     pub working: mpsc::Sender<Ask>,
     /// Giving running jobs standings.
@@ -56,6 +56,8 @@ pub(crate) struct Tasks {
 pub(crate) struct Near {
     runtime: Id,
     enqueueing: mpsc::Sender<Batch>,
+    /// Whoever closes the store waits for what was accepted here and not for the task, which somebody may keep from running.
+    alive: mpsc::WeakSender<()>,
 }
 
 /// What ends the tasks.
@@ -75,7 +77,7 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
     let (near_to, near_alive) =
-        ((Arc::clone(&database), Arc::clone(&memory), closing.clone()), alive.clone());
+        ((Arc::clone(&database), Arc::clone(&memory), closing.clone()), alive.downgrade());
     let work = move || {
         // It is dropped at the end, also if a task has panicked.
         let _alive = alive;
@@ -113,7 +115,7 @@ impl Near {
         runtime: &Handle,
         database: &Arc<Database>,
         memory: &Arc<Memory>,
-        (closing, alive): (watch::Receiver<bool>, mpsc::Sender<()>),
+        (closing, alive): (watch::Receiver<bool>, mpsc::WeakSender<()>),
     ) -> Option<Self> {
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
             return None;
@@ -127,20 +129,20 @@ impl Near {
             if ready.send(()).is_ok() {
                 enqueue::work(links, Inbox::new(inbox, closing)).await;
             }
-            drop(alive);
         });
         is_ready.await.ok()?;
-        Some(Self { runtime: runtime.id(), enqueueing })
+        Some(Self { runtime: runtime.id(), enqueueing, alive })
     }
 }
 
 impl Tasks {
-    /// The task that accepts jobs for whoever asks here.
-    pub(crate) fn enqueueing(&self) -> &mpsc::Sender<Batch> {
+    /// Room with the task that accepts jobs for whoever asks here, and what is to be kept with what it has accepted. `None` if
+    /// there is none, or it has ended with its runtime.
+    pub(crate) async fn near(&self) -> Option<(mpsc::Permit<'_, Batch>, Option<mpsc::Sender<()>>)> {
         let is_here = |near: &&Near| Handle::try_current().is_ok_and(|here| here.id() == near.runtime);
-        // It has ended if its runtime has.
-        let near = self.near.as_ref().filter(|near| !near.enqueueing.is_closed()).filter(is_here);
-        near.map_or(&self.enqueueing, |near| &near.enqueueing)
+        let near = self.near.as_ref().filter(is_here)?;
+        let room = near.enqueueing.reserve().await.ok()?;
+        Some((room, near.alive.upgrade()))
     }
 }
 

@@ -21,17 +21,19 @@ async fn enqueue(store: &PostgresStore, from: u64) {
     assert!(matches!(store.enqueue(new_jobs(from, 1)).await.unwrap(), Enqueued::Stored(_)));
 }
 
+async fn opened(schema: &str, clock: &ManualClock) -> Arc<PostgresStore> {
+    let store = open(schema, clock).await;
+    enqueue(&store, 1).await;
+    enqueue(&store, 2).await;
+    store
+}
+
 /// Opens a store, and enqueues from there, from elsewhere, and once more from elsewhere when there is gone.
 #[test]
 fn whoever_enqueues_from_another_runtime_needs_not_the_one_in_which_the_store_was_opened() {
     let (schema, clock) = (schema(), ManualClock::new());
     let (there, elsewhere) = (many_threads(), many_threads());
-    let store: Arc<PostgresStore> = there.block_on(async {
-        let store = open(&schema, &clock).await;
-        enqueue(&store, 1).await;
-        enqueue(&store, 2).await;
-        store
-    });
+    let store = there.block_on(opened(&schema, &clock));
     let count = |number_of: i64| {
         let one_thread = Builder::new_current_thread().enable_all().build().unwrap();
         let there = one_thread.block_on(async {
@@ -47,6 +49,24 @@ fn whoever_enqueues_from_another_runtime_needs_not_the_one_in_which_the_store_wa
     Builder::new_current_thread().build().unwrap().block_on(enqueue(&store, 5));
     count(5);
     elsewhere.block_on(store.close()).unwrap();
+}
+
+/// A handler that blocks and hears nobody keeps its runtime from running for as long as it likes.
+#[test]
+fn a_store_is_closed_though_the_runtime_in_which_it_was_opened_does_nothing_any_more() {
+    let (schema, clock) = (schema(), ManualClock::new());
+    let there = many_threads();
+    let store = there.block_on(async { tokio::spawn(async move { opened(&schema, &clock).await }).await });
+    let store = store.unwrap();
+    let (blocks, is_blocked) = std::sync::mpsc::channel();
+    let (let_go, waits) = std::sync::mpsc::channel::<()>();
+    there.spawn(async move {
+        blocks.send(()).unwrap();
+        waits.recv().unwrap_err();
+    });
+    is_blocked.recv().unwrap();
+    many_threads().block_on(store.close()).unwrap();
+    drop(let_go);
 }
 
 /// A store has its own timers and sockets.

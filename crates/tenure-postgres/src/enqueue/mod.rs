@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::NewJob;
 use tenure_store::{Accepted, Enqueued, Fault, Happening};
+use tokio::sync::mpsc;
 
 use crate::command::Reply;
 use crate::connection::Sent;
@@ -26,6 +27,8 @@ const TOGETHER: usize = 20_000;
 pub(crate) struct Batch {
     pub jobs: Vec<NewJob>,
     pub reply: Reply<Enqueued>,
+    /// Whoever closes the store waits until this is dropped.
+    pub awaited: Option<mpsc::Sender<()>>,
 }
 
 /// So many jobs are worth a transaction of their own, whatever is under way.
