@@ -28,6 +28,7 @@ pub(crate) struct Batch {
     pub jobs: Vec<NewJob>,
     pub reply: Reply<Enqueued>,
     /// Whoever closes the store waits until this is dropped.
+    #[expect(dead_code, reason = "it is kept, and nobody reads it")]
     pub awaited: Option<mpsc::Sender<()>>,
 }
 
