@@ -15,7 +15,7 @@ use crate::Options;
 use crate::change;
 use crate::command::{Doing, Errand, Reply, errand};
 use crate::database::Database;
-use crate::enqueue::Batch;
+use crate::enqueue::{self, Batch};
 use crate::leases;
 use crate::link::Link;
 use crate::memory::Memory;
@@ -28,8 +28,10 @@ use crate::work::Ask;
 /// Jobs in one schema of a PostgreSQL database.
 ///
 /// One thread has the connections; several tasks on it each have one. If the store is opened in a runtime with several threads,
-/// one more task is there and accepts jobs for whoever enqueues from there, so that runtime needs timers and sockets
-/// (`enable_all`). Dropping the store ends them; [`Store::close`] also waits until all that it has accepted is durable.
+/// one more task is there and accepts plain jobs for whoever enqueues from there: who waits for that has to let the runtime
+/// run, as everywhere in it. Where a runtime has no timers or knows no sockets (`enable_all`), that task panics when the store is
+/// opened, and all is done on the store's thread. Dropping the store ends them; [`Store::close`] also waits until all that it has
+/// accepted is durable.
 pub struct PostgresStore {
     database: Arc<Database>,
     pub(crate) memory: Arc<Memory>,
@@ -113,7 +115,9 @@ impl Jobs for PostgresStore {
     fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
         Box::pin(async move {
             self.check_open()?;
-            let Some((room, awaited)) = self.tasks.near().await else {
+            let is_plain = enqueue::are_plain(&self.memory, &jobs);
+            let near = if is_plain { self.tasks.near().await } else { None };
+            let Some((room, awaited)) = near else {
                 let batch = |reply| Batch { jobs, reply, awaited: None };
                 return self.send(&self.tasks.enqueueing, batch).await;
             };

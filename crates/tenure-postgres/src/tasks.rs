@@ -2,7 +2,7 @@
 //! the store as well.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_store::Fault;
@@ -33,7 +33,7 @@ pub(crate) struct Tasks {
     /// Accepting jobs.
     pub enqueueing: mpsc::Sender<Batch>,
     /// The same for who asks from the runtime in which the store was opened.
-    near: Option<Near>,
+    near: Near,
     /// Reserving, renewing, settling, reporting.
     pub working: mpsc::Sender<Ask>,
     /// Giving running jobs standings.
@@ -50,12 +50,16 @@ pub(crate) struct Tasks {
     pub reads: mpsc::Sender<Errand>,
 }
 
-/// A task on a runtime with several threads. Whoever asks it from there wakes no other thread and is woken by none, which takes
-/// longer than a small batch does. What has to go on whatever the program does with its runtime, such as renewing, is not there.
+/// A task on a runtime with several threads, once that has begun it. Whoever asks it from there wakes no other thread and is
+/// woken by none, which takes longer than a small batch does. What has to go on whatever the program does with its runtime, such
+/// as renewing, is not there, and neither is anything that holds a lock for longer than a statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Near {
+pub(crate) struct Near(Arc<OnceLock<Enqueueing>>);
+
+#[derive(Debug)]
+struct Enqueueing {
     runtime: Id,
-    enqueueing: mpsc::Sender<Batch>,
+    task: mpsc::Sender<Batch>,
     /// Whoever closes the store waits for what was accepted here and not for the task, which somebody may keep from running.
     alive: mpsc::WeakSender<()>,
 }
@@ -98,50 +102,50 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         });
     };
     std::thread::Builder::new().name("tenure-postgres".to_owned()).spawn(work).map_err(no_thread)?;
-    let mut tasks = answer
+    let tasks = answer
         .await
         .unwrap_or_else(|_| Err(Fault::Unavailable("the thread of the store has ended".to_owned())))?;
     let (database, memory, closing) = near_to;
     if let Ok(here) = Handle::try_current() {
-        tasks.near = Near::start(&here, &database, &memory, (closing, near_alive)).await;
+        tasks.begin_near(&here, &database, &memory, (closing, near_alive));
     }
     Ok((tasks, Ending { closed, alive: ended }))
 }
 
-impl Near {
-    /// A runtime with one thread drives its tasks only as long as somebody waits in it: nothing that others wait for is left to it.
-    /// Neither is anything to one that has no timers or knows no sockets, where they panic.
-    async fn start(
+impl Tasks {
+    /// Has jobs accepted in a runtime as well. One with one thread drives its tasks only as long as somebody waits in it:
+    /// nothing that others wait for is left to it. Neither is anything to one that has no timers or knows no sockets, where they
+    /// panic.
+    fn begin_near(
+        &self,
         runtime: &Handle,
         database: &Arc<Database>,
         memory: &Arc<Memory>,
         (closing, alive): (watch::Receiver<bool>, mpsc::WeakSender<()>),
-    ) -> Option<Self> {
+    ) {
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
-            return None;
+            return;
         }
-        let (enqueueing, inbox) = mpsc::channel(WAITING);
+        let (task, inbox) = mpsc::channel(WAITING);
         let links = [(); 2].map(|()| Link::new(Arc::clone(database), Arc::clone(memory)));
-        let (ready, is_ready) = oneshot::channel();
+        let (near, others, id) = (Arc::clone(&self.near.0), self.enqueueing.clone(), runtime.id());
         runtime.spawn(async move {
             pause(Duration::ZERO).await;
             drop(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await);
-            if ready.send(()).is_ok() {
-                enqueue::work(links, Inbox::new(inbox, closing)).await;
+            let is_first = near.set(Enqueueing { runtime: id, task, alive }).is_ok();
+            drop(near);
+            if is_first {
+                enqueue::work(links, Inbox::new(inbox, closing), Some(others)).await;
             }
         });
-        is_ready.await.ok()?;
-        Some(Self { runtime: runtime.id(), enqueueing, alive })
     }
-}
 
-impl Tasks {
-    /// Room with the task that accepts jobs for whoever asks here, and what is to be kept with what it has accepted. `None` if
-    /// there is none, or it has ended with its runtime.
+    /// Room with the task that accepts plain jobs for whoever asks here, and what is to be kept with what it has accepted.
+    /// `None` if there is none, or it has ended with its runtime.
     pub(crate) async fn near(&self) -> Option<(mpsc::Permit<'_, Batch>, Option<mpsc::Sender<()>>)> {
-        let is_here = |near: &&Near| Handle::try_current().is_ok_and(|here| here.id() == near.runtime);
-        let near = self.near.as_ref().filter(is_here)?;
-        let room = near.enqueueing.reserve().await.ok()?;
+        let is_here = |near: &&Enqueueing| Handle::try_current().is_ok_and(|here| here.id() == near.runtime);
+        let near = self.near.0.get().filter(is_here)?;
+        let room = near.task.reserve().await.ok()?;
         Some((room, near.alive.upgrade()))
     }
 }
@@ -175,7 +179,7 @@ fn spawn(
     running.spawn(one_by_one(link, Inbox::new(inbox, closing.clone())));
     let new_link = || Link::new(Arc::clone(database), Arc::clone(memory));
     let (enqueueing, inbox) = mpsc::channel(WAITING);
-    running.spawn(enqueue::work([new_link(), new_link()], Inbox::new(inbox, closing.clone())));
+    running.spawn(enqueue::work([new_link(), new_link()], Inbox::new(inbox, closing.clone()), None));
     let (working, inbox) = mpsc::channel(WAITING);
     running.spawn(work::work(new_link(), new_link(), Inbox::new(inbox, closing.clone())));
     let (standing, inbox) = mpsc::channel(WAITING);
@@ -192,7 +196,7 @@ fn spawn(
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }
-    let near = None;
+    let near = Near(Arc::default());
     (Tasks { enqueueing, near, working, standing, others, leases, timers, records, reads }, running)
 }
 

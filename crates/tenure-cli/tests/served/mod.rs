@@ -26,8 +26,8 @@ pub fn served_at(folder: &Path, bind: &str) -> (Program, String) {
     (program, address)
 }
 
-/// A server that may go and come back at its place. The system gives ports like this one to nobody who asks for any, so
-/// that nobody has it while the server is away.
+/// A server that may go and come back at its place. A system that is set as it comes gives ports like this one to nobody
+/// who asks for any, so that nobody has it while the server is away.
 pub fn served_in_place(folder: &Path) -> (Program, String) {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let port = || 20_000 + (std::process::id() * 16 + TRIED.fetch_add(1, Ordering::Relaxed)) % 12_000;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
+use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes, Written};
 use tenure::{Error, Event, Happening, JobId, Moment, Name, StateName, Tenure, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -196,6 +196,8 @@ struct Hearing {
     /// The last event that was in the journal when it was looked at.
     last: Option<u64>,
     saved: Option<Moment>,
+    /// The version of the position that was written here last.
+    version: Option<u64>,
 }
 
 /// How far it has read.
@@ -227,6 +229,7 @@ impl Hearing {
             slots_looked: None,
             last: None,
             saved: None,
+            version: None,
         }
     }
 
@@ -308,8 +311,11 @@ impl Hearing {
             None => (self.began, sources::last_of_ledger(&self.tenure).await?),
         };
         self.at = At { ahead: Ends::since(since), again: Ends::since(since), slots: since, ledger };
-        // Before anybody is told a place: if this server is gone in a moment, the next one goes on there.
-        self.save(Position { since, ledger, began: self.began }).await?;
+        // Before anybody is told a place: if this server is gone in a moment, the next one goes on there. What happened before
+        // can be read of a store that takes nothing.
+        if let Err(error) = self.save(Position { since, ledger, began: self.began }).await {
+            tracing::warn!(%error, "that events are recorded is not written down yet");
+        }
         self.shared.began.send_replace(Some(self.began));
         Ok(())
     }
@@ -393,15 +399,21 @@ impl Hearing {
         Ok(())
     }
 
-    async fn keep(&self, position: Option<Position>) -> Result<(), Error> {
+    async fn keep(&mut self, position: Option<Position>) -> Result<(), Error> {
         let value = |position: Position| -> Result<NewValue, Error> {
             let text =
                 serde_json::to_vec(&position).map_err(|source| Error::Json { what: "position", source })?;
             Ok(NewValue { value: Document::new(text)?, keep: Some(EVENT_KEPT) })
         };
         let (shelf, key) = (Name::new("shelf", SHELF)?, RecordKey::new(KEY)?);
-        let put = Put { shelf, key, only: Only::Any, to: position.map(value).transpose()? };
-        self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await?;
+        // Only what stands there from here is taken away: somebody else may have begun meanwhile.
+        let only =
+            if position.is_some() { Only::Any } else { self.version.map_or(Only::Absent, Only::Version) };
+        let put = Put { shelf, key, only, to: position.map(value).transpose()? };
+        let writes = Writes { records: vec![put], ..Writes::default() };
+        if let Written::Done { versions, .. } = self.tenure.store().write_records(writes).await? {
+            self.version = versions.first().copied().flatten();
+        }
         Ok(())
     }
 }

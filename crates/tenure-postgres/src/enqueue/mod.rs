@@ -17,7 +17,7 @@ use crate::connection::Sent;
 use crate::fault::{Effect, fault_of, is_about_others};
 use crate::inbox::Inbox;
 use crate::link::Link;
-use crate::memory::Told;
+use crate::memory::{Memory, Told};
 use crate::news::News;
 
 /// Jobs that are stored together, if so many wait.
@@ -37,8 +37,10 @@ const MANY: usize = 100;
 
 /// Stores what comes in, as many batches at once as wait. While some are being stored, others are on a connection of
 /// their own, if they are many or not fewer than those: it is made when that happens for the first time. Fewer wait for
-/// the end of those, or for more, so that few commits do for many who come one by one.
-pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>) {
+/// the end of those, or for more, so that few commits do for many who come one by one. What takes more than a statement is
+/// left to `others`, if there are any.
+pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>, others: Option<mpsc::Sender<Batch>>) {
+    let others = others.as_ref();
     let (mut free, mut busy) = (Vec::from(links), FuturesUnordered::new());
     let (mut waiting, mut under_way, mut is_open) = (Vec::new(), 0, true);
     while is_open || !waiting.is_empty() || !busy.is_empty() {
@@ -51,7 +53,7 @@ pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>) {
             let batches = std::mem::take(&mut waiting);
             under_way += waits;
             busy.push(Box::pin(async move {
-                store(&mut link, batches).await;
+                store(&mut link, batches, others).await;
                 (link, waits)
             }));
             continue;
@@ -70,24 +72,41 @@ pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>) {
     }
 }
 
+/// Whether these jobs need no more than a statement, as far as is known.
+pub(crate) fn are_plain(memory: &Memory, jobs: &[NewJob]) -> bool {
+    put::is_plain(memory, jobs)
+}
+
 fn weight(batch: &Batch) -> usize {
     batch.jobs.len().max(1)
 }
 
-async fn store(link: &mut Link, batches: Vec<Batch>) {
-    let (plain, others): (Vec<_>, Vec<_>) =
+async fn store(link: &mut Link, batches: Vec<Batch>, others: Option<&mpsc::Sender<Batch>>) {
+    let (plain, rest): (Vec<_>, Vec<_>) =
         batches.into_iter().partition(|batch| put::is_plain(&link.memory, &batch.jobs));
-    store_plain(link, plain).await;
-    for batch in others {
-        let stored = careful::enqueue(link, &batch.jobs).await;
-        batch.reply.send(stored);
+    let left = store_plain(link, plain).await;
+    for batch in left.into_iter().chain(rest) {
+        store_carefully(link, batch, others).await;
     }
 }
 
-/// Stores batches that ask nothing of the jobs that are there: in one statement.
-async fn store_plain(link: &mut Link, batches: Vec<Batch>) {
+/// Stores a batch that is compared with what is there, or leaves it to others. If they have ended, the store is being closed.
+async fn store_carefully(link: &mut Link, batch: Batch, others: Option<&mpsc::Sender<Batch>>) {
+    let batch = match others {
+        None => batch,
+        Some(others) => match others.send(batch).await {
+            Ok(()) => return,
+            Err(mpsc::error::SendError(batch)) => batch,
+        },
+    };
+    let stored = careful::enqueue(link, &batch.jobs).await;
+    batch.reply.send(stored);
+}
+
+/// Stores batches that ask nothing of the jobs that are there: in one statement. What could not be stored so is left.
+async fn store_plain(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
     if batches.is_empty() {
-        return;
+        return batches;
     }
     let jobs: Vec<&NewJob> = batches.iter().flat_map(|batch| &batch.jobs).collect();
     match put_all(link, &jobs).await {
@@ -98,14 +117,10 @@ async fn store_plain(link: &mut Link, batches: Vec<Batch>) {
             }
         }
         // An id is there already, perhaps because a batch was sent twice. Whose it is has to be seen.
-        Ok(false) => {
-            for batch in batches {
-                let stored = careful::enqueue(link, &batch.jobs).await;
-                batch.reply.send(stored);
-            }
-        }
+        Ok(false) => return batches,
         Err(fault) => batches.into_iter().for_each(|batch| batch.reply.send(Err(fault.clone()))),
     }
+    Vec::new()
 }
 
 /// Stores jobs with one statement; `false` if an id of them is there already, and nothing was stored.

@@ -275,14 +275,18 @@ async fn grant(
     ask: &Reserve,
     before: Vec<Query>,
 ) -> Result<(Granted, Vec<Vec<Row>>), Fault> {
-    let (mut reservation, mut around, rows, mut had) = claim_all(link, ask, before, true).await?;
+    let look = Look { lapses: true, lines_up: may_line_up(link) };
+    let (mut reservation, mut around, rows, mut had) = claim_all(link, ask, before, look).await?;
     let meets_new = around.last_lane > link.memory.lanes().last();
     let lapses = around.held_until.is_some_and(|until| until <= around.now);
     let met = if meets_new { meet_lanes(link).await } else { Ok(()) };
     if reservation.jobs.is_empty() {
         met?;
-        if meets_new && !lapses && !around.keyed {
-            (reservation, around, _, had) = claim_all(link, ask, Vec::new(), false).await?;
+        // Something has come due of which nobody here had heard.
+        let came_due = !look.lines_up && around.due_later == Some(Duration::ZERO);
+        if (meets_new || came_due) && !lapses && !around.keyed {
+            let look = Look { lapses: came_due, lines_up: came_due };
+            (reservation, around, _, had) = claim_all(link, ask, Vec::new(), look).await?;
         }
     }
     reservation.due_in = around.due_in();
@@ -327,18 +331,34 @@ type Claimed = (Reservation, Around, Vec<Vec<Row>>, Vec<usize>);
 /// Whoever begins an epoch waits for as long as anything may be held of which it has not heard.
 pub(super) const TELL_TTL: &str = "UPDATE meta SET value = $1 WHERE name = 'ttl' AND value < $1";
 
+/// What a claim looks for first.
+#[derive(Clone, Copy)]
+struct Look {
+    /// What has lapsed: nothing is granted then.
+    lapses: bool,
+    /// What has come due, and is to be lined up.
+    lines_up: bool,
+}
+
+/// Whether something may have come due. To look for that costs about as much as a claim does. A given clock is for those who
+/// want to know beforehand what comes.
+fn may_line_up(link: &Link) -> bool {
+    let time = &link.database.time;
+    time.told().is_some() || link.memory.heads().may_be_due(time.clock().moment())
+}
+
 /// Claims, in one transaction with what is sent along; answers also what that did.
 async fn claim_all(
     link: &mut Link,
     ask: &Reserve,
     before: Vec<Query>,
-    lapses_first: bool,
+    first: Look,
 ) -> Result<Claimed, Fault> {
     let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
     let told = time.told();
     // A given clock is for those who want to know beforehand what comes.
     let head = if told.is_some() { heads::START } else { memory.heads().begin(time.clock().moment()) };
-    let lapses_behind = lapses_first.then_some(head);
+    let lapses_behind = first.lapses.then_some(head);
     let mut left = ask.at_most.min(limits::RESERVE_JOBS);
     let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
     // If each want may have all that it wants, none has to wait for another.
@@ -353,8 +373,7 @@ async fn claim_all(
     if link.connection().await?.ttl_told < ttl {
         queries.push(Query::new(TELL_TTL).with(ttl));
     }
-    // To look whether something has come due costs about as much as a claim does.
-    if lapses_first && (told.is_some() || memory.heads().may_be_due(time.clock().moment())) {
+    if first.lines_up {
         queries.push(sweep::line_up(told, head));
     }
     if !ask.wants.is_empty() {
