@@ -16,7 +16,8 @@ use tenure::Invalid;
 
 use super::event::{EventDocument, Wanted, check_pattern};
 use super::journal::{self, Place, Told};
-use super::recorder::{self, Follow};
+use super::position;
+use super::recorder::Follow;
 use super::webhook::last_number;
 use crate::accept;
 use crate::answer::{go_on, json};
@@ -226,7 +227,7 @@ async fn misses_some(api: &Api, since: Place, follow: Option<&Follow>) -> Result
     }
     let began = match follow {
         Some(follow) => Some(follow.began().await),
-        None => recorder::began(tenure).await?,
+        None => position::began(tenure).await?,
     };
     Ok(began.is_some_and(|began| since.is_before(began)))
 }

@@ -104,7 +104,7 @@ impl<'a> Stats<'a> {
             if queue.is_none_or(|queue| queue == name) {
                 tell(name.as_str(), minute, &bucket.kinds);
             }
-            known.insert(bucket.number);
+            known.insert((heap.id(), bucket.number, minute, name.to_string()));
         });
         let journal = Name::new("journal", JOURNAL)?;
         let subject = queue.map(|queue| Subject::new(queue.as_str())).transpose()?;
@@ -120,10 +120,14 @@ impl<'a> Stats<'a> {
             let page = self.tenure.store().entries(ask.clone()).await?;
             looked_at += page.entries.len();
             for entry in &page.entries {
-                // It may have been written since it was shown above.
-                let is_new = |kept: &Kept| kept.by != heap.id() || !known.contains(&kept.number);
+                // It may have been written since it was shown above, or twice: nobody knows whether a write was done whose answer
+                // was lost.
+                // Programs that were given the same chance have the same numbers: of those one is told in each minute of a queue.
+                let subject = entry.subject.as_str();
+                let is_new =
+                    |kept: &Kept| known.insert((kept.by, kept.number, kept.minute, subject.to_owned()));
                 if let Some(kept) = read(entry).filter(is_new) {
-                    tell(entry.subject.as_str(), kept.minute, &kept.kinds);
+                    tell(subject, kept.minute, &kept.kinds);
                 }
             }
             ask.behind = page.next;

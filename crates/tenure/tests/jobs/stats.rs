@@ -115,6 +115,26 @@ async fn every_program_on_the_store_sees_what_all_of_them_counted() {
 }
 
 #[tokio::test]
+async fn what_was_written_twice_because_an_answer_was_lost_counts_once() {
+    let given = Given::new();
+    let (one, other) = (given.program().await, given.program().await);
+    enqueue(&one, "send", 2).await;
+    one.close().await.unwrap();
+    let journal = tenure::Name::new("journal", "stats").unwrap();
+    let written =
+        other.store().entries(tenure::records::EntriesAsk::of(journal.clone())).await.unwrap().entries;
+    let again = written.into_iter().map(|entry| tenure::records::Append {
+        journal: journal.clone(),
+        subject: entry.subject,
+        value: entry.value,
+        keep: None,
+    });
+    let writes = tenure::records::Writes { entries: again.collect(), ..Default::default() };
+    other.store().write_records(writes).await.unwrap();
+    assert_eq!(sum(&other, None).await.enqueued, 2);
+}
+
+#[tokio::test]
 async fn steps_begin_at_whole_multiples_and_old_ones_are_left_out() {
     let given = Given::new();
     let tenure = given.program().await;
