@@ -6,6 +6,7 @@
 pub mod check;
 pub mod failure;
 pub mod files;
+pub mod last_words;
 pub mod lines;
 pub mod mutants;
 pub mod planted;

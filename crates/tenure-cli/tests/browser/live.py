@@ -144,8 +144,8 @@ def other_servers(stage):
 
 def logs(stage, page):
     """A log opens at its end and follows, unless somebody reads further up."""
-    job = stage.enqueue("chatty", queue="chat")
-    claimed = stage.ask("POST", "/v1/claim", {"queues": ["chat"], "name": "chatter", "lease_seconds": 600})["jobs"][0]
+    job = stage.enqueue("chatty", queue="talk")
+    claimed = stage.ask("POST", "/v1/claim", {"queues": ["talk"], "name": "chatter", "lease_seconds": 600})["jobs"][0]
     say = lambda first, lines: stage.ask("POST", f"/v1/jobs/{job}/logs", {"token": claimed["token"], "first": first, "lines": lines})
     for begin in range(1, 1500, 500):
         say(begin, [f"line {number}" for number in range(begin, begin + 500)])
