@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::FuturesOrdered;
 use futures_util::{StreamExt, TryStreamExt};
 use tenure_store::Fault;
 use tokio_postgres::error::SqlState;
@@ -34,8 +35,6 @@ pub(crate) struct Connection {
     pub met_somebody: bool,
     /// Whether a statement was refused because somebody else kept a lock for too long.
     pub waited_in_vain: bool,
-    /// How many of the statements that were sent together were done, if one of them was refused.
-    pub done: usize,
     /// Whether a statement was refused in a way that only a pooler explains.
     pub met_pooler: bool,
     spoilt: bool,
@@ -44,12 +43,15 @@ pub(crate) struct Connection {
 /// What became of statements that were sent together.
 pub(crate) enum Sent {
     /// All of them were done.
-    Done(Vec<Answered>),
+    Done,
     /// One of them was refused, and nothing that was sent behind it in the same transaction was done.
     Refused(Error),
     /// The connection was lost, or time was up.
     Lost(Fault),
 }
+
+/// Whoever takes what each statement did as soon as it is known, in the order in which they were sent.
+pub(crate) type Each<'e> = dyn FnMut(Answered) + Send + 'e;
 
 impl Connection {
     pub(crate) fn new(raw: Raw, patience: Duration, pooled: Option<Pooled>) -> Self {
@@ -62,7 +64,6 @@ impl Connection {
             ttl_told: 0,
             met_somebody: false,
             waited_in_vain: false,
-            done: 0,
             met_pooler: false,
             spoilt: false,
         }
@@ -102,8 +103,9 @@ impl Connection {
 
     /// Sends statements together and answers what each of them did.
     pub(crate) async fn run(&mut self, queries: &[Query], effect: Effect) -> Result<Vec<Answered>, Fault> {
-        match self.send(queries, effect).await {
-            Sent::Done(answered) => Ok(answered),
+        let mut all = Vec::with_capacity(queries.len());
+        match self.send(queries, effect, &mut |answered| all.push(answered)).await {
+            Sent::Done => Ok(all),
             Sent::Refused(error) => Err(fault_of(&error, effect)),
             Sent::Lost(fault) => Err(fault),
         }
@@ -115,58 +117,73 @@ impl Connection {
         Ok(answered.into_iter().next().map(|answered| answered.rows).unwrap_or_default())
     }
 
-    /// Sends statements together, for whoever looks at the error itself.
-    pub(crate) async fn send(&mut self, queries: &[Query], effect: Effect) -> Sent {
+    /// Sends statements together, for whoever looks at the error himself. What each of them did is told as soon as it is known:
+    /// that of one that is not part of a longer transaction stays done, whatever becomes of those behind it.
+    pub(crate) async fn send(&mut self, queries: &[Query], effect: Effect, each: &mut Each<'_>) -> Sent {
         self.raw.warned.store(false, Ordering::Release);
         let patience = self.patience;
-        let sent = match within(patience, self.prepare_and_send(queries, effect)).await {
-            None => Sent::Lost(too_late(effect)),
-            // The commit has happened here, and perhaps nowhere else.
-            Some(Sent::Done(_)) if effect == Effect::Commits && self.raw.warned.load(Ordering::Acquire) => {
-                Sent::Lost(passing(effect, "the server has warned that the commit may not last"))
-            }
-            Some(sent) => sent,
-        };
+        let sent = within(patience, self.prepare_and_send(queries, effect, each)).await;
+        let sent = sent.unwrap_or_else(|| Sent::Lost(too_late(effect)));
         self.met_somebody = matches!(&sent, Sent::Refused(error) if is_about_others(error));
         self.waited_in_vain =
             matches!(&sent, Sent::Refused(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
         self.met_pooler =
             matches!(&sent, Sent::Refused(error) if self.pooled.is_none() && is_about_names(error));
         self.spoilt |= match &sent {
-            Sent::Done(_) => false,
+            Sent::Done => false,
             Sent::Refused(error) => spoils(error),
             Sent::Lost(_) => true,
         };
         sent
     }
 
-    async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect) -> Sent {
-        self.done = 0;
+    async fn prepare_and_send(&mut self, queries: &[Query], effect: Effect, each: &mut Each<'_>) -> Sent {
         if self.pooled.is_some() {
             // Boxed, so that whoever never meets a pooler does not carry it along.
-            return Box::pin(self.send_pooled(queries, effect)).await;
+            return Box::pin(self.send_pooled(queries, effect, each)).await;
         }
         if let Err(error) = self.prepare(queries).await {
             return refused_or_lost(error, Effect::None);
         }
-        let sending = queries.iter().map(|query| self.one(query));
+        if let [query] = queries {
+            return match self.one(query).await {
+                Ok(answered) => self.tell(answered, effect, each).unwrap_or(Sent::Done),
+                Err(error) => refused_or_lost(error, effect),
+            };
+        }
         // All are sent when they are first looked at, in this order; the server answers in the same order.
-        let mut done = Vec::with_capacity(queries.len());
-        for answered in join_all(sending).await {
+        let mut answers: FuturesOrdered<_> = queries.iter().map(|query| self.one(query)).collect();
+        while let Some(answered) = answers.next().await {
             match answered {
-                Ok(answered) => done.push(answered),
-                Err(error) => {
-                    self.done = done.len();
-                    return refused_or_lost(error, effect);
+                Ok(answered) => {
+                    if let Some(lost) = self.tell(answered, effect, each) {
+                        return lost;
+                    }
                 }
+                Err(error) => return refused_or_lost(error, effect),
             }
         }
-        Sent::Done(done)
+        Sent::Done
+    }
+
+    /// Tells what a statement did, or answers what to make of it if that may not last.
+    fn tell(&self, answered: Answered, effect: Effect, each: &mut Each<'_>) -> Option<Sent> {
+        let lost = self.may_not_last(effect);
+        if lost.is_none() {
+            each(answered);
+        }
+        lost
+    }
+
+    /// What to make of a commit that has happened here, and perhaps nowhere else.
+    fn may_not_last(&self, effect: Effect) -> Option<Sent> {
+        let warned = effect == Effect::Commits && self.raw.warned.load(Ordering::Acquire);
+        warned.then(|| Sent::Lost(passing(effect, "the server has warned that the commit may not last")))
     }
 
     /// The same behind a pooler that gives the server to others after each transaction.
-    async fn send_pooled(&mut self, queries: &[Query], effect: Effect) -> Sent {
-        let Some(pooled) = &mut self.pooled else { return Sent::Done(Vec::new()) };
+    async fn send_pooled(&mut self, queries: &[Query], effect: Effect, each: &mut Each<'_>) -> Sent {
+        let Some(pooled) = &mut self.pooled else { return Sent::Done };
         let inside = self.in_transaction && !begins(queries);
         if let Err(error) = pooled.learn(&self.raw.client, queries, inside).await {
             // What was asked in a transaction of its own has left that open.
@@ -200,7 +217,11 @@ impl Connection {
             done.drain(..2);
             done.pop();
         }
-        Sent::Done(done)
+        if let Some(lost) = self.may_not_last(effect) {
+            return lost;
+        }
+        done.into_iter().for_each(each);
+        Sent::Done
     }
 
     /// Prepares those statements that are not yet, together.

@@ -25,13 +25,18 @@ impl<C> Inbox<C> {
         self.waiting.recv().await
     }
 
+    /// The next, if one waits by now.
+    pub(crate) fn at_hand(&mut self) -> Option<C> {
+        self.waiting.try_recv().ok()
+    }
+
     /// All that waits by now: at least one, and no more once they weigh so much. `None` at the end.
     pub(crate) async fn gather(&mut self, most: usize, weight: impl Fn(&C) -> usize) -> Option<Vec<C>> {
         let first = self.next().await?;
         let mut weighs = weight(&first);
         let mut gathered = vec![first];
         while weighs < most {
-            let Ok(next) = self.waiting.try_recv() else { break };
+            let Some(next) = self.at_hand() else { break };
             weighs += weight(&next);
             gathered.push(next);
         }

@@ -79,6 +79,7 @@ mod tls;
 mod transaction;
 mod transition;
 mod url;
+mod vain;
 mod value;
 mod views;
 mod work;

@@ -2,7 +2,7 @@
 //! looks at the whole line passes all of it.
 //!
 //! A lane's mark is the place of what was claimed last. A look at the whole line is the rule; where it takes longer than
-//! looks behind the mark do, it comes so seldom that this costs half a percent of the time.
+//! looks behind the mark do, it comes so seldom that this costs half a percent of the time, and no claim makes it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,19 +26,50 @@ const LANES: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     of: BTreeMap<i32, Mark>,
+    /// Lanes that are to be looked at as wholes, aside.
+    asked: Vec<i32>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     place: Place,
     pace: Pace,
+    /// Whether it was put back to something that was found before it. Who begins there passes all that he else would not.
+    put_back: bool,
 }
 
 impl Marks {
-    /// Behind which place a claim of a lane begins now.
-    pub(crate) fn begin(&self, lane: i32, now: Moment) -> Place {
-        let mark = self.of.get(&lane).filter(|mark| mark.pace.whole_in(now).is_some());
-        mark.map_or(START, |mark| mark.place)
+    /// Behind which place a claim of a lane begins now. If the whole line is to be looked at aside, that is
+    /// [asked](Self::take_asked) for.
+    pub(crate) fn begin(&mut self, lane: i32, now: Moment) -> Place {
+        let Some(mark) = self.of.get_mut(&lane).filter(|mark| mark.pace.is_behind(now)) else { return START };
+        if mark.pace.asks(now) {
+            self.asked.push(lane);
+        }
+        mark.place
+    }
+
+    /// The lanes that are to be looked at as wholes, aside, and their marks.
+    pub(crate) fn take_asked(&mut self) -> Vec<(i32, Place)> {
+        let place = |lane| self.of.get(&lane).map(|mark| (lane, mark.place));
+        std::mem::take(&mut self.asked).into_iter().filter_map(place).collect()
+    }
+
+    /// Notes a look aside, at all that comes before the mark: how long it took, and what was found first. Whether that was
+    /// anything: claims begin there then.
+    pub(crate) fn looked_aside(
+        &mut self,
+        lane: i32,
+        took: Duration,
+        found: Option<Place>,
+        now: Moment,
+    ) -> bool {
+        let Some(mark) = self.of.get_mut(&lane) else { return false };
+        mark.pace.looked(true, took, now);
+        let before = found.map(|(priority, round, due, seq)| (priority, round, due, seq - 1));
+        let Some(before) = before.filter(|before| *before < mark.place) else { return false };
+        (mark.place, mark.put_back) = (before, true);
+        true
     }
 
     /// When a lane is looked at as a whole again; `None` if it always is.
@@ -48,7 +79,11 @@ impl Marks {
 
     /// Notes a look that began there, took so long, and claimed these places, in order.
     pub(crate) fn looked(&mut self, lane: i32, from: Place, took: Duration, claimed: &[Place], now: Moment) {
-        let (Some(first), Some(last)) = (claimed.first(), claimed.last()) else { return };
+        let (Some(first), Some(last)) = (claimed.first(), claimed.last()) else {
+            let whole = self.of.get_mut(&lane).filter(|_| from == START);
+            whole.into_iter().for_each(|mark| mark.pace.looked_in_vain(now));
+            return;
+        };
         // A mark in one priority would hide what comes before it in another, and one in a round what is served next.
         if first.0 != last.0 || last.1 != 0 {
             self.of.remove(&lane);
@@ -58,9 +93,15 @@ impl Marks {
             return;
         }
         let place = (last.0, 0, last.2.saturating_sub(BEFORE_MICROS), 0);
-        let mark = self.of.entry(lane).or_insert(Mark { place, pace: Pace::new(took, now) });
+        let mark = self.of.entry(lane).or_insert(Mark { place, pace: Pace::new(took, now), put_back: false });
+        // It was put back while this look was under way: what was found there is still there.
+        if from != START && mark.place < from {
+            return;
+        }
         mark.place = place;
-        mark.pace.looked(from == START, took, now);
+        if !std::mem::take(&mut mark.put_back) || from == START {
+            mark.pace.looked(from == START, took, now);
+        }
     }
 
     /// Whether every look is one at a whole line.
@@ -115,7 +156,72 @@ mod tests {
         assert!(begun > START && begun < PLACES[0].max(PLACES[1]), "{begun:?}");
         assert_eq!(marks.begin(2, at(101)), START, "another lane");
         assert!(marks.begin(1, at(4_099)) > START && marks.whole_in(1, at(4_099)) == Some(millis(1)));
-        assert_eq!(marks.begin(1, at(4_100)), START, "200 times 20 milliseconds later");
+        assert!(marks.take_asked().is_empty());
+        assert_eq!(marks.begin(1, at(4_100)), begun, "200 times 20 milliseconds later somebody else looks");
+        assert_eq!(marks.begin(1, at(4_101)), begun);
+        assert_eq!(marks.take_asked(), [(1, begun)]);
+        assert!(!marks.looked_aside(1, millis(23), None, at(4_123)));
+        assert_eq!(marks.begin(1, at(4_124)), begun);
+        assert!(marks.take_asked().is_empty() && marks.whole_in(1, at(4_124)).is_some());
+    }
+
+    #[test]
+    fn what_a_look_aside_has_found_is_not_passed_by_a_claim_that_was_under_way() {
+        let mut marks = Marks::default();
+        marks.looked(1, START, millis(1), &PLACES, at(0));
+        marks.looked(1, START, millis(100), &PLACES, at(0));
+        let mark = marks.begin(1, at(5_000));
+        let late = (0, 0, 1_000_000, 9);
+        assert!(marks.looked_aside(1, millis(100), Some(late), at(5_100)));
+        marks.looked(1, mark, millis(1), &PLACES, at(5_101));
+        let put_back = marks.begin(1, at(5_102));
+        assert!(put_back < late);
+        // Who takes it passes much, which is not usual.
+        marks.looked(1, put_back, millis(90), &[late, PLACES[1]], at(5_190));
+        assert!(marks.begin(1, at(5_191)) > late);
+        marks.begin(1, at(10_100));
+        assert!(!marks.looked_aside(1, millis(100), None, at(10_200)));
+        assert!(marks.whole_in(1, at(10_201)).is_some(), "and a look at the whole is still a slow one");
+    }
+
+    #[test]
+    fn what_a_look_aside_has_found_is_claimed_next() {
+        let mut marks = Marks::default();
+        marks.looked(1, START, millis(1), &PLACES, at(0));
+        marks.looked(1, START, millis(100), &PLACES, at(0));
+        let mark = marks.begin(1, at(5_000));
+        assert_eq!(marks.take_asked(), [(1, mark)]);
+        let late = (0, 0, 1_000_000, 9);
+        assert!(marks.looked_aside(1, millis(100), Some(late), at(5_100)));
+        assert!(marks.begin(1, at(5_101)) < late);
+    }
+
+    #[test]
+    fn a_line_at_which_nobody_looks_aside_is_looked_at_by_a_claim_in_the_end() {
+        let mut marks = Marks::default();
+        marks.looked(1, START, millis(1), &PLACES, at(0));
+        marks.looked(1, START, millis(100), &PLACES, at(0));
+        assert!(marks.begin(1, at(60_000)) > START, "nobody was asked before");
+        assert_eq!(marks.take_asked().len(), 1);
+        assert_eq!(
+            marks.whole_in(1, at(60_001)),
+            Some(millis(4_999)),
+            "so long it may take until something is found"
+        );
+        assert!(marks.begin(1, at(64_999)) > START);
+        assert_eq!(marks.begin(1, at(65_000)), START);
+        marks.looked(1, START, Duration::ZERO, &[], at(65_000));
+        assert!(marks.begin(1, at(65_001)) > START, "it has found nothing");
+    }
+
+    #[test]
+    fn a_line_that_is_fast_again_is_read_whole() {
+        let mut marks = Marks::default();
+        marks.looked(1, START, millis(1), &PLACES, at(0));
+        marks.looked(1, START, millis(100), &PLACES, at(0));
+        marks.begin(1, at(5_000));
+        marks.looked_aside(1, millis(1), None, at(5_001));
+        assert_eq!(marks.begin(1, at(5_002)), START);
     }
 
     #[test]
@@ -123,9 +229,9 @@ mod tests {
         let mut marks = Marks::default();
         marks.looked(1, START, millis(1), &PLACES, at(0));
         marks.looked(1, START, millis(5_000), &PLACES, at(0));
-        assert!(marks.begin(1, at(4_999)) > START);
-        assert_eq!(marks.begin(1, at(5_000)), START);
-        marks.looked(1, START, millis(5_000), &PLACES, at(5_000));
+        assert!(marks.take_asked().is_empty() && marks.begin(1, at(4_999)) > START);
+        assert!(marks.begin(1, at(5_000)) > START && marks.take_asked().len() == 1);
+        marks.looked_aside(1, millis(5_000), None, at(5_000));
         marks.joined(1, 0, None);
         assert!(marks.begin(1, at(5_001)) > START);
         marks.joined(1, 0, Some(1));

@@ -14,6 +14,7 @@ use crate::marks::Marks;
 use crate::news::News;
 use crate::query::Query;
 use crate::timers::Aside;
+use crate::vain::Vain;
 
 /// What the tasks of a store have in common. All of it can be read again from the database.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ pub(crate) struct Memory {
     grants: Mutex<Grants>,
     marks: Mutex<Marks>,
     heads: Mutex<Heads>,
+    vain: Mutex<Vain>,
     pub timers_aside: Aside,
     pub bulletin: Bulletin,
     /// What other programs have not been told yet: see [`Told`].
@@ -101,11 +103,20 @@ impl Memory {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn vain(&self) -> MutexGuard<'_, Vain> {
+        self.vain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells what there is to tell, here at once and elsewhere soon.
     pub(crate) fn publish(&self, news: News) {
         let bit = |said: bool, bit: u8| if said { bit } else { 0 };
         let said = bit(news.due, Told::DUE) | bit(news.asked, Told::ASKED) | bit(news.freed, Told::FREED);
         news.publish(&self.bulletin);
+        self.tell_others(said);
+    }
+
+    /// Has others told of this, and that something was written.
+    pub(crate) fn tell_others(&self, said: u8) {
         self.untold.fetch_or(said | Told::WROTE, Ordering::AcqRel);
         if said == 0 { self.later.notify_one() } else { self.urgent.notify_one() }
     }

@@ -2,7 +2,7 @@
 //! and each look that begins at the beginning passes all of it.
 //!
 //! A look at the whole is the rule; where it takes longer than looks behind a mark do, it comes so seldom that this costs
-//! half a percent of the time.
+//! half a percent of the time, and it is made aside: nobody waits for it.
 
 use std::time::Duration;
 
@@ -23,17 +23,46 @@ pub(crate) struct Pace {
     usual: Duration,
     /// The next look is at the whole from then on.
     whole_from: Moment,
+    /// Whether the last one at the whole took longer than usual. Then the next one is made aside.
+    slow: bool,
+    /// When somebody was asked to make one aside. If he does not, others make it themselves in the end.
+    asked: Option<Moment>,
 }
 
 impl Pace {
     /// That of somebody whose first look took so long.
     pub(crate) fn new(took: Duration, now: Moment) -> Self {
-        Self { usual: took, whole_from: now }
+        Self { usual: took, whole_from: now, slow: false, asked: None }
     }
 
-    /// When the next look is at the whole; `None` if each is.
+    /// When somebody should look again, because the next look is at the whole or what is looked for aside is found by then;
+    /// `None` if each look is at the whole.
     pub(crate) fn whole_in(&self, now: Moment) -> Option<Duration> {
-        (self.whole_from > now).then(|| self.whole_from.since(now))
+        let until = self.behind_until(now);
+        let next = if self.whole_from > now { self.whole_from } else { until };
+        (until > now).then(|| next.since(now))
+    }
+
+    /// Whether looks begin behind the mark.
+    pub(crate) fn is_behind(&self, now: Moment) -> bool {
+        self.behind_until(now) > now
+    }
+
+    fn behind_until(&self, now: Moment) -> Moment {
+        match (self.slow, self.asked) {
+            (false, _) => self.whole_from,
+            (true, None) => now.max(self.whole_from).after(LONGEST),
+            (true, Some(asked)) => self.whole_from.max(asked.after(LONGEST)),
+        }
+    }
+
+    /// Whether somebody is to be asked now to look at the whole, aside. It is said once, until somebody has.
+    pub(crate) fn asks(&mut self, now: Moment) -> bool {
+        let asks = self.slow && self.whole_from <= now && self.asked.is_none();
+        if asks {
+            self.asked = Some(now);
+        }
+        asks
     }
 
     /// Notes how long a look took.
@@ -42,11 +71,20 @@ impl Pace {
             self.usual = (self.usual * 7 + took) / 8;
             return;
         }
-        if took > self.usual * 2 + SLACK {
+        self.asked = None;
+        self.slow = took > self.usual * 2 + SLACK;
+        if self.slow {
             let more = took.saturating_sub(self.usual);
             self.whole_from = now.after((more * APART).min(LONGEST));
         }
         self.usual = self.usual.min(took);
+    }
+
+    /// Notes a look at the whole that found nothing, of which nobody knows how long it took.
+    pub(crate) fn looked_in_vain(&mut self, now: Moment) {
+        if self.slow {
+            (self.asked, self.whole_from) = (None, now.after(LONGEST));
+        }
     }
 }
 
@@ -80,7 +118,7 @@ mod tests {
     fn looks_that_are_slower_wherever_they_begin_are_usual_in_the_end() {
         let (mut pace, mut whole, took) = (Pace::new(micros(300), at(0)), 0, micros(5_000));
         for turn in 0..2_000 {
-            let is_whole = pace.whole_in(at(turn * 10)).is_none();
+            let is_whole = !pace.is_behind(at(turn * 10)) || pace.asks(at(turn * 10));
             whole += u32::from(is_whole);
             pace.looked(is_whole, took, at(turn * 10));
         }

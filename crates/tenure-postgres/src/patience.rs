@@ -1,11 +1,32 @@
 //! The one place where this crate waits by real time.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// What came of it; `None` if it took too long. It is about servers and networks, which follow no injected clock.
 #[expect(clippy::disallowed_methods, reason = "a server and a network take real time")]
 pub(crate) async fn within<T>(span: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(span, work).await.ok()
+}
+
+/// Lets others have their turn, and answers how long that took. Whoever does so stands in line with all that is to be done: if
+/// somebody keeps a thread of the runtime, another goes on with it. One that yields as tokio has it waits for its own thread, which
+/// somebody may keep for ever.
+#[expect(clippy::disallowed_methods, reason = "how a runtime does its tasks takes real time")]
+pub(crate) async fn let_others() -> Duration {
+    let (begun, mut had_it) = (Instant::now(), false);
+    poll_fn(|context| {
+        if std::mem::replace(&mut had_it, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    begun.elapsed()
 }
 
 /// Waits until somebody may try again.

@@ -180,8 +180,10 @@ fn spawn(
     let new_link = || Link::new(Arc::clone(database), Arc::clone(memory));
     let (enqueueing, inbox) = mpsc::channel(WAITING);
     running.spawn(enqueue::work([new_link(), new_link()], Inbox::new(inbox, closing.clone()), None));
+    let (reads, to_read) = mpsc::channel(WAITING);
     let (working, inbox) = mpsc::channel(WAITING);
-    running.spawn(work::work(new_link(), new_link(), Inbox::new(inbox, closing.clone())));
+    let inbox = Inbox::new(inbox, closing.clone());
+    running.spawn(work::work(new_link(), new_link(), inbox, reads.clone()));
     let (standing, inbox) = mpsc::channel(WAITING);
     running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone(), hears));
@@ -191,8 +193,7 @@ fn spawn(
     running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
     let (records, inbox) = mpsc::channel(WAITING);
     running.spawn(one_by_one(new_link(), Inbox::new(inbox, closing.clone())));
-    let (reads, inbox) = mpsc::channel(WAITING);
-    let inbox = Arc::new(Mutex::new(Inbox::new(inbox, closing.clone())));
+    let inbox = Arc::new(Mutex::new(Inbox::new(to_read, closing.clone())));
     for _ in 0..database.options.readers.max(1) {
         running.spawn(shared(new_link(), Arc::clone(&inbox)));
     }

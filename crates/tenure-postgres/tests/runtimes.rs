@@ -7,8 +7,10 @@ mod given;
 
 use std::sync::Arc;
 
-use given::jobs::new_jobs;
+use futures_util::future::join_all;
+use given::jobs::{new_job, new_jobs};
 use given::{number, open, schema, server, user};
+use tenure_core::{Name, Terms};
 use tenure_postgres::PostgresStore;
 use tenure_store::{Enqueued, Jobs, ManualClock, Store};
 use tokio::runtime::{Builder, Runtime};
@@ -79,4 +81,31 @@ fn a_runtime_without_timers_and_sockets_is_enough() {
         enqueue(&store, 1).await;
         store.close().await.unwrap();
     });
+}
+
+/// Whoever has a single thread enqueues on that of the store: what waits there for somebody's lock has one of two connections.
+#[tokio::test]
+async fn jobs_that_need_no_more_than_a_statement_do_not_wait_for_one_that_waits_for_a_lock() {
+    let (schema, clock) = (schema(), ManualClock::new());
+    let store = opened(&schema, &clock).await;
+    let (locks, looks) = (user(&server().url()).await, user(&server().url()).await);
+    let plain = async |round: u64| join_all((1..=8).map(|one| enqueue(&store, round * 100 + one))).await;
+    locks.batch_execute(&format!("BEGIN; LOCK TABLE {schema}.tag IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    let mut tagged = new_job(50);
+    tagged.terms = Arc::new(Terms { tags: vec![Name::new("tag", "late").unwrap()], ..Terms::default() });
+    let tagged = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.enqueue(vec![tagged]).await }
+    });
+    plain(1).await;
+    let waits =
+        format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.tag'::regclass");
+    while number(&looks, &waits).await == 0 {}
+    for round in 2..6 {
+        plain(round).await;
+    }
+    assert!(!tagged.is_finished());
+    locks.batch_execute("COMMIT").await.unwrap();
+    assert!(matches!(tagged.await.unwrap().unwrap(), Enqueued::Stored(_)));
+    store.close().await.unwrap();
 }

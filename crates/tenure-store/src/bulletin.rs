@@ -103,6 +103,12 @@ impl Bulletin {
         self.due.send_modify(|version| *version += 1);
     }
 
+    /// How often it was said that something may be due.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        *self.due.borrow()
+    }
+
     /// Says that a holder may have been asked to stop.
     pub fn call_asked(&self) {
         self.asked.send_modify(|version| *version += 1);

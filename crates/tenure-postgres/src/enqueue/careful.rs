@@ -274,7 +274,7 @@ impl<'a> Plan<'a> {
         let put = writing.read(vec![put]).await?;
         let seqs: BTreeMap<JobId, i64> =
             put.iter().flatten().map(|row| (value::job_id(row, 0), row.get(1))).collect();
-        put::join(&writing.memory(), &new);
+        put::join(&writing.memory(), new.iter().copied());
         writing.news.due = true;
         for job in &new {
             writing.news.note(writing.now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);

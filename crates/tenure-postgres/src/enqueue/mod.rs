@@ -3,12 +3,17 @@
 mod careful;
 mod put;
 mod rooms;
+mod waiting;
 
 pub(crate) use careful::end_replaced;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::NewJob;
+use tenure_core::{NewJob, Timestamp};
 use tenure_store::{Accepted, Enqueued, Fault, Happening};
 use tokio::sync::mpsc;
 
@@ -19,55 +24,114 @@ use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::memory::{Memory, Told};
 use crate::news::News;
-
-/// Jobs that are stored together, if so many wait.
-const TOGETHER: usize = 20_000;
+use crate::patience::let_others;
+use waiting::{TOGETHER, Waiting, weight};
 
 /// A batch that somebody wants stored.
 pub(crate) struct Batch {
     pub jobs: Vec<NewJob>,
     pub reply: Reply<Enqueued>,
     /// Whoever closes the store waits until this is dropped.
-    #[expect(dead_code, reason = "it is kept, and nobody reads it")]
     pub awaited: Option<mpsc::Sender<()>>,
 }
 
 /// So many jobs are worth a transaction of their own, whatever is under way.
 const MANY: usize = 100;
 
+/// So few are not worth waiting for others.
+const FEW: usize = 4;
+
+/// How often others have their turn in which whoever was answered may come back, at most and at least. On a runtime with two threads
+/// nearly all of sixteen are there after three.
+const TURNS: usize = 5;
+const FEWEST_TURNS: usize = 2;
+
+/// Others who take longer have more to do than to come back.
+const LONG: Duration = Duration::from_micros(200);
+
+/// What was done on a connection.
+enum Done {
+    /// So many batches of such weight were stored by one statement, but for some that have to be compared with what is there.
+    Plain {
+        came: usize,
+        weighed: usize,
+        left: Vec<Batch>,
+    },
+    Rest,
+}
+
+type UnderWay<'a> = FuturesUnordered<BoxFuture<'a, (Link, Done)>>;
+
 /// Stores what comes in, as many batches at once as wait. While some are being stored, others are on a connection of
-/// their own, if they are many or not fewer than those: it is made when that happens for the first time. Fewer wait for
-/// the end of those, or for more, so that few commits do for many who come one by one. What takes more than a statement is
-/// left to `others`, if there are any.
+/// their own, if they are worth it: it is made when that happens for the first time. Others wait for the end of those, or for more,
+/// so that few commits do for many who come one by one. What takes more than a statement is left to `others`, if there are any; it may
+/// take long, and has one of the connections at most.
 pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>, others: Option<mpsc::Sender<Batch>>) {
     let others = others.as_ref();
-    let (mut free, mut busy) = (Vec::from(links), FuturesUnordered::new());
-    let (mut waiting, mut under_way, mut is_open) = (Vec::new(), 0, true);
+    let mut waiting = Waiting::new(Arc::clone(&links[0].memory));
+    let (mut free, mut busy) = (Vec::from(links), UnderWay::new());
+    let (mut under_way, mut is_comparing, mut is_open) = (0, false, true);
     while is_open || !waiting.is_empty() || !busy.is_empty() {
-        let waits = waiting.iter().map(weight).sum::<usize>();
-        let goes = !is_open || waits >= under_way || waits >= MANY || under_way >= MANY;
-        if waits > 0
-            && goes
-            && let Some(mut link) = free.pop()
+        let waits = waiting.weighs_plain();
+        if !waiting.rest.is_empty()
+            && !is_comparing
+            && let Some(link) = free.pop()
         {
-            let batches = std::mem::take(&mut waiting);
+            is_comparing = true;
+            busy.push(Box::pin(store_rest(link, waiting.take_rest(), others)));
+            continue;
+        }
+        if waits > 0
+            && (!is_open || are_worth_it(waits, under_way))
+            && let Some(link) = free.pop()
+        {
             under_way += waits;
-            busy.push(Box::pin(async move {
-                store(&mut link, batches, others).await;
-                (link, waits)
-            }));
+            busy.push(Box::pin(store_plain(link, waiting.take_plain(), waits)));
             continue;
         }
         tokio::select! {
             biased;
-            Some((link, stored)) = busy.next() => {
+            Some((link, done)) = busy.next() => {
                 free.push(link);
-                under_way -= stored;
+                match done {
+                    Done::Rest => is_comparing = false,
+                    Done::Plain { came, weighed, left } => {
+                        under_way -= weighed;
+                        waiting.take_back(left);
+                        if came >= FEW {
+                            come_back(&mut inbox, &mut waiting, came).await;
+                        }
+                    }
+                }
             }
-            gathered = inbox.gather(TOGETHER, weight), if is_open && waits < TOGETHER => match gathered {
-                Some(more) => waiting.extend(more),
+            gathered = inbox.gather(TOGETHER, weight), if is_open && waiting.has_room() => match gathered {
+                Some(more) => more.into_iter().for_each(|batch| waiting.take_in(batch)),
                 None => is_open = false,
             },
+        }
+    }
+}
+
+/// Whether so many jobs that wait are worth a commit of their own while so many are under way. A disk takes one commit after
+/// the other: two that are alike are done no sooner than one of both.
+fn are_worth_it(waits: usize, under_way: usize) -> bool {
+    let enough = if under_way < FEW { under_way } else { under_way * 2 };
+    waits >= enough || waits >= MANY || under_way >= MANY
+}
+
+/// Lets so many come back who were just answered, as most do who enqueue one job after the other: they are stored together, and
+/// not one first and all others when that one is. Nobody waits for that where others have more to do, or do not come.
+async fn come_back(inbox: &mut Inbox<Batch>, waiting: &mut Waiting, came: usize) {
+    for turn in 1..=TURNS {
+        let (took, before) = (let_others().await, waiting.plain.len());
+        while waiting.has_room()
+            && let Some(more) = inbox.at_hand()
+        {
+            waiting.take_in(more);
+        }
+        let nobody_comes = turn >= FEWEST_TURNS && waiting.plain.len() == before;
+        if waiting.plain.len() >= came || took > LONG || nobody_comes {
+            return;
         }
     }
 }
@@ -77,17 +141,19 @@ pub(crate) fn are_plain(memory: &Memory, jobs: &[NewJob]) -> bool {
     put::is_plain(memory, jobs)
 }
 
-fn weight(batch: &Batch) -> usize {
-    batch.jobs.len().max(1)
+/// Stores batches that have to be compared with what is there.
+async fn store_rest(mut link: Link, rest: Vec<Batch>, others: Option<&mpsc::Sender<Batch>>) -> (Link, Done) {
+    for batch in rest {
+        store_carefully(&mut link, batch, others).await;
+    }
+    (link, Done::Rest)
 }
 
-async fn store(link: &mut Link, batches: Vec<Batch>, others: Option<&mpsc::Sender<Batch>>) {
-    let (plain, rest): (Vec<_>, Vec<_>) =
-        batches.into_iter().partition(|batch| put::is_plain(&link.memory, &batch.jobs));
-    let left = store_plain(link, plain).await;
-    for batch in left.into_iter().chain(rest) {
-        store_carefully(link, batch, others).await;
-    }
+/// Stores batches that need no more than a statement and weigh so much.
+async fn store_plain(mut link: Link, plain: Vec<Batch>, weighed: usize) -> (Link, Done) {
+    let came = plain.len();
+    let left = store_at_once(&mut link, plain).await;
+    (link, Done::Plain { came: came - left.len(), weighed, left })
 }
 
 /// Stores a batch that is compared with what is there, or leaves it to others. If they have ended, the store is being closed.
@@ -104,50 +170,123 @@ async fn store_carefully(link: &mut Link, batch: Batch, others: Option<&mpsc::Se
 }
 
 /// Stores batches that ask nothing of the jobs that are there: in one statement. What could not be stored so is left.
-async fn store_plain(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
-    if batches.is_empty() {
-        return batches;
-    }
+async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
+    let (memory, time) = (Arc::clone(&link.memory), link.database.time.clone());
     let jobs: Vec<&NewJob> = batches.iter().flat_map(|batch| &batch.jobs).collect();
-    match put_all(link, &jobs).await {
-        Ok(true) => {
-            for batch in batches {
-                let stored = batch.jobs.iter().map(|job| Accepted::New(job.id)).collect();
-                batch.reply.send(Ok(Enqueued::Stored(stored)));
-            }
+    let mut queries = match put::statement(&memory, &jobs, time.told()) {
+        Ok(put) => vec![put],
+        Err(fault) => return refuse(batches, &fault),
+    };
+    // Others need not wait until this program has heard of the commit, and whoever enqueued need not wait until they are told.
+    queries.extend(memory.speak_up(Told::DUE));
+    let are_told = queries.len() > 1;
+    let mut waiting = batches;
+    // Whoever closes the store waits until others are told.
+    let taken = waiting.iter_mut().filter(|_| are_told).filter_map(|batch| batch.awaited.take());
+    let _awaited: Vec<_> = taken.collect();
+    let mut accept_all = |_| {
+        if !waiting.is_empty() {
+            accept(&memory, time.now(), std::mem::take(&mut waiting), are_told);
+        }
+    };
+    let sent = match link.connection().await {
+        Ok(connection) => connection.send(&queries, Effect::Commits, &mut accept_all).await,
+        Err(fault) => Sent::Lost(fault),
+    };
+    match sent {
+        Sent::Done => Vec::new(),
+        // The jobs are stored; only the hint was not.
+        Sent::Refused(_) | Sent::Lost(_) if waiting.is_empty() => {
+            memory.tell_others(Told::DUE);
+            Vec::new()
         }
         // An id is there already, perhaps because a batch was sent twice. Whose it is has to be seen.
-        Ok(false) => return batches,
-        Err(fault) => batches.into_iter().for_each(|batch| batch.reply.send(Err(fault.clone()))),
+        Sent::Refused(error) if is_about_others(&error) => waiting,
+        Sent::Refused(error) => refuse(waiting, &fault_of(&error, Effect::Commits)),
+        Sent::Lost(fault) => refuse(waiting, &fault),
     }
-    Vec::new()
 }
 
-/// Stores jobs with one statement; `false` if an id of them is there already, and nothing was stored.
-async fn put_all(link: &mut Link, jobs: &[&NewJob]) -> Result<bool, Fault> {
-    let told = link.database.time.told();
-    let mut queries = vec![put::statement(&link.memory, jobs, told)?];
-    // Others need not wait until this program has heard of the commit.
-    queries.extend(link.memory.speak_up(Told::DUE));
-    let connection = link.connection().await?;
-    match connection.send(&queries, Effect::Commits).await {
-        Sent::Done(_) => {}
-        // The jobs are stored; only the hint was refused.
-        Sent::Refused(_) if connection.done > 0 => {}
-        Sent::Refused(error) if is_about_others(&error) => return Ok(false),
-        Sent::Refused(error) => return Err(fault_of(&error, Effect::Commits)),
-        Sent::Lost(fault) => return Err(fault),
-    }
-    put::join(&link.memory, jobs);
-    let mut news = News::for_whom(&link.memory.bulletin);
-    let now = link.database.time.now();
-    for job in jobs {
+/// Answers whose jobs are stored.
+fn accept(memory: &Memory, now: Timestamp, batches: Vec<Batch>, are_told: bool) {
+    put::join(memory, batches.iter().flat_map(|batch| &batch.jobs));
+    let mut news = News::for_whom(&memory.bulletin);
+    for job in batches.iter().flat_map(|batch| &batch.jobs) {
         news.note(now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);
     }
     news.due = true;
-    match queries.len() {
-        1 => link.memory.publish(news),
-        _ => link.memory.publish_here(news),
+    if are_told {
+        memory.publish_here(news);
+    } else {
+        memory.publish(news);
     }
-    Ok(true)
+    for batch in batches {
+        let stored = batch.jobs.iter().map(|job| Accepted::New(job.id)).collect();
+        batch.reply.send(Ok(Enqueued::Stored(stored)));
+    }
+}
+
+/// Tells whoever waits that nothing was stored, as far as is known. Nothing is left to do.
+fn refuse(batches: Vec<Batch>, fault: &Fault) -> Vec<Batch> {
+    batches.into_iter().for_each(|batch| batch.reply.send(Err(fault.clone())));
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+    use tokio::sync::{oneshot, watch};
+
+    use super::*;
+
+    const CLIENTS: usize = 8;
+
+    #[test]
+    fn few_go_at_once_and_many_when_they_are_worth_it() {
+        let goes = [(1, 0), (1, 1), (3, 3), (8, 4), (16, 8), (100, 99), (1, 100)];
+        assert!(goes.iter().all(|(waits, under_way)| are_worth_it(*waits, *under_way)));
+        let wait = [(1, 2), (4, 4), (8, 8), (15, 8), (1, 99), (99, 50)];
+        assert!(!wait.iter().any(|(waits, under_way)| are_worth_it(*waits, *under_way)));
+    }
+
+    /// How many of those who are answered now are there again when they have had time.
+    async fn returned() -> usize {
+        let (task, inbox) = mpsc::channel(CLIENTS);
+        let (_closed, closing) = watch::channel(false);
+        let mut waiting = Waiting::new(Arc::default());
+        let (mut inbox, mut answers) = (Inbox::new(inbox, closing), Vec::new());
+        for _ in 0..CLIENTS {
+            let ((answer, answered), task) = (oneshot::channel(), task.clone());
+            answers.push(answer);
+            tokio::spawn(async move {
+                answered.await.unwrap();
+                let batch = Batch { jobs: Vec::new(), reply: Reply::new().0, awaited: None };
+                task.send(batch).await.unwrap_or_else(|_| panic!("the task has ended"));
+            });
+        }
+        tokio::task::yield_now().await;
+        answers.into_iter().for_each(|answer| answer.send(()).unwrap());
+        come_back(&mut inbox, &mut waiting, CLIENTS).await;
+        waiting.plain.len()
+    }
+
+    #[tokio::test]
+    async fn many_who_were_answered_come_back_before_more_is_stored() {
+        assert_eq!(returned().await, CLIENTS);
+    }
+
+    #[test]
+    fn whoever_blocks_a_thread_of_the_runtime_keeps_no_other_from_going_on() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (went_on, heard) = std::sync::mpsc::channel();
+        let blocked = runtime.spawn(async move {
+            // It is the next on this thread, and keeps it.
+            let blocked = tokio::spawn(async move { heard.recv_timeout(Duration::from_secs(60)) });
+            let_others().await;
+            // Whoever waits no longer fails below.
+            let _ = went_on.send(());
+            blocked.await.unwrap()
+        });
+        assert_eq!(runtime.block_on(blocked).unwrap(), Ok(()));
+    }
 }

@@ -166,7 +166,7 @@ fn columns_of_all(
 }
 
 /// Notes where these jobs stand among those that are claimed.
-pub(super) fn join(memory: &Memory, jobs: &[&NewJob]) {
+pub(super) fn join<'j>(memory: &Memory, jobs: impl Iterator<Item = &'j NewJob>) {
     let (lanes, mut marks) = (memory.lanes(), memory.marks());
     if marks.are_none() {
         return;

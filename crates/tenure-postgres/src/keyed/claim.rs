@@ -78,6 +78,8 @@ pub(crate) struct Around {
     pub now: Timestamp,
     pub held_until: Option<Timestamp>,
     next: Option<Timestamp>,
+    /// When the next look is at the whole of what this one has looked at behind a mark.
+    whole_at: Option<Timestamp>,
     pub last_lane: i32,
     has_news: bool,
     /// Whether keys have to be asked about what is wanted.
@@ -101,7 +103,8 @@ pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Ar
     Ok(Around {
         now,
         held_until: value::maybe_instant(row, 1)?,
-        next: value::maybe_instant(row, 2)?.into_iter().chain(room).chain(whole_at).min(),
+        next: value::maybe_instant(row, 2)?.into_iter().chain(room).min(),
+        whole_at,
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
         has_news: row.get(4),
         keyed: row.get(5),
@@ -126,14 +129,24 @@ fn next_room(queues: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, 
 }
 
 impl Around {
-    /// In how long somebody should look again. What has lapsed and is still there is left to those who have locked it, or
-    /// to the next step.
+    /// In how long whoever has looked should look again.
     pub(crate) fn due_in(&self) -> Option<Duration> {
+        let whole_in = self.whole_at.map(|at| self.until(at));
+        self.next_in().into_iter().chain(whole_in).min()
+    }
+
+    /// In how long anybody should look again. What has lapsed and is still there is left to those who have locked it, or
+    /// to the next step.
+    pub(crate) fn next_in(&self) -> Option<Duration> {
         if self.has_news || self.held_until.is_some_and(|until| until <= self.now) {
             return Some(Duration::ZERO);
         }
         let next = self.held_until.into_iter().chain(self.next).min();
-        next.map(|at| at.since(self.now).max(Duration::from_micros(1)))
+        next.map(|at| self.until(at))
+    }
+
+    fn until(&self, at: Timestamp) -> Duration {
+        at.since(self.now).max(Duration::from_micros(1))
     }
 }
 

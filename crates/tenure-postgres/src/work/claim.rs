@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Args, HostId, Job, Reserved, State, Timestamp};
-use tenure_store::{Fault, Happening, Reserve, Want};
+use tenure_store::{Fault, Happening, Moment, Reserve, Want};
 use tokio_postgres::Row;
 
 use crate::bits::block_of;
@@ -92,11 +92,13 @@ const OF_SEVERAL: &str = claim!(
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
 
+/// Where a claim looks: the lane, if it is one, and behind which place of it.
+pub(super) type Of = Option<(i32, Place)>;
+
 /// A claim: its statement, and where it looks.
 pub(super) struct Claim {
     pub query: Query,
-    /// The lane, if it is one, and behind which place of it.
-    pub of: Option<(i32, Place)>,
+    pub of: Of,
 }
 
 /// Queues and lanes that a claim means: if keys have to be asked about any of them, nothing is granted without that.
@@ -105,6 +107,16 @@ pub(super) fn meant(memory: &Memory, wants: &[Want]) -> (Vec<String>, Vec<i32>) 
     let of = |want: &Want| lanes.of_queue(&want.queue, |kind| want.kinds.take(kind));
     let queues = wants.iter().map(|want| want.queue.as_str().to_owned()).collect();
     (queues, wants.iter().flat_map(of).collect())
+}
+
+/// When any of the lanes that this wants is looked at as a whole again; `None` if each look is.
+pub(super) fn whole_in(memory: &Memory, wants: &[Want], now: Moment) -> Option<Duration> {
+    let lanes = memory.lanes();
+    let of = |want: &Want| lanes.of_queue(&want.queue, |kind| want.kinds.take(kind));
+    // Several lanes have no mark in common.
+    let marked = wants.iter().map(of).filter(|lanes| lanes.len() == 1).flatten();
+    let marks = memory.marks();
+    marked.filter_map(|lane| marks.whole_in(lane, now)).min()
 }
 
 /// What grants what is wanted of a queue; `None` if none of its lanes is known. Nothing is granted if something behind

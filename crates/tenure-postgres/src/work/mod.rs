@@ -1,6 +1,9 @@
 //! What workers ask: reserving, renewing, settling and reporting.
 
+mod aside;
 mod claim;
+mod claiming;
+mod grant;
 #[cfg(test)]
 mod plans;
 mod renew;
@@ -12,7 +15,9 @@ mod turn;
 use tenure_core::{Settlement, limits};
 use tenure_store::{Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Turn};
 
-use crate::command::Reply;
+use tokio::sync::mpsc;
+
+use crate::command::{Errand, Reply};
 use crate::inbox::Inbox;
 use crate::link::Link;
 
@@ -48,8 +53,13 @@ fn granted_at_most(ask: &Reserve) -> usize {
 }
 
 /// Does what is asked, as much at once as waits. What can be done at the same time as something else is, `beside` it, if
-/// it is much.
-pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>) {
+/// it is much; what nobody has to wait for is left to whoever `reads`.
+pub(crate) async fn work(
+    mut link: Link,
+    mut beside: Link,
+    mut inbox: Inbox<Ask>,
+    reads: mpsc::Sender<Errand>,
+) {
     while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
         let mut turns = Vec::new();
         for ask in asks {
@@ -66,6 +76,7 @@ pub(crate) async fn work(mut link: Link, mut beside: Link, mut inbox: Inbox<Ask>
             }
         }
         turn::take(&mut link, &mut beside, turns).await;
+        aside::look(&link.memory, &link.database.time, &reads);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use own_postgres::Server;
 
-use super::{claim, renew, succeed};
+use super::{aside, claim, renew, succeed};
 use crate::plans::{fresh, plan_of};
 use crate::{keyed, rows, sheet, sweep, tend};
 
@@ -20,7 +20,7 @@ async fn no_statement_of_a_worker_reads_all_jobs_or_all_that_is_told_of_them() {
     let server = Server::start_hasty().unwrap();
     let mut link = fresh(&server).await;
     let statements = claim::STATEMENTS.into_iter().chain(succeed::STATEMENTS).chain(renew::STATEMENTS);
-    let statements = statements.chain(rows::STATEMENTS).chain(sheet::STATEMENTS);
+    let statements = statements.chain(rows::STATEMENTS).chain(sheet::STATEMENTS).chain(aside::STATEMENTS);
     let statements = statements.chain(sweep::STATEMENTS).chain(tend::STATEMENTS).chain([keyed::AROUND]);
     let mut looked_at = 0;
     for (number, sql) in statements.enumerate() {

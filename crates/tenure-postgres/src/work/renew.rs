@@ -6,7 +6,7 @@ use tenure_core::{CancelRequest, HostId, Timestamp};
 use tenure_store::{Fault, Held, Holds, Renew, Renewal};
 use tokio_postgres::Row;
 
-use super::turn::TELL_TTL;
+use super::claiming::TELL_TTL;
 use crate::fault::unreadable;
 use crate::link::Link;
 use crate::query::Query;

@@ -115,10 +115,11 @@ impl<App: Send + Sync + 'static> Engine<App> {
             if stop.is_cancelled() {
                 return Ok(());
             }
+            // A call that comes after this is not missed.
             if due.has_changed().unwrap_or(false) {
+                due.mark_unchanged();
                 self.called(&mut look);
             }
-            due.mark_unchanged();
             self.set_out(&look);
             let is_idle = self.running.under_way.is_empty();
             let poll = self.settings.poll.mul_f64(0.9 + 0.2 * self.tenure.chance().fraction());

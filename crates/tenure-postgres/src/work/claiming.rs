@@ -1,0 +1,163 @@
+//! A claim under way: what it asks, and what it was granted by now.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{Reserved, limits};
+use tenure_store::{Fault, Moment, Reserve};
+use tokio_postgres::Row;
+
+use super::claim::{self, Of};
+use crate::heads::{self, Head};
+use crate::keyed::{self, Around};
+use crate::link::Link;
+use crate::memory::Memory;
+use crate::news::News;
+use crate::query::{Answered, Query};
+use crate::sweep;
+use crate::time::Time;
+use crate::value;
+
+/// Whoever begins an epoch waits for as long as anything may be held of which it has not heard.
+pub(super) const TELL_TTL: &str = "UPDATE meta SET value = $1 WHERE name = 'ttl' AND value < $1";
+
+/// What a claim looks for first.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    /// What has lapsed: nothing is granted then.
+    pub lapses: bool,
+    /// What has come due, and is to be lined up.
+    pub lines_up: bool,
+}
+
+/// A claim under way.
+pub(super) struct Claiming<'a> {
+    ask: &'a Reserve,
+    memory: Arc<Memory>,
+    time: Time,
+    first: Look,
+    /// Where looks at what comes next begin.
+    head: Head,
+    /// All that is meant: if keys have to be asked about any of it, nothing is granted without that.
+    meant: (Vec<String>, Vec<i32>),
+    /// So many wants are asked about at the same time: one, if each may take what the next would have.
+    pub together: usize,
+    /// Whether no want may take what another wants.
+    apart: bool,
+    left: usize,
+    pub jobs: Vec<Reserved>,
+    /// How many were granted for each want.
+    pub had: Vec<usize>,
+    news: News,
+    /// When a look is at the whole again, of lanes.
+    whole_in: Option<Duration>,
+}
+
+impl<'a> Claiming<'a> {
+    pub(super) fn new(link: &Link, ask: &'a Reserve, first: Look) -> Self {
+        let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
+        // A given clock is for those who want to know beforehand what comes.
+        let is_given = time.told().is_some();
+        let head = if is_given { heads::START } else { memory.heads().begin(time.clock().moment()) };
+        let left = ask.at_most.min(limits::RESERVE_JOBS);
+        let wanted: usize = ask.wants.iter().map(|want| want.at_most.min(left)).sum();
+        // If each want may have all that it wants, none has to wait for another.
+        let together = if wanted <= left { ask.wants.len().max(1) } else { 1 };
+        let queues: BTreeSet<_> = ask.wants.iter().map(|want| &want.queue).collect();
+        let (meant, apart) = (claim::meant(&memory, &ask.wants), queues.len() == ask.wants.len());
+        let (had, news) = (vec![0; ask.wants.len()], News::for_whom(&memory.bulletin));
+        let (jobs, whole_in) = (Vec::new(), None);
+        Self { ask, memory, time, first, head, meant, together, apart, left, jobs, had, news, whole_in }
+    }
+
+    /// What comes before the claims: the first begins a transaction, what is sent along follows.
+    pub(super) fn opening(&self, before: Vec<Query>, ttl_told: i64) -> Vec<Query> {
+        let mut queries = vec![Query::new("BEGIN")];
+        queries.extend(before);
+        let ttl = value::micros(self.ask.ttl);
+        if ttl_told < ttl {
+            queries.push(Query::new(TELL_TTL).with(ttl));
+        }
+        if self.first.lines_up {
+            queries.push(sweep::line_up(self.time.told(), self.head));
+        }
+        if !self.ask.wants.is_empty() {
+            queries.push(Query::new(keyed::CLAIM).with(self.meant.0.clone()));
+        }
+        queries
+    }
+
+    /// What claims these wants, and where each of it looks.
+    pub(super) fn claims(&self, wants: Range<usize>) -> Vec<(Query, (usize, Of))> {
+        let mut claims = Vec::with_capacity(wants.len());
+        for index in wants {
+            let want = &self.ask.wants[index];
+            // If no want has to wait for another, or may take what another wants, each is asked about by itself.
+            let alone = (self.together > 1 && self.apart)
+                .then(|| claim::meant(&self.memory, std::slice::from_ref(want)));
+            let meant = alone.as_ref().unwrap_or(&self.meant);
+            let behind = self.first.lapses.then_some(self.head);
+            let most = want.at_most.min(self.left);
+            let claim = claim::claim(&self.memory, self.ask, want, most, &self.time, behind, meant);
+            claims.extend(claim.map(|claim| (claim.query, (index, claim.of))));
+        }
+        claims
+    }
+
+    /// Takes in what was claimed.
+    pub(super) fn take_in(&mut self, claimed: &[Answered], of: &[(usize, Of)]) {
+        for (claimed, (index, of)) in claimed.iter().zip(of) {
+            let granted = claim::granted(&self.memory, &mut self.news, self.ask, &claimed.rows);
+            if let Some((lane, from)) = of {
+                let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
+                self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(*lane, now)).min();
+                marks.looked(*lane, *from, granted.took, &granted.places, now);
+            }
+            if granted.jobs.len() < self.ask.wants[*index].at_most {
+                self.memory.look_closely();
+            }
+            self.had[*index] = granted.jobs.len();
+            self.left = self.left.saturating_sub(granted.jobs.len());
+            let started = granted.jobs.first().and_then(|reserved| reserved.job().started);
+            if let (Some(started), None) = (started, self.time.told()) {
+                let until = started.as_micros().saturating_add(value::micros(self.ask.ttl));
+                self.memory.heads().holds(until);
+            }
+            self.jobs.extend(granted.jobs);
+        }
+    }
+
+    /// Tells what has happened. Whoever asked in vain has nothing to tell, if nothing was sent along.
+    pub(super) fn publish(&mut self, was_sent_along: bool) {
+        if !self.jobs.is_empty() || was_sent_along {
+            self.memory.publish(std::mem::take(&mut self.news));
+        }
+    }
+
+    pub(super) fn look_around(&self) -> Query {
+        let (queues, lanes) = self.meant.clone();
+        let look = Query::new(keyed::AROUND).with(self.time.told()).with(queues).with(lanes);
+        look.with(self.head.held).with(self.head.later)
+    }
+
+    /// Takes in what is around, seen by a look that set out at this moment.
+    pub(super) fn around(&self, rows: &[Row], sent: Moment) -> Result<Around, Fault> {
+        let now = self.time.clock().moment();
+        let is_given = self.time.told().is_some();
+        let whole_in = self.memory.heads().whole_in(now).filter(|_| !is_given);
+        let around = keyed::around(rows.first(), self.whole_in.into_iter().chain(whole_in).min())?;
+        if !is_given {
+            let mut heads = self.memory.heads();
+            heads.comes_due(around.due_later, sent);
+            if around.keyed {
+                heads.is_unclear();
+            } else {
+                heads.comes_next(around.next_in(), sent);
+            }
+            heads.looked(self.head, around.took, around.head, now);
+        }
+        Ok(around)
+    }
+}

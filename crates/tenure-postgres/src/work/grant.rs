@@ -1,0 +1,261 @@
+//! Granting what is asked for: jobs are claimed, and it is looked at what is around them.
+
+use std::time::Duration;
+
+use tenure_core::{Reserved, Timestamp};
+use tenure_store::{Fault, Moment, Reservation, Reserve, Turn};
+use tokio_postgres::Row;
+
+use super::claim;
+use super::claiming::{Claiming, Look};
+use super::turn::To;
+use crate::fault::Effect;
+use crate::heads::Heads;
+use crate::keyed::{self, Around};
+use crate::lanes;
+use crate::link::Link;
+use crate::query::Query;
+use crate::value;
+
+/// What a claim has granted, and whether keys have to be asked then.
+#[derive(Default)]
+pub(super) struct Granted {
+    pub reservation: Reservation,
+    /// How many were granted for each want, if there may be more by keys, or something is to be taken from its holder.
+    pub had: Option<Vec<usize>>,
+}
+
+/// Whoever is told what was granted to him as soon as that is certain. What is around is looked at after that: if he has to
+/// know of it, he is called.
+pub(super) struct Early {
+    reply: Option<To>,
+    /// In how long he is told to look again, from which moment on: what the looks before have seen. `None` if that is not known.
+    due: Option<(Moment, Duration)>,
+    /// How often somebody had been called when he asked.
+    calls: u64,
+}
+
+impl Early {
+    pub(super) fn new(link: &Link, ask: &Reserve, reply: To) -> Self {
+        let (time, memory) = (&link.database.time, &link.memory);
+        let now = time.clock().moment();
+        // Before half of the time has passed for which it is granted, what is granted now is nothing to look for.
+        let next_in = || {
+            let next_in = memory.heads().next_in(ask.ttl / 2, now)?;
+            let of_heads = memory.heads().whole_in(now);
+            let of_lanes = claim::whole_in(memory, &ask.wants, now);
+            [of_heads, of_lanes].into_iter().flatten().chain([next_in]).min()
+        };
+        let calls = memory.bulletin.calls();
+        // Who most likely asks in vain shall not ask twice. A given clock is for those who want to know beforehand what comes.
+        let waits = memory.vain().has_asked(ask.holder, calls) && !may_line_up(link);
+        let due = if waits || time.told().is_some() { None } else { next_in() };
+        Self { reply: Some(reply), due: due.map(|span| (now, span)), calls }
+    }
+
+    /// Who is not yet answered.
+    pub(super) fn not_yet_answered(self) -> Option<To> {
+        self.reply
+    }
+
+    fn answer(&mut self, jobs: &mut Vec<Reserved>) {
+        let Some((_, due_in)) = self.due.filter(|_| !jobs.is_empty()) else { return };
+        if let Some(reply) = self.reply.take() {
+            let reservation = Reservation { jobs: std::mem::take(jobs), due_in: Some(due_in) };
+            reply.send(Ok(Turn { settled: Vec::new(), reservation }));
+        }
+    }
+
+    /// When he was told to look again, if he was answered.
+    fn told(&self) -> Option<Moment> {
+        self.due.filter(|_| self.reply.is_none()).map(|(from, span)| from.after(span))
+    }
+}
+
+/// Grants what is asked for, after statements that are sent along; answers also what these did.
+pub(super) async fn grant(
+    link: &mut Link,
+    ask: &Reserve,
+    before: Vec<Query>,
+    mut early: Option<&mut Early>,
+) -> Result<(Granted, Vec<Vec<Row>>), Fault> {
+    let look = Look { lapses: true, lines_up: may_line_up(link) };
+    let mut claimed = claim_all(link, ask, before, look, early.as_deref_mut()).await?;
+    let rows = std::mem::take(&mut claimed.rows);
+    let calls = early.as_ref().map(|early| early.calls);
+    if !claimed.is_in_vain() {
+        link.memory.vain().forget(ask.holder);
+    }
+    let Some((around, seen)) = &claimed.around else {
+        if early.is_some_and(|early| early.told().is_some()) {
+            link.memory.bulletin.call_due();
+        }
+        return Ok((claimed.granted(false), rows));
+    };
+    let meets_new = around.last_lane > link.memory.lanes().last();
+    let lapses = around.held_until.is_some_and(|until| until <= around.now);
+    let met = if meets_new { meet_lanes(link).await } else { Ok(()) };
+    if let Some(told) = early.and_then(|early| early.told()) {
+        let is_sooner = around.next_in().is_some_and(|span| Heads::is_sooner(seen.after(span), told));
+        if meets_new || around.keyed || is_sooner {
+            link.memory.bulletin.call_due();
+        }
+        return Ok((Granted::default(), rows));
+    }
+    if claimed.is_in_vain() {
+        met?;
+        // Something has come due of which nobody here had heard.
+        let came_due = !look.lines_up && around.due_later == Some(Duration::ZERO);
+        if (meets_new || came_due) && !lapses && !around.keyed {
+            let look = Look { lapses: came_due, lines_up: came_due };
+            claimed = claim_all(link, ask, Vec::new(), look, None).await?;
+        }
+        match calls {
+            Some(calls) if claimed.is_in_vain() => link.memory.vain().note(ask.holder, calls),
+            None if claimed.is_in_vain() => {}
+            _ => link.memory.vain().forget(ask.holder),
+        }
+    }
+    Ok((claimed.granted(lapses), rows))
+}
+
+/// Takes from its holder what lapsed, and grants what keys let go, if there is anything of it.
+pub(super) async fn by_keys(link: &mut Link, ask: &Reserve, granted: Granted) -> Result<Reservation, Fault> {
+    let Granted { mut reservation, had } = granted;
+    let Some(had) = had else { return Ok(reservation) };
+    match keyed::reserve(link, ask, &had).await {
+        Ok((keyed, due_in)) => {
+            if !keyed.is_empty() {
+                link.memory.vain().forget(ask.holder);
+            }
+            let started = keyed.first().and_then(|(_, reserved)| reserved.job().started);
+            let until = |started: Timestamp| started.as_micros().saturating_add(value::micros(ask.ttl));
+            started.into_iter().for_each(|started| link.memory.heads().holds(until(started)));
+            // What was granted for the first want comes first.
+            let wants = had.iter().enumerate().flat_map(|(want, had)| std::iter::repeat_n(want, *had));
+            let mut jobs: Vec<_> = wants.zip(reservation.jobs).chain(keyed).collect();
+            jobs.sort_by_key(|(want, _)| *want);
+            reservation.jobs = jobs.into_iter().map(|(_, job)| job).collect();
+            reservation.due_in = due_in;
+        }
+        Err(fault) if reservation.jobs.is_empty() => return Err(fault),
+        // What was granted is told, whatever went wrong; what else there is to do is done by the next turn.
+        Err(fault) => {
+            tracing::warn!(%fault, "keys could not be asked");
+            reservation.due_in = Some(Duration::ZERO);
+        }
+    }
+    Ok(reservation)
+}
+
+async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
+    let last = link.memory.lanes().last();
+    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
+    link.memory.lanes().meet(new);
+    Ok(())
+}
+
+/// Whether something may have come due. To look for that costs about as much as a claim does. A given clock is for those who
+/// want to know beforehand what comes.
+fn may_line_up(link: &Link) -> bool {
+    let time = &link.database.time;
+    time.told().is_some() || link.memory.heads().may_be_due(time.clock().moment())
+}
+
+/// What a claim did.
+struct Claimed {
+    /// What nobody has been told of yet.
+    jobs: Vec<Reserved>,
+    /// How many were granted for each want.
+    had: Vec<usize>,
+    /// What is around, by a look that set out at that moment; `None` if it could not be seen.
+    around: Option<(Around, Moment)>,
+    /// What was sent along did.
+    rows: Vec<Vec<Row>>,
+}
+
+impl Claimed {
+    fn is_in_vain(&self) -> bool {
+        self.had.iter().all(|had| *had == 0)
+    }
+
+    fn granted(self, lapses: bool) -> Granted {
+        let unseen = (Some(Duration::ZERO), false);
+        let (due_in, keyed) = self.around.map_or(unseen, |(around, _)| (around.due_in(), around.keyed));
+        let reservation = Reservation { jobs: self.jobs, due_in };
+        // What lapsed is taken from its holder by the same turn: who waits for its end hears of it at the next.
+        Granted { reservation, had: (keyed || lapses).then_some(self.had) }
+    }
+}
+
+/// Claims, in one transaction with what is sent along, and looks at what is around. Whoever can be answered early is as soon
+/// as that has committed: what is around is looked at when he has been.
+async fn claim_all(
+    link: &mut Link,
+    ask: &Reserve,
+    before: Vec<Query>,
+    first: Look,
+    early: Option<&mut Early>,
+) -> Result<Claimed, Fault> {
+    let mut early = early.filter(|early| early.due.is_some());
+    let mut claiming = Claiming::new(link, ask, first);
+    let clock = link.database.time.clock();
+    let connection = link.connection().await?;
+    connection.in_transaction = true;
+    let mut rows = vec![Vec::new(); before.len()];
+    let mut queries = claiming.opening(before, connection.ttl_told);
+    let mut from = 0;
+    loop {
+        let wants = from..ask.wants.len().min(from + claiming.together);
+        let is_last = wants.end == ask.wants.len();
+        let (claims, of): (Vec<_>, Vec<_>) = claiming.claims(wants.clone()).into_iter().unzip();
+        let claimed = queries.len()..queries.len() + claims.len();
+        queries.extend(claims);
+        if is_last {
+            queries.extend(early.is_none().then(|| claiming.look_around()));
+            queries.push(Query::new("COMMIT"));
+        }
+        let effect = if is_last { Effect::Commits } else { Effect::None };
+        let sent = clock.moment();
+        let connection = link.in_transaction()?;
+        let done = connection.run(&queries, effect).await?;
+        connection.in_transaction = !is_last;
+        claiming.take_in(&done[claimed.clone()], &of);
+        let mut done: Vec<Vec<Row>> = done.into_iter().map(|answered| answered.rows).collect();
+        let look = done.get_mut(claimed.end).map(std::mem::take).unwrap_or_default();
+        if from == 0 {
+            rows.iter_mut().zip(done.drain(1..)).for_each(|(rows, done)| *rows = done);
+        }
+        if is_last {
+            link.told_ttl(value::micros(ask.ttl));
+            claiming.publish(!rows.is_empty());
+            let around = match &mut early {
+                None => claiming.around(&look, sent).map(|around| (around, sent)),
+                Some(early) => {
+                    early.answer(&mut claiming.jobs);
+                    look_around(link, &claiming).await
+                }
+            };
+            let did_nothing = rows.is_empty() && claiming.had.iter().all(|had| *had == 0);
+            let around = if did_nothing { Some(around?) } else { seen(around) };
+            return Ok(Claimed { jobs: claiming.jobs, had: claiming.had, around, rows });
+        }
+        from = wants.end;
+        queries.clear();
+    }
+}
+
+/// Looks at what is around what was claimed.
+async fn look_around(link: &mut Link, claiming: &Claiming<'_>) -> Result<(Around, Moment), Fault> {
+    let sent = link.database.time.clock().moment();
+    let rows = link.connection().await?.read(claiming.look_around()).await?;
+    claiming.around(&rows, sent).map(|around| (around, sent))
+}
+
+/// What was seen. What was done is told, whatever went wrong; what else there is to do is done by the next turn.
+fn seen(around: Result<(Around, Moment), Fault>) -> Option<(Around, Moment)> {
+    let told = around.inspect_err(|fault| {
+        tracing::warn!(%fault, "it could not be seen when the next job comes due; the next look at the store finds out");
+    });
+    told.ok()
+}
