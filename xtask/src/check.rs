@@ -75,6 +75,12 @@ pub fn run(missing: Missing) -> Result<(), Failure> {
         println!("{}", line_of(name, *outcome));
     }
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
+    if tally.alone > 0 {
+        println!(
+            "{} of them passed only when tried once more, alone; what they said at first is above",
+            tally.alone
+        );
+    }
     verdict(&outcomes)
 }
 

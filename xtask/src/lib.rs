@@ -12,6 +12,7 @@ pub mod mutants;
 pub mod planted;
 pub mod programs;
 pub mod rules;
+pub mod second_try;
 pub mod sim;
 pub mod source;
 pub mod tally;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::check::cargo;
 use crate::failure::Failure;
 use crate::last_words::why;
+use crate::second_try;
 use crate::tally::Tally;
 
 /// What builds every test program and names each on a line of its own.
@@ -52,17 +53,18 @@ struct Program {
     /// Its package and its target.
     name: String,
     file: PathBuf,
-    args: &'static [&'static str],
+    args: Vec<String>,
     /// Where what it says is written.
     said: PathBuf,
     /// The folder of its package: what a test names beside itself, it finds there.
     folder: PathBuf,
 }
 
-/// One that failed, and what it said about it.
+/// One that failed, which of its tests did, and what it said about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Failed {
-    name: String,
+    program: Program,
+    tests: Vec<String>,
     why: String,
 }
 
@@ -77,7 +79,7 @@ pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
     programs.extend(BY_CARGO.iter().enumerate().map(|(number, (name, args))| Program {
         name: (*name).to_owned(),
         file: cargo(root).get_program().into(),
-        args,
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         said: beside.join(format!("cargo-{number}.said")),
         folder: root.to_path_buf(),
     }));
@@ -85,10 +87,28 @@ pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
     println!("{} test programs, {lanes} at a time", programs.len());
     let failed = in_lanes(longest_first(programs), lanes, tally)?;
     // Once more at the end, where it is looked for: a thousand lines of other programs may have come behind it.
-    for Failed { name, why } in &failed {
-        println!("\nfailed: {name}\n{why}");
+    for Failed { program, why, .. } in &failed {
+        println!("\nfailed: {}\n{why}", program.name);
     }
-    Ok(failed.is_empty())
+    Ok(failed.is_empty() || pass_alone(&failed, tally)?)
+}
+
+/// Whether the tests that failed were few and pass alone.
+fn pass_alone(failed: &[Failed], tally: &mut Tally) -> Result<bool, Failure> {
+    if !second_try::is_worth_it(failed.iter().map(|failed| failed.tests.as_slice())) {
+        return Ok(false);
+    }
+    for Failed { program, tests, .. } in failed {
+        println!("\nonce more, alone: {}: {}", program.name, tests.join(", "));
+        let (args, said) = (second_try::args(&program.args, tests), second_try::said(&program.said));
+        let (said, passed) = run_one(&Program { args, said, ..program.clone() })?;
+        let again = Tally::of(said).map_err(lost(&program.name))?;
+        if !passed || again.passed != tests.len() as u64 {
+            return Ok(false);
+        }
+        tally.passed_alone(again.passed);
+    }
+    Ok(true)
 }
 
 fn built(root: &Path) -> Result<Vec<Program>, Failure> {
@@ -112,7 +132,7 @@ fn program_of(line: &str) -> Option<Program> {
         name: format!("{package} {}", told["target"]["name"].as_str()?),
         said: file.with_extension("said"),
         file,
-        args: &[],
+        args: Vec::new(),
         folder,
     })
 }
@@ -140,7 +160,8 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
                 tally.add_all(Tally::of(said).map_err(lost(&program.name))?);
                 if !passed {
                     let said = std::fs::read(&program.said).map_err(lost(&program.name))?;
-                    failed.push(Failed { why: why(&String::from_utf8_lossy(&said)), name: program.name });
+                    let said = String::from_utf8_lossy(&said);
+                    failed.push(Failed { why: why(&said), tests: second_try::failures(&said), program });
                 }
             }
             Ok(())
@@ -159,7 +180,7 @@ fn run_one(program: &Program) -> Result<(File, bool), Failure> {
     // In a file, so that it can be read while it runs.
     let said = File::create(&program.said).map_err(lost(&program.name))?;
     let mut running = Command::new(&program.file)
-        .args(program.args)
+        .args(&program.args)
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .stdin(Stdio::null())
@@ -199,7 +220,7 @@ mod tests {
 
     fn program(name: &str, file: &str) -> Program {
         let said = Path::new(file).with_extension("said");
-        Program { name: name.into(), file: file.into(), args: &[], said, folder: "/".into() }
+        Program { name: name.into(), file: file.into(), args: Vec::new(), said, folder: "/".into() }
     }
 
     #[test]
@@ -209,7 +230,7 @@ mod tests {
         let expected = Program {
             name: "tenure_ui browser".into(),
             file: "/t/browser-1".into(),
-            args: &[],
+            args: Vec::new(),
             said: "/t/browser-1.said".into(),
             folder: "/r/crates/tenure-ui".into(),
         };
@@ -251,7 +272,36 @@ mod tests {
             .collect();
         let failed = in_lanes(told, 2, &mut Tally::default()).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(failed, [Failed { name: "badly".into(), why: String::new() }]);
+        let names: Vec<&str> = failed.iter().map(|failed| failed.program.name.as_str()).collect();
+        assert_eq!(names, ["badly"]);
+    }
+
+    /// A program that passes only when it is told which tests to run, and counts what is said of them.
+    #[cfg(unix)]
+    fn passes_alone(folder: &Path, says: &str) -> Failed {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (file, said) = (folder.join("program"), folder.join("said"));
+        std::fs::write(&file, format!("#!/bin/sh\n[ \"$*\" = \"--exact a\" ] && echo '{says}'\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = Program { name: "flaky".into(), file, args: Vec::new(), said, folder: folder.into() };
+        Failed { program, tests: vec!["a".into()], why: String::new() }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn few_that_failed_are_tried_once_more_alone() {
+        let folder = std::env::temp_dir().join(format!("tenure-alone-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut tally = Tally { passed: 7, failed: 1, alone: 0 };
+        let failed = [passes_alone(&folder, "test result: ok. 1 passed; 0 failed;")];
+        assert!(pass_alone(&failed, &mut tally).unwrap());
+        assert_eq!(tally, Tally { passed: 8, failed: 0, alone: 1 });
+        let failed = [passes_alone(&folder, "test result: ok. 0 passed; 0 failed;")];
+        assert!(!pass_alone(&failed, &mut tally).unwrap(), "a test that was not found has not passed");
+        let none = Failed { tests: Vec::new(), ..passes_alone(&folder, "") };
+        assert!(!pass_alone(&[none], &mut tally).unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

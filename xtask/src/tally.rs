@@ -9,6 +9,8 @@ pub struct Tally {
     pub passed: u64,
     /// That failed.
     pub failed: u64,
+    /// That passed, but not before they were tried once more, alone.
+    pub alone: u64,
 }
 
 impl Tally {
@@ -27,6 +29,14 @@ impl Tally {
     pub fn add_all(&mut self, others: Self) {
         self.passed += others.passed;
         self.failed += others.failed;
+        self.alone += others.alone;
+    }
+
+    /// Notes that so many of those that failed have passed alone.
+    pub fn passed_alone(&mut self, count: u64) {
+        self.failed = self.failed.saturating_sub(count);
+        self.passed += count;
+        self.alone += count;
     }
 
     fn add(&mut self, line: &str) {
@@ -51,6 +61,6 @@ mod tests {
                       test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
                       test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n\
                       nothing failed here\n";
-        assert_eq!(Tally::of(output.as_bytes()).unwrap(), Tally { passed: 15, failed: 2 });
+        assert_eq!(Tally::of(output.as_bytes()).unwrap(), Tally { passed: 15, failed: 2, alone: 0 });
     }
 }

@@ -78,6 +78,7 @@ mod timers;
 mod tls;
 mod transaction;
 mod transition;
+mod upkeep;
 mod url;
 mod vain;
 mod value;

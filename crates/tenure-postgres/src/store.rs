@@ -23,6 +23,7 @@ use crate::sizes;
 use crate::tasks::{self, Ending, Tasks};
 use crate::tend;
 use crate::time::{ServerClock, Time};
+use crate::upkeep::Chore;
 use crate::work::Ask;
 
 /// Jobs in one schema of a PostgreSQL database.
@@ -152,9 +153,19 @@ impl Jobs for PostgresStore {
 
     fn tend(&self) -> Answer<'_, Tended> {
         Box::pin(async {
-            let tended = self.ask(&self.tasks.others, |link| Box::pin(tend::tend(link))).await?;
-            let noticed = self.send(&self.tasks.leases, leases::Command::Tend).await?;
-            Ok(Tended { more: tended.more || noticed.more, ..tended })
+            let due = self.send(&self.tasks.leases, leases::Command::Look).await?;
+            let (is_about_jobs, is_about_leases) = (due.is_about_jobs(), due.has(Chore::Leases));
+            let mut tended = Tended::default();
+            if is_about_jobs {
+                let tending = self.ask(&self.tasks.others, move |link| {
+                    Box::pin(async move { tend::tend(link, &due).await })
+                });
+                tended = tending.await?;
+            }
+            if is_about_leases {
+                tended.more |= self.send(&self.tasks.leases, leases::Command::Tend).await?.more;
+            }
+            Ok(tended)
         })
     }
 }

@@ -6,7 +6,7 @@ use tenure_store::{Fault, Tended};
 use crate::aside::Odd;
 use crate::fault::Effect;
 use crate::heads;
-use crate::keyed;
+use crate::keyed::{self, Swept};
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
@@ -14,6 +14,7 @@ use crate::records;
 use crate::rows::{self, Stored};
 use crate::sweep;
 use crate::transaction::Gate;
+use crate::upkeep::{Chore, Due};
 use crate::value;
 use crate::writing::Writing;
 
@@ -43,42 +44,57 @@ const EXPIRED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micro
          UNION ALL SELECT lane, seq FROM alone LIMIT $2) e
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = e.lane AND seq = e.seq LIMIT 1 FOR UPDATE SKIP LOCKED) j";
 
-/// Sweeps, and removes what nobody needs any more.
-pub(crate) async fn tend(link: &mut Link) -> Result<Tended, Fault> {
-    let told = link.database.time.told();
-    let swept = keyed::sweep(link).await?;
+/// Sweeps, and removes what nobody needs any more, as far as something of it is to be done.
+pub(crate) async fn tend(link: &mut Link, due: &Due) -> Result<Tended, Fault> {
+    let swept = if due.has(Chore::Keys) { keyed::sweep(link).await? } else { Swept::default() };
     // Before anything is taken from its holder: by that keys may have to be asked, and what came due would wait for the
     // step that asks them.
-    let line_up = sweep::line_up(told, heads::START);
-    let answered = link.connection().await?.run(&[line_up], Effect::Commits).await?;
-    let due =
-        answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
-    let due = usize::try_from(due).unwrap_or(0) + swept.due;
-    let taken = sweep::take_lapsed(link).await?;
-    let lapsed = swept.lapsed + taken;
+    let lined_up = if due.has(Chore::Line) { line_up(link).await? } else { 0 };
+    let taken = if due.has(Chore::Lapsed) { sweep::take_lapsed(link).await? } else { 0 };
+    let (lapsed, came_due) = (swept.lapsed + taken, swept.due + lined_up);
     // What ended by that may concern others.
     let goes_on = swept.goes_on || (taken > 0 && keyed::is_due(link).await?);
-    let queries = [
-        Query::new(FREE_KEYS).with(told),
-        Query::new(GONE_HOSTS).with(told),
-        Query::new(FOLD),
-        Query::new(SPENT).with(told).with(value::bound(limits::SWEEP_ROWS)),
-    ];
-    let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
-    let spent = answered.last().map_or(0, |answered| answered.changed);
-    let spends_on = spent >= limits::SWEEP_ROWS as u64;
-    let (pruned, prunes_on) = prune(link).await?;
-    let records_left = records::prune(link).await?;
-    if lapsed + due > 0 {
+    let spends_on = clear(link, due).await?;
+    // What has just ended may be kept for no time at all.
+    let (pruned, prunes_on) =
+        if due.has(Chore::Expired) || lapsed > 0 { prune(link).await? } else { (0, false) };
+    let records_left = due.has(Chore::Records) && records::prune(link).await?;
+    if lapsed + came_due > 0 {
         link.memory.publish(News::of_due());
     }
-    let more = lapsed >= limits::SWEEP_ROWS
-        || due >= limits::SWEEP_ROWS
-        || prunes_on
-        || goes_on
-        || spends_on
-        || records_left;
-    Ok(Tended { lapsed, due, pruned, more })
+    let is_full = lapsed.max(came_due) >= limits::SWEEP_ROWS;
+    let more = is_full || prunes_on || goes_on || spends_on || records_left;
+    Ok(Tended { lapsed, due: came_due, pruned, more })
+}
+
+/// Gives jobs that came due their places in line; answers how many.
+async fn line_up(link: &mut Link) -> Result<usize, Fault> {
+    let line_up = sweep::line_up(link.database.time.told(), heads::START);
+    let answered = link.connection().await?.run(&[line_up], Effect::Commits).await?;
+    let moved =
+        answered.first().and_then(|answered| answered.rows.first()).map_or(0, |row| row.get::<_, i64>(0));
+    Ok(usize::try_from(moved).unwrap_or(0))
+}
+
+/// Removes what needs no more than a statement; answers whether there may be more grants of which nothing is left.
+async fn clear(link: &mut Link, due: &Due) -> Result<bool, Fault> {
+    let told = link.database.time.told();
+    let spent = Query::new(SPENT).with(told).with(value::bound(limits::SWEEP_ROWS));
+    let queries: Vec<Query> = [
+        (Chore::FreeKeys, Query::new(FREE_KEYS).with(told)),
+        (Chore::GoneHosts, Query::new(GONE_HOSTS).with(told)),
+        (Chore::Tally, Query::new(FOLD)),
+        (Chore::Spent, spent),
+    ]
+    .into_iter()
+    .filter_map(|(chore, query)| due.has(chore).then_some(query))
+    .collect();
+    if queries.is_empty() {
+        return Ok(false);
+    }
+    let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
+    let last = answered.last().map_or(0, |answered| answered.changed);
+    Ok(due.has(Chore::Spent) && last >= limits::SWEEP_ROWS as u64)
 }
 
 /// Removes finished jobs whose time of keeping is over; answers how many, and whether a bound stopped it.

@@ -11,7 +11,9 @@ use crate::query::Query;
 use crate::value::{self, bound, signed};
 
 const NOW: &str = "SELECT coalesce($1::bigint, micros())";
-const ONE: &str = "SELECT shelf, key, version, expires, value FROM record WHERE shelf = $1 AND key = $2";
+const ONE: &str = "SELECT r.shelf, r.key, r.version, r.expires, r.value, n.now
+     FROM (SELECT coalesce($3::bigint, micros()) AS now) n
+     CROSS JOIN LATERAL (SELECT * FROM record WHERE shelf = $1 AND key = $2 LIMIT 1) r";
 /// Keys and when they expire: what they say may be large, and is read of those that are answered.
 const GLIMPSE: &str = "SELECT key, expires FROM record
      WHERE shelf = $1 AND key >= $2 AND key > $3 AND key < $5 ORDER BY key LIMIT $4";
@@ -50,9 +52,11 @@ async fn look(link: &mut Link, query: Query) -> Result<(Vec<Row>, Timestamp), Fa
 /// One record, if it has not expired.
 pub(super) async fn one(link: &mut Link, shelf: &Name, key: &RecordKey) -> Result<Option<Record>, Fault> {
     let find = Query::new(ONE).with(shelf.as_str().to_owned()).with(key.as_str().to_owned());
-    let (rows, now) = look(link, find).await?;
-    let found = rows.first().map(record).transpose()?;
-    Ok(found.filter(|record| record.is_alive(now)))
+    let find = find.with(link.database.time.told());
+    let rows = link.connection().await?.read(find).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (found, now) = (record(row)?, value::instant(row, 5)?);
+    Ok(Some(found).filter(|record| record.is_alive(now)))
 }
 
 /// A page of records. One that cannot be read is left out, and so is one that is gone by the time it is read.

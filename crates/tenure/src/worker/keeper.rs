@@ -24,10 +24,16 @@ use super::control::Control;
 use super::holding::Holding;
 use super::lease::Lease;
 use crate::commands::command_of;
+use crate::holding::Pace;
 use crate::{Stopping, WorkerCommand};
 
 /// Hints that somebody was asked to stop are acted upon at most so often.
 const HINTS_APART: Duration = Duration::from_millis(100);
+
+/// What the host is told to do is asked for so often at the most, but for a few times at once: where nothing is heard, a hint a
+/// second says nothing.
+const HEARING_APART: Duration = Duration::from_secs(10);
+const HEARINGS_AT_ONCE: u32 = 5;
 
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn Store>,
@@ -41,6 +47,20 @@ pub(crate) struct Keeper {
     pub(crate) serves: Vec<Serves>,
     /// Who is told what this host is told to do; nobody if it heeds nobody.
     pub(crate) commands: Option<watch::Sender<WorkerCommand>>,
+}
+
+/// What was said and heard last.
+struct Said {
+    announced: Moment,
+    hearing: Pace,
+    /// Whether what the host is told to do is still to be heard.
+    is_unheard: bool,
+}
+
+impl Said {
+    fn new(announced: Moment) -> Self {
+        Self { announced, hearing: Pace::new(HEARING_APART, HEARINGS_AT_ONCE), is_unheard: false }
+    }
 }
 
 impl Keeper {
@@ -69,7 +89,7 @@ impl Keeper {
 
     async fn go_on_renewing(&self, stop: &CancellationToken) {
         let mut asked = self.store.asked();
-        let mut announced = self.clock.moment();
+        let mut said = Said::new(self.clock.moment());
         // What it was told since it said that it lives, and before hints arrived, it hears at once.
         let mut hinted = true;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
@@ -77,7 +97,7 @@ impl Keeper {
             // A hint that somebody was asked to stop is answered by asking the store about all.
             let age = if hinted { Duration::ZERO } else { self.renew_every() };
             let done = match self.renew(age).await {
-                Ok(()) => self.announce_again(&mut announced, hinted).await,
+                Ok(()) => self.announce_again(&mut said, hinted).await,
                 Err(fault) => Err(fault),
             };
             let is_missed = hinted && done.is_err();
@@ -101,7 +121,7 @@ impl Keeper {
                 biased;
                 () = stop.cancelled() => return,
                 _ = asked.changed() => true,
-                () = self.clock.sleep(self.until_next(announced)) => false,
+                () = self.clock.sleep(self.until_next(&said)) => false,
             };
         }
     }
@@ -112,28 +132,35 @@ impl Keeper {
     }
 
     /// How long until something has to be done, if no hint comes.
-    fn until_next(&self, announced: Moment) -> Duration {
+    fn until_next(&self, said: &Said) -> Duration {
         let now = self.clock.moment();
         let every = self.lease.renew_every().mul_f64(0.9 + 0.1 * self.chance.fraction());
         let renew = self.holding.oldest_sent().map(|sent| sent.after(every));
-        let first =
-            [Some(announced.after(every)), renew, self.holding.first_deadline()].into_iter().flatten().min();
+        let hear = said.is_unheard.then(|| said.hearing.next(now).unwrap_or(now));
+        let announce = Some(said.announced.after(every));
+        let first = [announce, renew, hear, self.holding.first_deadline()].into_iter().flatten().min();
         first.map_or(every, |moment| moment.since(now)).min(every)
     }
 
     /// Says that the host lives, if it has not said so lately; and hears what it is told to do, then and when it was called.
-    async fn announce_again(&self, last: &mut Moment, called: bool) -> Result<(), Fault> {
+    async fn announce_again(&self, said: &mut Said, called: bool) -> Result<(), Fault> {
         let now = self.clock.moment();
-        let is_time = now.since(*last) >= self.renew_every();
+        let is_time = now.since(said.announced) >= self.renew_every();
         if is_time {
             self.announce().await?;
         }
-        if let Some(commands) = self.commands.as_ref().filter(|_| is_time || called) {
-            self.hear(commands).await?;
+        said.is_unheard |= is_time || called;
+        match &self.commands {
+            None => said.is_unheard = false,
+            Some(commands) if said.is_unheard && said.hearing.take(now) => {
+                // What a fault has kept back is asked for again soon.
+                self.hear(commands).await.inspect_err(|_| said.hearing.refill())?;
+                said.is_unheard = false;
+            }
+            Some(_) => {}
         }
-        // Not before it has heard as well: what a fault has kept back is asked for again soon.
         if is_time {
-            *last = now;
+            said.announced = now;
         }
         Ok(())
     }

@@ -197,7 +197,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
-    /// Looks for due jobs at least so often, even without a hint. 1 s by default.
+    /// Looks for due jobs at least so often, even without a hint. 2.5 s by default.
     pub fn poll(mut self, every: Duration) -> Self {
         self.settings.poll = every;
         self

@@ -67,7 +67,7 @@ impl Default for Settings {
             prefetch: 0,
             unknown: UnknownKinds::default(),
             lease: Lease::DEFAULT,
-            poll: Duration::from_secs(1),
+            poll: Duration::from_millis(2_500),
             finish_within: Duration::from_secs(20),
             stop_grace: Duration::from_secs(5),
             name: None,

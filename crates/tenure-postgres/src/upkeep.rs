@@ -1,0 +1,120 @@
+//! What time has brought, seen at one look: an idle program asks this from time to time, and nothing else.
+
+use tenure_store::Fault;
+use tokio_postgres::Row;
+
+use crate::fault::unreadable;
+use crate::query::Query;
+use crate::time::Time;
+
+/// Something that upkeep may have to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// Keys have to be asked, or what waited for them has come due.
+    Keys,
+    /// Jobs came due.
+    Line,
+    /// Holders of jobs fell silent.
+    Lapsed,
+    /// Finished jobs are over their time.
+    Expired,
+    /// Nothing is left of grants.
+    Spent,
+    /// Unique keys are free again.
+    FreeKeys,
+    /// Hosts are gone.
+    GoneHosts,
+    /// There are many rows of what is counted.
+    Tally,
+    /// Records, or entries of journals, have expired.
+    Records,
+    /// Leases are to be looked at, or places in their lines are over.
+    Leases,
+}
+
+impl Chore {
+    /// In the order in which [`LOOK`] answers.
+    const ALL: [Self; 10] = [
+        Self::Keys,
+        Self::Line,
+        Self::Lapsed,
+        Self::Expired,
+        Self::Spent,
+        Self::FreeKeys,
+        Self::GoneHosts,
+        Self::Tally,
+        Self::Records,
+        Self::Leases,
+    ];
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Due(Vec<Chore>);
+
+impl Due {
+    pub(crate) fn has(&self, chore: Chore) -> bool {
+        self.0.contains(&chore)
+    }
+
+    /// Whether there is anything to do about anything but leases.
+    pub(crate) fn is_about_jobs(&self) -> bool {
+        self.0.iter().any(|chore| *chore != Chore::Leases)
+    }
+}
+
+/// Each part asks for the first row there is in the order of an index, so that whatever the tables hold no more is read.
+const LOOK: &str = concat!(
+    "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     counted AS MATERIALIZED (SELECT count(*) FROM (SELECT FROM tally LIMIT 1000) t)
+     SELECT (SELECT now FROM n),\n",
+    are_keys_asked!("'{}'::text[]", "'{}'::int[]"),
+    ",
+     (SELECT true FROM later WHERE due <= (SELECT now FROM n) AND NOT gated ORDER BY due, seq LIMIT 1),
+     NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
+         AND coalesce((SELECT true FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) > 0
+                 ORDER BY until LIMIT 1),
+             (SELECT true FROM standing WHERE lapse <= (SELECT now FROM n) ORDER BY lapse LIMIT 1)),
+     coalesce((SELECT true FROM receipt WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1),
+         (SELECT true FROM standing WHERE expires <= (SELECT now FROM n) AND state >= 2 ORDER BY expires LIMIT 1)),
+     (SELECT true FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) = 0 ORDER BY until LIMIT 1),
+     (SELECT true FROM unique_key WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1),
+     EXISTS (SELECT FROM host WHERE until <= (SELECT now FROM n)),
+     (SELECT CASE WHEN count > 100 THEN count > 100 + 2 * (SELECT count(*) FROM lane) END FROM counted),
+     coalesce((SELECT true FROM record WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1),
+         (SELECT true FROM journal_entry WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1)),
+     coalesce((SELECT true FROM lease WHERE look <= (SELECT now FROM n) ORDER BY look LIMIT 1),
+         (SELECT true FROM lease_line WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1))"
+);
+
+/// The statement that looks.
+pub(crate) fn look(time: &Time) -> Query {
+    Query::new(LOOK).with(time.told())
+}
+
+/// What it has seen. Its first column is the instant.
+pub(crate) fn seen(rows: &[Row]) -> Result<Due, Fault> {
+    let row = rows.first().ok_or_else(|| unreadable("no upkeep"))?;
+    let is_due = |number: usize| row.get::<_, Option<bool>>(number + 1) == Some(true);
+    let due = Chore::ALL.iter().enumerate().filter(|(number, _)| is_due(*number)).map(|(_, chore)| *chore);
+    Ok(Due(due.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use own_postgres::Server;
+
+    use super::*;
+    use crate::plans::{fresh, plan_of};
+
+    #[tokio::test]
+    async fn a_look_reads_no_table_but_those_that_are_kept_small() {
+        let server = Server::start_hasty().unwrap();
+        let plan = plan_of(&mut fresh(&server).await, 0, LOOK).await;
+        let read_whole =
+            plan.iter().filter_map(|line| line.split_once("Seq Scan on ")).map(|(_, table)| table);
+        for table in read_whole {
+            assert!(["tally", "lane", "host", "ending"].contains(&table), "{table}\n{}", plan.join("\n"));
+        }
+    }
+}
