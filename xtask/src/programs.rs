@@ -29,7 +29,10 @@ const BUILD: &[&str] = &[
 /// What only cargo can build and run, by name. The adapter is a workspace of its own: sqlx links an older SQLite than Tenure
 /// would choose alone, and a program that uses both has to find one that serves both.
 const BY_CARGO: &[(&str, &[&str])] = &[
-    ("the adapter for sqlx", &["test", "--manifest-path", "adapters/tenure-sqlx/Cargo.toml", "--locked"]),
+    (
+        "the adapter for sqlx",
+        &["test", "--manifest-path", "adapters/tenure-sqlx/Cargo.toml", "--locked", "--no-fail-fast"],
+    ),
     ("the examples of the documentation", &["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]),
 ];
 
@@ -157,11 +160,13 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
                 let (tally, failed) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
                 let left = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
                 println!("\n     Ran {} ({} of {all} begun)", program.name, all - left);
-                tally.add_all(Tally::of(said).map_err(lost(&program.name))?);
+                let own = Tally::of(said).map_err(lost(&program.name))?;
+                tally.add_all(own);
                 if !passed {
                     let said = std::fs::read(&program.said).map_err(lost(&program.name))?;
                     let said = String::from_utf8_lossy(&said);
-                    failed.push(Failed { why: why(&said), tests: second_try::failures(&said), program });
+                    let tests = second_try::failures(&said, own.failed);
+                    failed.push(Failed { why: why(&said), tests, program });
                 }
             }
             Ok(())

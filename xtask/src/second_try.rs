@@ -8,8 +8,16 @@ use std::path::Path;
 /// More than so many are no accident.
 const MOST: usize = 5;
 
-/// The tests that a program names as failed, if it has come to its end.
-pub fn failures(said: &str) -> Vec<String> {
+/// The tests that a program names as failed, if it names as many as it has counted and has come to its end, and so has each of those
+/// that cargo runs.
+pub fn failures(said: &str, counted: u64) -> Vec<String> {
+    let begin = |word: &str| said.lines().filter(|line| line.starts_with(word)).count();
+    let all = names(said);
+    let is_whole = all.len() as u64 == counted && begin("running ") == begin("test result: ");
+    if is_whole { all } else { Vec::new() }
+}
+
+fn names(said: &str) -> Vec<String> {
     let lists = said.split("\nfailures:\n").skip(1).filter_map(|behind| behind.split_once("\ntest result: "));
     // The first such list tells what each has said; the last one only names them.
     let names = lists.flat_map(|(list, _)| list.lines().map_while(|line| line.strip_prefix("    ")));
@@ -47,9 +55,15 @@ mod tests {
 
     #[test]
     fn the_tests_that_failed_are_named_by_their_program() {
-        assert_eq!(failures(SAID), ["a::b", "d"]);
-        assert_eq!(failures("running 1 test\ntest a ... "), [""; 0], "one that was ended names none");
-        assert_eq!(failures("\nfailures:\n\n---- a stdout ----\n"), [""; 0]);
+        assert_eq!(failures(SAID, 2), ["a::b", "d"]);
+        assert_eq!(failures(SAID, 3), [""; 0], "one of them is not named");
+        assert_eq!(
+            failures(&format!("{SAID}\nrunning 2 tests\n"), 2),
+            [""; 0],
+            "one of its programs was killed"
+        );
+        assert_eq!(failures("running 1 test\ntest a ... ", 0), [""; 0], "one that was ended names none");
+        assert_eq!(failures("\nfailures:\n\n---- a stdout ----\n", 1), [""; 0]);
     }
 
     #[test]

@@ -83,6 +83,8 @@ impl Judge<'_> {
         let against = |figure, name, to, to_name| Some(alone(figure, name)? / alone(to, to_name)?);
         let four = against("drain by 4", "jobs_per_s", "drain", "jobs_per_s");
         judged.push(("four processes, jobs/s, × one", tenure, AtLeast(1.0), four));
+        let sixteen = against("drain by 16", "jobs_per_s", "drain", "jobs_per_s");
+        judged.push(("sixteen processes, jobs/s, × one", tenure, AtLeast(1.0), sixteen));
         let pause = "pause_p99_ms";
         let waiting = against("waiting", pause, "drain", pause);
         judged.push(("many waiting, pause p99, × empty", tenure, AtMost(2.0), waiting));
@@ -90,6 +92,10 @@ impl Judge<'_> {
         judged.push(("many finished, pause p99, × empty", tenure, AtMost(2.0), finished));
         let pinned = against("pinned", "late_p99_ms", "unpinned", "p99_ms");
         judged.push(("pinned horizon, p99, × unpinned", tenure, AtMost(2.0), pinned));
+        let together = against("together, paced", "late_p99_ms", "unpinned", "p99_ms");
+        judged.push(("pinned beside many finished, p99, × unpinned", tenure, AtMost(2.0), together));
+        let drained = against("together, drained", pause, "drain", pause);
+        judged.push(("many waiting, many finished, pinned, pause p99, × empty", tenure, AtMost(2.0), drained));
         judged
     }
 

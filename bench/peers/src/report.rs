@@ -49,6 +49,7 @@ const FLOWED: &[Column] = &[
 const TABLES: &[(&str, &[Column])] = &[
     ("drain", DRAINED),
     ("drain by 4", DRAINED),
+    ("drain by 16", DRAINED),
     ("bulk", PUT),
     ("single", PUT),
     ("single, 16 clients", PUT),
@@ -58,6 +59,8 @@ const TABLES: &[(&str, &[Column])] = &[
     ("finished", DRAINED),
     ("unpinned", WAITED),
     ("pinned", WAITED),
+    ("together, paced", WAITED),
+    ("together, drained", DRAINED),
 ];
 
 /// All tables that there is something to say in.

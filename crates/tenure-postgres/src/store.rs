@@ -23,7 +23,7 @@ use crate::sizes;
 use crate::tasks::{self, Ending, Tasks};
 use crate::tend;
 use crate::time::{ServerClock, Time};
-use crate::upkeep::Chore;
+use crate::upkeep::{self, Chore, Due};
 use crate::work::Ask;
 
 /// Jobs in one schema of a PostgreSQL database.
@@ -153,7 +153,17 @@ impl Jobs for PostgresStore {
 
     fn tend(&self) -> Answer<'_, Tended> {
         Box::pin(async {
-            let due = self.send(&self.tasks.leases, leases::Command::Look).await?;
+            let looked = self.ask(&self.tasks.others, |link| Box::pin(upkeep::look(link)));
+            let due = match looked.await {
+                Ok((due, shown)) => {
+                    // Should the task have ended, whoever asks it something is told.
+                    let _ = self.tasks.leases.send(leases::Command::Compare(shown)).await;
+                    due
+                }
+                // A part of the look may take too long that none of the urgent chores depends on.
+                Err(Fault::Unavailable(_) | Fault::Unknown(_)) => Due::all(),
+                Err(fault) => return Err(fault),
+            };
             let (is_about_jobs, is_about_leases) = (due.is_about_jobs(), due.has(Chore::Leases));
             let mut tended = Tended::default();
             if is_about_jobs {

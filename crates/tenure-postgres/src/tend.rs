@@ -27,7 +27,7 @@ const SPENT: &str = "DELETE FROM granted WHERE ctid = ANY (ARRAY(SELECT ctid FRO
          ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
 /// When there are many rows, they become one for each lane.
 const FOLD: &str = "WITH gone AS (DELETE FROM tally WHERE ctid = ANY (ARRAY(SELECT ctid FROM tally
-         WHERE (SELECT count(*) FROM (SELECT FROM tally LIMIT 1000) t) > 100 + 2 * (SELECT count(*) FROM lane)
+         WHERE (SELECT count(*) FROM (SELECT FROM tally LIMIT 101 + 2 * (SELECT count(*) FROM lane)) t) > 100 + 2 * (SELECT count(*) FROM lane)
          LIMIT 10000 FOR UPDATE SKIP LOCKED)) RETURNING *)
      INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
      SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)

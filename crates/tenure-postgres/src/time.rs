@@ -16,6 +16,14 @@ pub(crate) enum Time {
     Given(Arc<dyn Clock>),
 }
 
+/// What the clock has shown between two moments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    pub sent: Moment,
+    pub at: Timestamp,
+    pub answered: Moment,
+}
+
 impl Time {
     /// The instant as statements take it: `NULL` where they ask the server.
     pub(crate) fn told(&self) -> Option<i64> {

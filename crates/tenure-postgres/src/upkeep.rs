@@ -1,11 +1,16 @@
 //! What time has brought, seen at one look: an idle program asks this from time to time, and nothing else.
 
+use std::time::Duration;
+
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
+use crate::connection::Connection;
 use crate::fault::unreadable;
+use crate::link::Link;
 use crate::query::Query;
-use crate::time::Time;
+use crate::time::{Shown, Time};
+use crate::value;
 
 /// Something that upkeep may have to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +38,7 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// In the order in which [`LOOK`] answers.
+    /// In the order in which [`LOOK`] answers, behind the instant.
     const ALL: [Self; 10] = [
         Self::Keys,
         Self::Line,
@@ -53,6 +58,11 @@ impl Chore {
 pub(crate) struct Due(Vec<Chore>);
 
 impl Due {
+    /// All there is: where nobody can tell, everything is tried.
+    pub(crate) fn all() -> Self {
+        Self(Chore::ALL.to_vec())
+    }
+
     pub(crate) fn has(&self, chore: Chore) -> bool {
         self.0.contains(&chore)
     }
@@ -66,11 +76,12 @@ impl Due {
 /// Each part asks for the first row there is in the order of an index, so that whatever the tables hold no more is read.
 const LOOK: &str = concat!(
     "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
-     counted AS MATERIALIZED (SELECT count(*) FROM (SELECT FROM tally LIMIT 1000) t)
-     SELECT (SELECT now FROM n),\n",
+     k AS MATERIALIZED (SELECT ",
     are_keys_asked!("'{}'::text[]", "'{}'::int[]"),
-    ",
-     (SELECT true FROM later WHERE due <= (SELECT now FROM n) AND NOT gated ORDER BY due, seq LIMIT 1),
+    " AS asked)
+     SELECT (SELECT now FROM n), (SELECT asked FROM k),
+     CASE WHEN (SELECT asked FROM k) THEN true ELSE
+     (SELECT true FROM later WHERE due <= (SELECT now FROM n) AND NOT gated ORDER BY due, seq LIMIT 1) END,
      NOT EXISTS (SELECT FROM meta WHERE name = 'bar' AND value > (SELECT now FROM n))
          AND coalesce((SELECT true FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) > 0
                  ORDER BY until LIMIT 1),
@@ -80,24 +91,45 @@ const LOOK: &str = concat!(
      (SELECT true FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) = 0 ORDER BY until LIMIT 1),
      (SELECT true FROM unique_key WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1),
      EXISTS (SELECT FROM host WHERE until <= (SELECT now FROM n)),
-     (SELECT CASE WHEN count > 100 THEN count > 100 + 2 * (SELECT count(*) FROM lane) END FROM counted),
+     (SELECT count(*) > 100 + 2 * (SELECT count(*) FROM lane)
+         FROM (SELECT FROM tally LIMIT 101 + 2 * (SELECT count(*) FROM lane)) t),
      coalesce((SELECT true FROM record WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1),
          (SELECT true FROM journal_entry WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1)),
      coalesce((SELECT true FROM lease WHERE look <= (SELECT now FROM n) ORDER BY look LIMIT 1),
          (SELECT true FROM lease_line WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1))"
 );
 
-/// The statement that looks.
-pub(crate) fn look(time: &Time) -> Query {
-    Query::new(LOOK).with(time.told())
+const CLOCK: &str = "SELECT coalesce($1::bigint, micros())";
+
+/// A look that takes longer says too little of the clock, so that is read by itself.
+const PROMPT: Duration = Duration::from_millis(25);
+
+/// Looks; answers what there is to do, and what the clock has shown at this.
+pub(crate) async fn look(link: &mut Link) -> Result<(Due, Shown), Fault> {
+    let time = link.database.time.clone();
+    let connection = link.connection().await?;
+    let (row, mut shown) = ask(connection, &time, LOOK).await?;
+    if shown.answered.since(shown.sent) > PROMPT {
+        shown = ask(connection, &time, CLOCK).await?.1;
+    }
+    time.heard(shown.at);
+    Ok((due(&row), shown))
 }
 
-/// What it has seen. Its first column is the instant.
-pub(crate) fn seen(rows: &[Row]) -> Result<Due, Fault> {
-    let row = rows.first().ok_or_else(|| unreadable("no upkeep"))?;
+/// Asks something that is answered by a row with the instant before everything else.
+async fn ask(connection: &mut Connection, time: &Time, sql: &'static str) -> Result<(Row, Shown), Fault> {
+    let sent = time.clock().moment();
+    let mut rows = connection.read(Query::new(sql).with(time.told())).await?;
+    let answered = time.clock().moment();
+    let row = rows.pop().ok_or_else(|| unreadable("no upkeep"))?;
+    let at = value::instant(&row, 0)?;
+    Ok((row, Shown { sent, at, answered }))
+}
+
+fn due(row: &Row) -> Due {
     let is_due = |number: usize| row.get::<_, Option<bool>>(number + 1) == Some(true);
     let due = Chore::ALL.iter().enumerate().filter(|(number, _)| is_due(*number)).map(|(_, chore)| *chore);
-    Ok(Due(due.collect()))
+    Due(due.collect())
 }
 
 #[cfg(test)]

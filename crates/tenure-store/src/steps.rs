@@ -53,6 +53,10 @@ impl Steps {
         if self.blind {
             return;
         }
+        // What was read before is no news.
+        if self.last.is_some_and(|(_, last, _)| moment < last) {
+            return;
+        }
         let took = moment.since(before);
         let Some((last, last_moment, last_took)) = self.last.replace((now, moment, took)) else { return };
         let passed = moment.since(last_moment);
@@ -137,6 +141,18 @@ mod tests {
             let later = renewed(steps.look(&clock));
             assert_eq!(held_for(&mut steps, &clock, &later), 150, "what is renewed since goes by the clock");
         }
+    }
+
+    #[test]
+    fn what_was_read_before_is_no_step_back() {
+        let (clock, mut steps) = (ManualClock::new(), Steps::default());
+        let lease = renewed(steps.look(&clock));
+        let (before, moment) = (clock.now(), clock.moment());
+        clock.advance(secs(5.0));
+        clock.step_to(clock.now().after(HOUR));
+        steps.look(&clock);
+        steps.compare(moment, before, moment);
+        assert_eq!(held_for(&mut steps, &clock, &lease), 100);
     }
 
     #[test]

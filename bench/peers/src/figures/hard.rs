@@ -12,6 +12,8 @@ const WAITING: &str = "waiting";
 const FINISHED: &str = "finished";
 const UNPINNED: &str = "unpinned";
 const PINNED: &str = "pinned";
+const TOGETHER: &str = "together, paced";
+const TOGETHER_DRAINED: &str = "together, drained";
 
 /// Jobs that are enqueued and drained in one go until enough have ended.
 const LAP: u64 = 100_000;
@@ -30,8 +32,15 @@ pub fn waiting(stage: &mut Stage) -> Outcome<Vec<Line>> {
 
 /// A drain of the usual number of jobs beside very many that have ended, by the contestant's own hand.
 pub fn finished(stage: &mut Stage) -> Outcome<Vec<Line>> {
-    let (jobs, many) = (stage.jobs(), stage.contestant.part_of(stage.ground.options.finished));
-    let mut left = many;
+    let jobs = stage.jobs();
+    finish_many(stage)?;
+    stage.fill(jobs)?;
+    Ok(vec![drain(stage, FINISHED, Drain { there: jobs, jobs, processes: 1 })?])
+}
+
+/// Works off very many.
+fn finish_many(stage: &mut Stage) -> Outcome {
+    let mut left = stage.contestant.part_of(stage.ground.options.finished);
     while left > 0 {
         let lap = left.min(LAP);
         stage.fill(lap)?;
@@ -42,8 +51,22 @@ pub fn finished(stage: &mut Stage) -> Outcome<Vec<Line>> {
         workers.stop()?;
         left -= lap;
     }
-    stage.fill(jobs)?;
-    Ok(vec![drain(stage, FINISHED, Drain { there: jobs, jobs, processes: 1 })?])
+    Ok(())
+}
+
+/// Beside very many that have ended: a steady pace for long with the snapshot, and with that still open a drain of the usual
+/// number of jobs out of very many that wait.
+pub fn together(stage: &mut Stage) -> Outcome<Vec<Line>> {
+    let jobs = stage.jobs();
+    let unpinned = paced(stage, UNPINNED, stage.seconds())?;
+    finish_many(stage)?;
+    let pin = stage.database.pin()?;
+    let paced = paced(stage, TOGETHER, Duration::from_secs(stage.ground.options.pinned))?;
+    let there = stage.contestant.part_of(stage.ground.options.waiting).max(jobs);
+    stage.fill(there)?;
+    let drained = drain(stage, TOGETHER_DRAINED, Drain { there, jobs, processes: 1 })?;
+    drop(pin);
+    Ok(vec![unpinned, paced, drained])
 }
 
 /// A pace that leaves time to spare, first for a while without the snapshot, then for long with it.

@@ -10,11 +10,16 @@ use crate::meter::{Cost, Reading};
 const BULK: &str = "bulk";
 const DRAIN: &str = "drain";
 const DRAIN_BY_FOUR: &str = "drain by 4";
+const DRAIN_BY_MANY: &str = "drain by 16";
 
 pub fn measure(stage: &mut Stage, processes: usize) -> Outcome<Vec<Line>> {
     let jobs = stage.jobs();
     let bulk = put(stage, jobs)?;
-    let figure = if processes == 1 { DRAIN } else { DRAIN_BY_FOUR };
+    let figure = match processes {
+        1 => DRAIN,
+        4 => DRAIN_BY_FOUR,
+        _ => DRAIN_BY_MANY,
+    };
     let mut drained = drain(stage, figure, Drain { there: jobs, jobs, processes })?;
     if let (Some(bulk), Some(end)) = (bulk.get("wal_bytes"), drained.get("wal_bytes")) {
         drained = drained.with("life_wal_bytes", bulk + end);

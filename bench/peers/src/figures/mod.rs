@@ -26,6 +26,8 @@ pub enum Figure {
     Life,
     /// The same, drained by four processes.
     Processes,
+    /// The same, drained by sixteen.
+    Sixteen,
     /// Enqueueing one by one, by 1 and by 16 clients.
     Single,
     /// From enqueueing to the start of the handler, at 20 jobs a second.
@@ -38,6 +40,8 @@ pub enum Figure {
     Finished,
     /// A steady pace while an old snapshot keeps every dead row.
     Pinned,
+    /// All three at once.
+    Together,
 }
 
 impl Figure {
@@ -48,13 +52,14 @@ impl Figure {
     pub fn suits(self, contestant: &Contestant) -> bool {
         let floor = contestant.role == Role::Floor;
         match self {
-            Self::Life | Self::Processes | Self::Waiting => true,
+            Self::Life | Self::Processes | Self::Sixteen | Self::Waiting => true,
             Self::Single => !floor || contestant.history == History::Kept,
             Self::Finished => contestant.history == History::Kept,
             // The floor looks again and again, with a plan that was made while its table was empty: nobody would
             // have it so.
             Self::Latency | Self::Steady => !floor,
             Self::Pinned => !floor && contestant.store == Store::Postgres,
+            Self::Together => Self::Finished.suits(contestant) && Self::Pinned.suits(contestant),
         }
     }
 
@@ -63,12 +68,14 @@ impl Figure {
         match self {
             Self::Life => life::measure(&mut stage, 1),
             Self::Processes => life::measure(&mut stage, 4),
+            Self::Sixteen => life::measure(&mut stage, 16),
             Self::Single => single::measure(&mut stage),
             Self::Latency => latency::measure(&mut stage),
             Self::Steady => steady::measure(&mut stage),
             Self::Waiting => hard::waiting(&mut stage),
             Self::Finished => hard::finished(&mut stage),
             Self::Pinned => hard::pinned(&mut stage),
+            Self::Together => hard::together(&mut stage),
         }
     }
 }

@@ -19,9 +19,8 @@ use crate::link::Link;
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::Query;
-use crate::time::Time;
+use crate::time::{Shown, Time};
 use crate::transaction::{Gate, Transaction};
-use crate::upkeep::{self, Due};
 use crate::value;
 
 /// The instant, the epoch and the bar, as they are when everything is locked.
@@ -36,8 +35,8 @@ const PROMPT: Duration = Duration::from_millis(25);
 pub(crate) enum Command {
     /// Take these wishes.
     Take(Vec<LeaseWish>, Reply<Vec<LeaseOutcome>>),
-    /// Look at what time has brought, to leases and to everything else: here the clocks are compared.
-    Look(Reply<Due>),
+    /// Compare what the server's clock has shown to somebody else: its steps are seen then, too, however little happens here.
+    Compare(Shown),
     /// Do a bounded step of upkeep.
     Tend(Reply<Noticed>),
 }
@@ -46,7 +45,7 @@ impl Command {
     fn weight(&self) -> usize {
         match self {
             Self::Take(wishes, _) => wishes.len().max(1),
-            Self::Look(_) | Self::Tend(_) => 1,
+            Self::Compare(_) | Self::Tend(_) => 1,
         }
     }
 }
@@ -71,23 +70,19 @@ impl LeaseTask {
     pub(crate) async fn run(mut self, mut inbox: Inbox<Command>) {
         while let Some(commands) = inbox.gather(limits::LEASE_STEPS, Command::weight).await {
             let (mut calls, mut replies) = (Vec::new(), Vec::new());
-            let (mut looking, mut tending) = (Vec::new(), Vec::new());
+            let mut tending = Vec::new();
             for command in commands {
                 match command {
                     Command::Take(wishes, reply) => {
                         calls.push(wishes);
                         replies.push(reply);
                     }
-                    Command::Look(reply) => looking.push(reply),
+                    Command::Compare(shown) => self.compare(shown),
                     Command::Tend(reply) => tending.push(reply),
                 }
             }
             let taken = self.take(&calls).await;
             replies.into_iter().zip(taken).for_each(|(reply, taken)| reply.send(taken));
-            if !looking.is_empty() {
-                let due = self.look().await;
-                looking.into_iter().for_each(|reply| reply.send(due.clone()));
-            }
             if !tending.is_empty() {
                 let noticed = self.tend().await;
                 tending.into_iter().for_each(|reply| reply.send(noticed.clone()));
@@ -157,20 +152,11 @@ impl LeaseTask {
         Ok(taken)
     }
 
-    /// Looks at what time has brought. Steps of the server's clock are seen at this, too, however little else happens.
-    async fn look(&mut self) -> Result<Due, Fault> {
-        let time = self.link.database.time.clone();
-        let connection = self.link.connection().await?;
-        let sent = time.clock().moment();
-        let rows = connection.read(upkeep::look(&time)).await?;
-        match &time {
+    fn compare(&mut self, shown: Shown) {
+        match &self.link.database.time {
             Time::Given(clock) => _ = self.steps.look(&**clock),
-            Time::Server(clock) => {
-                let at = rows.first().ok_or_else(|| unreadable("no clock"))?;
-                self.steps.compare(sent, value::instant(at, 0)?, clock.moment());
-            }
+            Time::Server(_) => self.steps.compare(shown.sent, shown.at, shown.answered),
         }
-        upkeep::seen(&rows)
     }
 
     /// Notes lapses, and removes places in line whose time is over.

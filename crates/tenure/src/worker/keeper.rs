@@ -52,6 +52,7 @@ pub(crate) struct Keeper {
 /// What was said and heard last.
 struct Said {
     announced: Moment,
+    heard: Option<Moment>,
     hearing: Pace,
     /// Whether what the host is told to do is still to be heard.
     is_unheard: bool,
@@ -59,7 +60,12 @@ struct Said {
 
 impl Said {
     fn new(announced: Moment) -> Self {
-        Self { announced, hearing: Pace::new(HEARING_APART, HEARINGS_AT_ONCE), is_unheard: false }
+        Self {
+            announced,
+            heard: None,
+            hearing: Pace::new(HEARING_APART, HEARINGS_AT_ONCE),
+            is_unheard: false,
+        }
     }
 }
 
@@ -149,13 +155,15 @@ impl Keeper {
         if is_time {
             self.announce().await?;
         }
-        said.is_unheard |= is_time || called;
+        let is_long_ago = said.heard.is_none_or(|heard| now.since(heard) >= self.renew_every());
+        said.is_unheard |= called || (is_time && is_long_ago);
         match &self.commands {
             None => said.is_unheard = false,
-            Some(commands) if said.is_unheard && said.hearing.take(now) => {
+            // Only hints are paced: what is heard without any keeps none of them waiting.
+            Some(commands) if said.is_unheard && (is_time || said.hearing.take(now)) => {
                 // What a fault has kept back is asked for again soon.
                 self.hear(commands).await.inspect_err(|_| said.hearing.refill())?;
-                said.is_unheard = false;
+                (said.is_unheard, said.heard) = (false, Some(now));
             }
             Some(_) => {}
         }
