@@ -281,15 +281,15 @@ mod tests {
         assert_eq!(names, ["badly"]);
     }
 
-    /// A program that passes only when it is told which tests to run, and counts what is said of them.
+    /// A program that passes only when it is told which tests to run, and counts what is said of them. A shell reads it: what was
+    /// just written cannot be executed while another test starts a process.
     #[cfg(unix)]
     fn passes_alone(folder: &Path, says: &str) -> Failed {
-        use std::os::unix::fs::PermissionsExt;
-
-        let (file, said) = (folder.join("program"), folder.join("said"));
-        std::fs::write(&file, format!("#!/bin/sh\n[ \"$*\" = \"--exact a\" ] && echo '{says}'\n")).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let program = Program { name: "flaky".into(), file, args: Vec::new(), said, folder: folder.into() };
+        let (script, said) = (folder.join("program"), folder.join("said"));
+        std::fs::write(&script, format!("[ \"$*\" = '-- --exact a' ] && echo '{says}'\n")).unwrap();
+        let args = vec![script.to_string_lossy().into_owned()];
+        let program =
+            Program { name: "flaky".into(), file: "/bin/sh".into(), args, said, folder: folder.into() };
         Failed { program, tests: vec!["a".into()], why: String::new() }
     }
 
