@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn a_line_that_is_read_slowly_is_read_behind_its_mark_for_a_while() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(3), &PLACES, at(0));
-        marks.looked(1, START, millis(23), &PLACES, at(100));
+        marks.looked(1, START, millis(1), &PLACES, at(0));
+        marks.looked(1, START, millis(21), &PLACES, at(100));
         let begun = marks.begin(1, at(101));
         assert!(begun > START && begun < PLACES[0].max(PLACES[1]), "{begun:?}");
         assert_eq!(marks.begin(2, at(101)), START, "another lane");

@@ -7,6 +7,9 @@ use std::time::Duration;
 use tenure_core::Timestamp;
 use tenure_store::{Clock, Moment, Sleep, SystemClock};
 
+/// Asks for the instant; it takes what [`Time::told`] says.
+pub(crate) const NOW: &str = "SELECT coalesce($1::bigint, micros())";
+
 /// The clock of a store: the server's, unless the store was given another.
 #[derive(Debug, Clone)]
 pub(crate) enum Time {

@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::fault::unreadable;
 use crate::link::Link;
 use crate::query::Query;
-use crate::time::{Shown, Time};
+use crate::time::{NOW, Shown, Time};
 use crate::value;
 
 /// Something that upkeep may have to do.
@@ -99,8 +99,6 @@ const LOOK: &str = concat!(
          (SELECT true FROM lease_line WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1))"
 );
 
-const CLOCK: &str = "SELECT coalesce($1::bigint, micros())";
-
 /// A look that takes longer says too little of the clock, so that is read by itself.
 const PROMPT: Duration = Duration::from_millis(25);
 
@@ -110,7 +108,7 @@ pub(crate) async fn look(link: &mut Link) -> Result<(Due, Shown), Fault> {
     let connection = link.connection().await?;
     let (row, mut shown) = ask(connection, &time, LOOK).await?;
     if shown.answered.since(shown.sent) > PROMPT {
-        shown = ask(connection, &time, CLOCK).await?.1;
+        shown = ask(connection, &time, NOW).await?.1;
     }
     time.heard(shown.at);
     Ok((due(&row), shown))
@@ -138,6 +136,18 @@ mod tests {
 
     use super::*;
     use crate::plans::{fresh, plan_of};
+
+    #[tokio::test]
+    async fn a_program_that_has_nothing_to_do_hears_the_time_of_its_server() {
+        let server = Server::start_hasty().unwrap();
+        let mut link = fresh(&server).await;
+        let time = link.database.time.clone();
+        let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+        time.heard(time.now().after(hour));
+        let (due, shown) = look(&mut link).await.unwrap();
+        assert_eq!(due, Due::default());
+        assert!(time.now() < shown.at.after(minute) && time.now() >= shown.at.before(minute));
+    }
 
     #[tokio::test]
     async fn a_look_reads_no_table_but_those_that_are_kept_small() {

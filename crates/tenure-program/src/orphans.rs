@@ -37,7 +37,8 @@ impl Record {
 }
 
 /// Ends what is left of programs of this user whose host and supervisor were killed together on this machine; answers how many
-/// processes that were. A host calls it when it begins.
+/// processes that were. A host calls it when it begins, and once more a little later if it stays: a supervisor holds its lock until the
+/// last of its threads has ended.
 ///
 /// What has cleared its environment is not found.
 pub fn end_orphans() -> u32 {

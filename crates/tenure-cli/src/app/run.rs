@@ -22,7 +22,7 @@ use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
 use crate::files;
 use crate::manager::Manager;
-use crate::program::end_orphans;
+use crate::program::end_orphans_twice;
 use crate::screen::{Screen, complain};
 use crate::span::span;
 
@@ -105,7 +105,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         return Err(Failure::NotThere(format!("{} has no program that can run", run.folder.display())));
     }
     tenure::apps::check_set(&run.set).map_err(tenure::Error::from)?;
-    end_orphans();
+    end_orphans_twice();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -20,6 +20,7 @@ pub(crate) use result::kept;
 pub(crate) use worker::{WorkerArgs, run as worker};
 
 use std::ffi::OsString;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -32,6 +33,8 @@ use crate::screen::tell;
 
 /// For how long jobs are held unless that is renewed.
 const LEASE: Duration = Duration::from_secs(30);
+/// A process that was killed needs less to be gone, on a machine with much to do, too.
+const ONCE_MORE: Duration = Duration::from_secs(5);
 
 /// Ends what hosts of this machine have left that were killed together with the supervisors of their programs.
 pub(crate) fn end_orphans() {
@@ -39,6 +42,16 @@ pub(crate) fn end_orphans() {
     if ended > 0 {
         tell(&format!("{ended} processes were ended that a killed host had left behind"));
     }
+}
+
+/// The same for whoever stays, and once more later: a supervisor that is being killed just now may not be gone yet.
+pub(crate) fn end_orphans_twice() {
+    end_orphans();
+    std::thread::spawn(|| {
+        let (_nobody, never) = channel::<()>();
+        let _ = never.recv_timeout(ONCE_MORE);
+        end_orphans();
+    });
 }
 
 /// What a claim is answered.

@@ -133,7 +133,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         let why = "--http needs a server, which a service asks about its job; a store has none: say --url, or --exec";
         return Err(Failure::Usage(why.to_owned()));
     }
-    super::end_orphans();
+    super::end_orphans_twice();
     let client = args.connect.client_for(Purpose::Serve)?;
     let program = args.command.first().map(|it| it.to_string_lossy().into_owned());
     let program = program.or(args.http.as_ref().map(|it| it.0.clone())).unwrap_or_default();

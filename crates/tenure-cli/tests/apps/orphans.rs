@@ -1,5 +1,8 @@
 //! Hosts that are killed together with the supervisors of their programs.
 
+use std::fs::File;
+use std::path::Path;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{Program, command};
@@ -25,6 +28,24 @@ fn kill_together(host: &mut Program) {
         all.iter().for_each(|pid| kill_process(*pid, signal).unwrap());
     }
     host.end(SOON);
+    let are_gone = || all.iter().all(|pid| is_gone(*pid));
+    until("its supervisors are gone with all their threads", SOON, are_gone);
+}
+
+/// Whether nothing of a process is left but what its parent has yet to ask for: its threads end one by one, and its locks with the last.
+fn is_gone(pid: Pid) -> bool {
+    let pid = pid.as_raw_nonzero().to_string();
+    let threads = std::fs::read_dir(Path::new("/proc").join(&pid).join("task")).map_or(0, Iterator::count);
+    threads == 0 || (threads == 1 && !lives(&pid))
+}
+
+/// Locks what the killed supervisor of a run below this folder had locked, as if it were not gone yet.
+fn lock_as_if_alive(runs: &Path) -> File {
+    let records = std::fs::read_dir(runs)
+        .unwrap()
+        .map(|run| File::open(run.unwrap().path().join("supervised")).unwrap());
+    let mut records = records;
+    records.find(|record| record.try_lock().is_ok()).expect("a supervisor was killed")
 }
 
 /// The kernel ends the first process of a program then; what that had started is for the next host to end.
@@ -63,7 +84,11 @@ fn what_is_left_of_a_host_killed_with_its_supervisors_is_ended_by_the_next_and_n
     let again = stand.wait_for_lines("keep", 4, SOON);
     kill_together(&mut next);
     assert!(again[2..].iter().all(|pid| lives(pid)), "nobody was there to end them");
+    // Whoever begins so soon that the killed one still holds its lock looks once more.
+    let held = lock_as_if_alive(&runs);
     let _last = stand.host_with(&["--lease", "4s"], &here);
+    assert!(again[2..].iter().all(|pid| lives(pid)), "nobody can tell yet that they are left");
+    drop(held);
     until("they have ended", SOON, || !again[2..].iter().any(|pid| lives(pid)));
 }
 

@@ -8,9 +8,9 @@ use crate::fault::{Effect, unreadable};
 use crate::link::Link;
 use crate::prefix::end_of;
 use crate::query::Query;
+use crate::time::NOW;
 use crate::value::{self, bound, signed};
 
-const NOW: &str = "SELECT coalesce($1::bigint, micros())";
 const ONE: &str = "SELECT r.shelf, r.key, r.version, r.expires, r.value, n.now
      FROM (SELECT coalesce($3::bigint, micros()) AS now) n
      CROSS JOIN LATERAL (SELECT * FROM record WHERE shelf = $1 AND key = $2 LIMIT 1) r";

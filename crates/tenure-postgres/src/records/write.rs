@@ -11,6 +11,7 @@ use crate::fault::unreadable;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
+use crate::time::NOW;
 use crate::transaction::{Gate, Transaction};
 use crate::value;
 
@@ -19,8 +20,6 @@ use crate::value;
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827150, n.number)
      FROM (SELECT DISTINCT hashtext(current_schema() || ' ' || u.name) AS number FROM unnest($1::text[]) u (name)
          ORDER BY number) n";
-/// After the locks: what happens is not older than what it waited for.
-const NOW: &str = "SELECT coalesce($1::bigint, micros())";
 const THERE: &str = "SELECT r.shelf, r.key, r.version, r.expires, r.value
      FROM unnest($1::text[], $2::text[]) u (shelf, key)
      CROSS JOIN LATERAL (SELECT * FROM record WHERE shelf = u.shelf AND key = u.key LIMIT 1) r";
@@ -58,6 +57,7 @@ async fn try_write(link: &mut Link, writes: &Writes) -> Result<Written, Fault> {
     let (shelves, keys) = places(&writes.records);
     let reads = vec![
         Query::new(LOCK).with(locks(writes)),
+        // After the locks: what happens is not older than what it waited for.
         Query::new(NOW).with(time.told()),
         Query::new(THERE).with(shelves).with(keys),
     ];
