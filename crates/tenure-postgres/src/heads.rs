@@ -51,7 +51,7 @@ impl Heads {
     /// mark: looks begin there then.
     pub(crate) fn looked_aside(&mut self, took: Duration, found: Head, now: Moment) -> bool {
         let Some((head, pace)) = &mut self.mark else { return false };
-        pace.looked(true, took, now);
+        pace.looked_aside(took, now);
         let is_before = found.held < head.held || found.later < head.later;
         if is_before {
             *head =
@@ -69,7 +69,10 @@ impl Heads {
     /// Notes a look that began there, took so long, and found this first.
     pub(crate) fn looked(&mut self, from: Head, took: Duration, found: Head, now: Moment) {
         let head = Head { held: before(found.held), later: before(found.later) };
-        let (mark, pace) = self.mark.get_or_insert((head, Pace::new(took, now)));
+        let Some((mark, pace)) = &mut self.mark else {
+            self.mark = Some((head, Pace::new(took, now)));
+            return;
+        };
         // What was put back while this look was under way is still to be looked at from there.
         let ahead = |mark: i64, from: i64, head: i64| if mark < from { mark } else { head };
         *mark = match from {
@@ -147,7 +150,7 @@ mod tests {
         let mut heads = Heads::default();
         for turn in 0..10 {
             assert_eq!(heads.begin(at(turn)), START);
-            heads.looked(START, millis(2), FOUND, at(turn));
+            heads.looked(START, millis(1), FOUND, at(turn));
         }
     }
 

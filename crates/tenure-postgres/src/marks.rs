@@ -65,7 +65,7 @@ impl Marks {
         now: Moment,
     ) -> bool {
         let Some(mark) = self.of.get_mut(&lane) else { return false };
-        mark.pace.looked(true, took, now);
+        mark.pace.looked_aside(took, now);
         let before = found.map(|(priority, round, due, seq)| (priority, round, due, seq - 1));
         let Some(before) = before.filter(|before| *before < mark.place) else { return false };
         (mark.place, mark.put_back) = (before, true);
@@ -93,7 +93,10 @@ impl Marks {
             return;
         }
         let place = (last.0, 0, last.2.saturating_sub(BEFORE_MICROS), 0);
-        let mark = self.of.entry(lane).or_insert(Mark { place, pace: Pace::new(took, now), put_back: false });
+        let Some(mark) = self.of.get_mut(&lane) else {
+            self.of.insert(lane, Mark { place, pace: Pace::new(took, now), put_back: false });
+            return;
+        };
         // It was put back while this look was under way: what was found there is still there.
         if from != START && mark.place < from {
             return;
@@ -143,7 +146,7 @@ mod tests {
         let mut marks = Marks::default();
         for turn in 0..10 {
             assert_eq!(marks.begin(1, at(turn)), START);
-            marks.looked(1, START, millis(3), &PLACES, at(turn));
+            marks.looked(1, START, millis(1), &PLACES, at(turn));
         }
     }
 

@@ -32,10 +32,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// That of somebody whose first look took so long. If that was long, he may have come when much already stayed where it was: what
-    /// is usual is found out behind the mark.
+    /// That of somebody whose first look, at the whole, took so long. If that was long, it may have been planned first, or much may
+    /// already have stayed where it was: a look aside, which is asked for at once, tells which.
     pub(crate) fn new(took: Duration, now: Moment) -> Self {
-        Self { usual: took.min(PROMPT), whole_from: now, slow: false, asked: None }
+        Self { usual: took.min(PROMPT), whole_from: now, slow: took > PROMPT, asked: None }
     }
 
     /// When somebody should look again, because the next look is at the whole or what is looked for aside is found by then;
@@ -74,13 +74,24 @@ impl Pace {
             self.usual = (self.usual * 7 + took) / 8;
             return;
         }
+        self.judge(took, now);
+        self.usual = self.usual.min(took);
+    }
+
+    /// Notes how long a look aside took, at the whole. It locks nothing and is content with one: it says nothing of how long others
+    /// usually take.
+    pub(crate) fn looked_aside(&mut self, took: Duration, now: Moment) {
+        self.judge(took, now);
+    }
+
+    /// Whether looks at the whole are slow, and when the next one is.
+    fn judge(&mut self, took: Duration, now: Moment) {
         self.asked = None;
         self.slow = took > self.usual * 2 + SLACK;
         if self.slow {
             let more = took.saturating_sub(self.usual);
             self.whole_from = now.after((more * APART).min(LONGEST));
         }
-        self.usual = self.usual.min(took);
     }
 
     /// Notes a look at the whole that found nothing, of which nobody knows how long it took.
@@ -117,16 +128,30 @@ mod tests {
         assert!(pace.whole_in(at(now + 1)).is_some());
     }
 
+    /// So many looks, one each hundredth of a second; answers how many of them were at the whole, aside or not.
+    fn at_the_whole(mut pace: Pace, looks: u64, whole: Duration, aside: Duration, behind: Duration) -> u32 {
+        let mut count = 0;
+        for turn in 0..looks {
+            let now = at(turn * 10);
+            if pace.is_behind(now) {
+                if pace.asks(now) {
+                    count += 1;
+                    pace.looked_aside(aside, now);
+                }
+                pace.looked(false, behind, now);
+            } else {
+                count += 1;
+                pace.looked(true, whole, now);
+            }
+        }
+        count
+    }
+
     #[test]
     fn looks_that_are_slower_wherever_they_begin_are_usual_in_the_end() {
-        let took = micros(5_000);
-        for first in [micros(300), took] {
-            let (mut pace, mut whole) = (Pace::new(first, at(0)), 0);
-            for turn in 0..2_000 {
-                let is_whole = !pace.is_behind(at(turn * 10)) || pace.asks(at(turn * 10));
-                whole += u32::from(is_whole);
-                pace.looked(is_whole, took, at(turn * 10));
-            }
+        for first in [300, 5_000] {
+            let (pace, took) = (Pace::new(micros(first), at(0)), micros(5_000));
+            let whole = at_the_whole(pace, 2_000, took, micros(200), took);
             assert!(whole > 1_500, "{whole} of 2000 looks were at the whole");
         }
     }
@@ -134,13 +159,15 @@ mod tests {
     /// A program that is started while somebody's snapshot is old has never seen a fast look at the whole.
     #[test]
     fn whoever_begins_with_slow_looks_at_the_whole_makes_few_of_them() {
-        let (mut pace, mut whole) = (Pace::new(micros(100_000), at(0)), 0);
-        for turn in 0..2_000 {
-            let is_whole = !pace.is_behind(at(turn * 10)) || pace.asks(at(turn * 10));
-            whole += u32::from(is_whole);
-            let took = if is_whole { 100_000 } else { 300 };
-            pace.looked(is_whole, micros(took), at(turn * 10));
-        }
+        let pace = Pace::new(micros(100_000), at(0));
+        let whole = at_the_whole(pace, 2_000, micros(100_000), micros(100_000), micros(300));
         assert!(whole <= 5, "{whole} of 2000 looks, in 20 seconds, were at the whole");
+    }
+
+    #[test]
+    fn whoever_begins_with_one_slow_look_makes_the_others_at_the_whole() {
+        let pace = Pace::new(micros(30_000), at(0));
+        let whole = at_the_whole(pace, 100, micros(300), micros(200), micros(300));
+        assert!(whole >= 99, "{whole} of 100 looks were at the whole");
     }
 }

@@ -48,7 +48,7 @@ impl Tenure {
 
 impl WorkerCommands<'_> {
     /// Tells a worker something from now on, by the id that [`Tenure::hosts`] shows. One that is alive hears it at once where
-    /// hints arrive, unless it has just heard several, and at the latest within ten seconds or when it next says that it lives.
+    /// hints arrive, or up to ten seconds later if several have just arrived, and elsewhere when it next says that it lives.
     ///
     /// # Errors
     /// A fault of the store.

@@ -33,7 +33,7 @@ use crate::screen::tell;
 
 /// For how long jobs are held unless that is renewed.
 const LEASE: Duration = Duration::from_secs(30);
-/// A process that was killed needs less to be gone, on a machine with much to do, too.
+/// Most that were killed are gone by then, on a machine with much to do, too.
 const ONCE_MORE: Duration = Duration::from_secs(5);
 
 /// Ends what hosts of this machine have left that were killed together with the supervisors of their programs.
@@ -47,11 +47,13 @@ pub(crate) fn end_orphans() {
 /// The same for whoever stays, and once more later: a supervisor that is being killed just now may not be gone yet.
 pub(crate) fn end_orphans_twice() {
     end_orphans();
-    std::thread::spawn(|| {
+    let later = || {
         let (_nobody, never) = channel::<()>();
         let _ = never.recv_timeout(ONCE_MORE);
         end_orphans();
-    });
+    };
+    // Whoever gets no thread has looked once, as whoever begins next will.
+    let _ = std::thread::Builder::new().spawn(later);
 }
 
 /// What a claim is answered.

@@ -42,10 +42,9 @@ fn is_gone(pid: Pid) -> bool {
 
 /// Locks what the killed supervisor of a run below this folder had locked, as if it were not gone yet.
 fn lock_as_if_alive(runs: &Path) -> File {
-    let records = std::fs::read_dir(runs)
+    let mut records = std::fs::read_dir(runs)
         .unwrap()
         .map(|run| File::open(run.unwrap().path().join("supervised")).unwrap());
-    let mut records = records;
     records.find(|record| record.try_lock().is_ok()).expect("a supervisor was killed")
 }
 
