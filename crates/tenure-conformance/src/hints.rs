@@ -6,7 +6,7 @@ use tenure_core::{Due, JobId, Keep, Name, Progress, RecordKey, StateName, Ttl, V
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 
-use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds};
+use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry_at, seconds, want};
 use super::keyed::{after, key, limited, ordered};
 use super::wishes::{acquire_for, break_within, forget, leave, queue_up, renew};
 use super::{Test, test};
@@ -15,6 +15,8 @@ use tenure_store::{Change, Event, Happening, Only, Put, Report, Writes};
 pub(super) fn tests() -> Vec<Test> {
     vec![
         test(enqueueing_hints_that_something_is_due),
+        test(an_ask_that_is_left_is_put_by_the_next_call),
+        test(an_ask_that_is_taken_back_is_not_put),
         test(settling_to_wait_again_hints_that_something_is_due),
         test(a_lapse_hints_that_something_is_due),
         test(changes_hint_that_something_is_due),
@@ -48,6 +50,31 @@ async fn hints<T>(hint: watch::Receiver<u64>, call: impl Future<Output = T>) -> 
 async fn enqueueing_hints_that_something_is_due(given: Given) {
     hints(given.store.due(), given.enqueue("mail", 2)).await;
     hints(given.store.due(), given.put(given.due_in("mail", minutes(1)))).await;
+}
+
+/// A store in front of others, or one that is asked no sooner by that, takes none.
+async fn an_ask_that_is_left_is_put_by_the_next_call(given: Given) {
+    let due = given.store.due();
+    let Some(left) = given.store.leave(given.ask(vec![want("mail", 3)], 3)) else { return };
+    given.enqueue("mail", 2).await;
+    let put = left.take_back().expect("it was put");
+    assert_eq!(put.calls, *due.borrow());
+    assert_eq!(put.sent, given.store.clock().moment());
+    let granted = put.answer.await.unwrap().jobs;
+    assert_eq!(granted.len(), 2);
+    assert!(given.reserve("mail", 3).await.is_empty());
+    // It was put once.
+    given.enqueue("mail", 1).await;
+    assert_eq!(given.reserve("mail", 3).await.len(), 1);
+}
+
+async fn an_ask_that_is_taken_back_is_not_put(given: Given) {
+    let leave = || given.store.leave(given.ask(vec![want("mail", 3)], 3));
+    let Some(left) = leave() else { return };
+    assert!(left.take_back().is_none());
+    drop(leave());
+    given.enqueue("mail", 2).await;
+    assert_eq!(given.reserve("mail", 3).await.len(), 2);
 }
 
 async fn settling_to_wait_again_hints_that_something_is_due(given: Given) {

@@ -1,5 +1,6 @@
-//! Hints from one program to the others: told on one connection, which also hears those of others. All of it may be
-//! lost; where it cannot be had, everybody looks once a second.
+//! Hints from one program to the others: told on one connection, which also hears those of others once anybody here wants
+//! to: who only hands out jobs is not woken up by what others tell. All of it may be lost; where it cannot be had, everybody
+//! looks once a second.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ const WHO: &str = "SELECT pg_backend_pid()";
 /// What was heard, and who said it.
 type Heard = mpsc::UnboundedReceiver<(i32, String)>;
 
-/// Tells others what happens here, and hears what happens there, until the store is closed.
-/// Whoever opens the store is told when that has begun, or cannot be had.
+/// Tells others what happens here, and hears what happens there once that is wanted, until the store is closed.
+/// Whoever opens the store is told when the first has begun, or cannot be had.
 pub(crate) async fn work(
     database: Arc<Database>,
     memory: Arc<Memory>,
@@ -60,7 +61,7 @@ pub(crate) async fn work(
     }
 }
 
-/// Listens until that does not work any more.
+/// Tells, and listens once anybody wants to hear, until that does not work any more.
 async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot::Sender<()>>) -> Fault {
     let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
@@ -71,20 +72,35 @@ async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot
         *first = None;
         return only_tell(&mut connection, memory).await;
     }
-    let me = match begin(&mut connection, &mut heard, &database.options.schema).await {
+    let me = match who(&mut connection).await {
         Ok(me) => me,
         Err(fault) => return fault,
     };
-    if first.take().is_none() {
-        Told::ALL.publish(&memory.bulletin);
-    }
-    let fault = tell_and_hear(&mut connection, memory, &mut heard, me).await;
+    *first = None;
+    let told = tell_and_hear(&mut connection, memory, &mut heard, me, memory.wanted.rung()).await;
     memory.let_speak(0);
-    fault
+    if let Err(fault) = told {
+        return fault;
+    }
+    if let Err(fault) = begin(&mut connection, &mut heard, &database.options.schema, me).await {
+        return fault;
+    }
+    // What was told before that is looked for.
+    Told::ALL.publish(&memory.bulletin);
+    let told = tell_and_hear(&mut connection, memory, &mut heard, me, std::future::pending()).await;
+    memory.let_speak(0);
+    told.err().unwrap_or_else(|| Fault::Unavailable("nobody listens".to_owned()))
 }
 
-async fn tell_and_hear(connection: &mut Connection, memory: &Memory, heard: &mut Heard, me: i32) -> Fault {
-    let (mut is_resting, mut rest) = (true, pin!(pause(APART)));
+/// Tells, and takes in what is heard, until something happens.
+async fn tell_and_hear(
+    connection: &mut Connection,
+    memory: &Memory,
+    heard: &mut Heard,
+    me: i32,
+    until: impl Future<Output = ()>,
+) -> Result<(), Fault> {
+    let (mut is_resting, mut rest, mut until) = (true, pin!(pause(APART)), pin!(until));
     loop {
         let waiting = something_to_tell(memory);
         tokio::select! {
@@ -97,8 +113,9 @@ async fn tell_and_hear(connection: &mut Connection, memory: &Memory, heard: &mut
                     memory.ring_again();
                     continue;
                 }
-                None => return Fault::Unavailable("the listening connection was lost".to_owned()),
+                None => return Err(Fault::Unavailable("the listening connection was lost".to_owned())),
             },
+            () = &mut until => return Ok(()),
             () = &mut rest, if is_resting => {
                 is_resting = false;
                 memory.let_speak(me);
@@ -108,9 +125,7 @@ async fn tell_and_hear(connection: &mut Connection, memory: &Memory, heard: &mut
             () = waiting, if !is_resting => {
                 let Some(untold) = memory.take_untold() else { continue };
                 memory.let_speak(0);
-                if let Err(fault) = connection.run(&[tell(untold, me)], Effect::None).await {
-                    return fault;
-                }
+                connection.run(&[tell(untold, me)], Effect::None).await?;
             }
         }
         rest.set(pause(APART));
@@ -178,8 +193,11 @@ async fn tell_untold(connection: &mut Connection, memory: &Memory) -> Result<(),
 pub(crate) async fn is_heard(database: &Database) -> Result<bool, Fault> {
     let (ear, mut heard) = ear();
     let mut connection = database.connect(Some(ear)).await?;
-    let is_pooled = connection.is_pooled();
-    Ok(!is_pooled && begin(&mut connection, &mut heard, &database.options.schema).await.is_ok())
+    if connection.is_pooled() {
+        return Ok(false);
+    }
+    let me = who(&mut connection).await?;
+    Ok(begin(&mut connection, &mut heard, &database.options.schema, me).await.is_ok())
 }
 
 /// An ear, and where what it hears comes out.
@@ -192,11 +210,15 @@ fn ear() -> (Ear, Heard) {
     (ear, heard)
 }
 
-/// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.
-async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str) -> Result<i32, Fault> {
-    connection.execute_text(&format!("LISTEN \"{schema}:tenure\"")).await?;
+/// Who tells something on this connection.
+async fn who(connection: &mut Connection) -> Result<i32, Fault> {
     let who = connection.read(Query::new(WHO)).await?;
-    let me: i32 = who.first().map_or(0, |row| row.get(0));
+    Ok(who.first().map_or(NOBODY, |row| row.get(0)))
+}
+
+/// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.
+async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str, me: i32) -> Result<(), Fault> {
+    connection.execute_text(&format!("LISTEN \"{schema}:tenure\"")).await?;
     connection.run(&[Query::new(TELL).with(String::new())], Effect::None).await?;
     let echo = async {
         while let Some((who, _)) = heard.recv().await {
@@ -207,10 +229,45 @@ async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str) -> 
         false
     };
     match within(ECHO, echo).await {
-        Some(true) => Ok(me),
+        Some(true) => Ok(()),
         Some(false) | None => Err(Fault::Unavailable(
             "this connection hears nothing, perhaps because of a pooler: everybody looks once a second"
                 .to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use own_postgres::Server;
+    use tenure_store::Hints;
+
+    use super::*;
+    use crate::plans::fresh;
+
+    #[tokio::test]
+    async fn nobody_is_woken_up_by_others_before_he_wants_to_hear() {
+        let server = Server::start_hasty().unwrap();
+        let mut other = fresh(&server).await;
+        let (database, memory) = (Arc::clone(&other.database), Arc::new(Memory::default()));
+        let (close, closed) = watch::channel(false);
+        let (begun, begins) = oneshot::channel();
+        let working = tokio::spawn(work(database, Arc::clone(&memory), closed, begun));
+        assert!(begins.await.is_err(), "it is dropped when hints can be told");
+        let mut due = memory.bulletin.due();
+        let hint = || tell(Told::read("d"), NOBODY);
+        other.connection().await.unwrap().run(&[hint()], Effect::None).await.unwrap();
+        memory.wanted.ring();
+        due.changed().await.unwrap();
+        assert_eq!(
+            *due.borrow_and_update(),
+            1,
+            "whoever begins to listen looks, and has heard nothing before"
+        );
+        other.connection().await.unwrap().run(&[hint()], Effect::None).await.unwrap();
+        due.changed().await.unwrap();
+        assert_eq!(*due.borrow(), 2);
+        close.send(true).unwrap();
+        working.await.unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! What the tasks of a store have in common.
 
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::Bulletin;
@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     vain: Mutex<Vain>,
     pub timers_aside: Aside,
     pub bulletin: Bulletin,
+    /// Rung when anybody here wants to hear what other programs tell.
+    pub wanted: Bell,
     /// What other programs have not been told yet: see [`Told`].
     untold: AtomicU8,
     /// Rings when other programs shall be told at once, and when that can wait for a while.
@@ -37,10 +39,36 @@ pub(crate) struct Memory {
     voice: AtomicI32,
     /// How many claims have been made since one came back with less than was asked for.
     claims: AtomicU32,
+    /// How many more claims look also for jobs that were claimed before.
+    begun: AtomicU32,
+}
+
+/// What is rung once, and stays rung.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    is_rung: AtomicBool,
+    rings: Notify,
+}
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            self.rings.notify_one();
+        }
+    }
+
+    /// Waits until it is rung: one at a time.
+    pub(crate) async fn rung(&self) {
+        while !self.is_rung.load(Ordering::Acquire) {
+            self.rings.notified().await;
+        }
+    }
 }
 
 /// Of so many claims one looks closely.
 const CLOSELY: u32 = 8;
+/// Where a job was that was claimed before, more will be: so many claims look for them at once.
+const BEGUN: u32 = 256;
 
 /// What one program tells the others: letters that stand for hints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +178,16 @@ impl Memory {
     /// A claim has not found all that it was to find: the next looks closely.
     pub(crate) fn look_closely(&self) {
         self.claims.store(0, Ordering::Relaxed);
+    }
+
+    /// Jobs were met that had been claimed before.
+    pub(crate) fn met_begun(&self) {
+        self.begun.store(BEGUN, Ordering::Relaxed);
+    }
+
+    /// Whether this claim shall look also for jobs that were claimed before.
+    pub(crate) fn claims_begun(&self) -> bool {
+        self.begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     /// Rings again if something is untold: whoever was called may have heard something else first.

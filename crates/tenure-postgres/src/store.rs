@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
+    Answer, Bulletin, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint, LeftAsk,
+    Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -90,6 +90,12 @@ impl PostgresStore {
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
     }
 
+    /// What is pinned up here, for whoever wants to hear of it: what other programs tell is among it from now on.
+    fn board(&self) -> &Bulletin {
+        self.memory.wanted.ring();
+        &self.memory.bulletin
+    }
+
     /// The schema of its tables, and the clock that it was given, if it was given one.
     pub(crate) fn place(&self) -> (&str, Option<Arc<dyn Clock>>) {
         let clock = match &self.database.time {
@@ -131,6 +137,19 @@ impl Jobs for PostgresStore {
 
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Reserve(ask, reply)))
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        self.check_open().ok()?;
+        let task = self.tasks.working.clone();
+        let put = move || {
+            let (reply, answer) = Reply::new();
+            let waits = task.try_send(Ask::Reserve(ask, reply));
+            let lost = if waits.is_ok() { Fault::Unknown } else { Fault::Unavailable };
+            let lost = move || lost("it was not heard what came of an ask that had been left".to_owned());
+            Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) }) as Answer<'static, _>
+        };
+        Some(self.memory.bulletin.leave(self.clock(), put))
     }
 
     fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
@@ -182,23 +201,23 @@ impl Jobs for PostgresStore {
 
 impl Hints for PostgresStore {
     fn due(&self) -> watch::Receiver<u64> {
-        self.memory.bulletin.due()
+        self.board().due()
     }
 
     fn asked(&self) -> watch::Receiver<u64> {
-        self.memory.bulletin.asked()
+        self.board().asked()
     }
 
     fn freed(&self) -> watch::Receiver<u64> {
-        self.memory.bulletin.freed()
+        self.board().freed()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.memory.bulletin.events()
+        self.board().events()
     }
 
     fn others(&self) -> broadcast::Receiver<()> {
-        self.memory.bulletin.others()
+        self.board().others()
     }
 }
 

@@ -1,10 +1,13 @@
 //! Hints and events: what a store calls out. Nothing is correct because of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::Serialize;
 use tenure_core::{JobId, Kind, QueueName, StateName, Timestamp};
 use tokio::sync::{broadcast, watch};
+
+use crate::left::Place;
+use crate::{Answer, Clock, LeftAsk, Reservation};
 
 /// Events that a slow listener may fall behind by before it misses some.
 const EVENTS_KEPT: usize = 4096;
@@ -78,6 +81,8 @@ pub trait Hints {
 #[derive(Debug)]
 pub struct Bulletin {
     due: watch::Sender<u64>,
+    /// Asks that are put by the next call that something may be due.
+    left: Mutex<Vec<Weak<Place>>>,
     asked: watch::Sender<u64>,
     freed: watch::Sender<u64>,
     events: broadcast::Sender<Arc<Event>>,
@@ -89,6 +94,7 @@ impl Default for Bulletin {
     fn default() -> Self {
         Self {
             due: watch::Sender::new(0),
+            left: Mutex::default(),
             asked: watch::Sender::new(0),
             freed: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
@@ -98,9 +104,29 @@ impl Default for Bulletin {
 }
 
 impl Bulletin {
-    /// Says that something may be due.
+    /// Says that something may be due, and puts the asks that were left for that.
     pub fn call_due(&self) {
         self.due.send_modify(|version| *version += 1);
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        if left.is_empty() {
+            return;
+        }
+        let calls = self.calls();
+        left.iter().filter_map(Weak::upgrade).for_each(|place| place.put(calls));
+    }
+
+    /// Leaves an ask that is put by the next call that something may be due. `put` hands it on and does not wait: whoever
+    /// calls may hold a lock.
+    pub fn leave(
+        &self,
+        clock: Arc<dyn Clock>,
+        put: impl FnOnce() -> Answer<'static, Reservation> + Send + 'static,
+    ) -> LeftAsk {
+        let place = Place::new(clock, Box::new(put));
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|place| place.strong_count() > 0);
+        left.push(Arc::downgrade(&place));
+        LeftAsk::at(place)
     }
 
     /// How often it was said that something may be due.

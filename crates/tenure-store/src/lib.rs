@@ -20,6 +20,7 @@ mod hosts;
 mod jobs;
 mod joint;
 mod leases;
+mod left;
 mod measured;
 mod memory;
 mod operations;
@@ -51,6 +52,7 @@ pub use joint::{Call, Joint};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
+pub use left::{LeftAsk, PutAsk};
 pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
 pub use operations::{Finding, Hearing, Migration, Status};

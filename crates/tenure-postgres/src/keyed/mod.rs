@@ -14,7 +14,7 @@ mod waits;
 
 pub(crate) use claim::{AROUND, Around, around, reserve};
 pub(crate) use limits::set_limit;
-pub(crate) use queues::{CLAIM, LIMIT, set_queue_limit};
+pub(crate) use queues::{LIMIT, set_queue_limit};
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
 pub(crate) use views::{limits, surroundings};

@@ -18,10 +18,8 @@ const READ: &str = "SELECT q.name, q.paused, q.limit_to, q.bucket, CASE WHEN q.l
          WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name))) END
      FROM queue q WHERE q.name = ANY ($1)";
 const KEEP: &str = "UPDATE queue SET bucket = $2 WHERE name = $1 AND bucket <> $2";
-/// Plain claims from a queue share this lock. Who sets a limit has it alone: whoever claims after that knows the limit.
-pub(crate) const CLAIM: &str =
-    "SELECT pg_advisory_xact_lock_shared(1413827147, hashtext(current_schema() || name))
-     FROM unnest($1::text[]) u (name)";
+/// Plain claims from a queue share this lock, see the function `are_free`. Who sets a limit has it alone: whoever claims after
+/// that knows the limit.
 pub(crate) const LIMIT: &str =
     "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
 const SET: &str = "INSERT INTO queue (name, limit_to, bucket) VALUES ($1, $2, $3)

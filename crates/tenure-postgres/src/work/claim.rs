@@ -21,18 +21,12 @@ use crate::value;
 
 // `go` says how many may be taken: none of a queue that hands out none, while keys have to be asked, or while somebody
 // may believe in what a server before this one has granted, see `epoch`; and none while
-// something that was held until later than `$15` has to be taken from its holder first, if `$7` says so. `LIMIT 1` keeps the planner from beginning with the
-// jobs: while the table is empty it would, and go on with that plan when it is full. The standing of a job that was
-// claimed before is read as it was before this claim. `took` is how long the look for the first of them took, in
-// microseconds: it is asked once, when that is found. What is answered first are the grants, each of a lane and a block;
-// the fence of a job that was never claimed before is that of its grant. A row with an xmax has been locked or deleted by
-// somebody, and to be refused its lock costs more than to find it; who has not come to an end with that, or has given it
-// up, is seen by a claim that looks closely (`$14`).
-macro_rules! claim {
-    ($first:literal) => {
+// something that was held until later than `$15` has to be taken from its holder first, if `$7` says so.
+macro_rules! go {
+    () => {
         concat!(
             "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now),
-             go AS MATERIALIZED (SELECT CASE WHEN
+             go AS MATERIALIZED (SELECT CASE WHEN are_free($12) AND
                  EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused) AND NOT ",
             are_keys_asked!("$12", "$13"),
             "
@@ -40,11 +34,59 @@ macro_rules! claim {
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse > $15 AND lapse <= (SELECT now FROM n))
                      OR EXISTS (SELECT FROM granted
                          WHERE until > $15 AND until <= (SELECT now FROM n) AND bit_count(seqs) > 0)))
-                 THEN $2::bigint ELSE 0 END AS most),
-             taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
-            $first,
+                 THEN $2::bigint ELSE 0 END AS most)"
+        )
+    };
+}
+
+// The first of one lane. A row with an xmax has been locked or deleted by somebody, and to be refused its lock costs more than
+// to find it; who has not come to an end with that, or has given it up, is seen by a claim that looks closely (`$14`).
+macro_rules! first_of_one {
+    () => {
+        "FROM ready WHERE lane = ($1::int[])[1] AND due <= (SELECT now FROM n) AND limit_id IS NULL
+             AND (priority, round, due, seq) > ($8, $9, $10, $11) AND (xmax = 0 OR $14)
+         ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go) FOR UPDATE SKIP LOCKED"
+    };
+}
+
+// How long the look for the first of them took, in microseconds: it is asked once, when that is found.
+macro_rules! took {
+    () => {
+        "(SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int) AS took"
+    };
+}
+
+// What is answered first are the grants, each of a lane and a block; the fence of a job that was never claimed before is that
+// of its grant. `LIMIT 1` keeps the planner from beginning with the jobs: while the table is empty it would, and go on with
+// that plan when it is full.
+macro_rules! grants_and_jobs {
+    ($taken:literal) => {
+        concat!(
+            "SELECT block, NULL::uuid, fence, NULL::bytea, NULL::bigint, lane, NULL::smallint, NULL::bigint, NULL::bigint,
+                 NULL::text, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::text
+             FROM g
+             UNION ALL
+             SELECT t.seq, j.id, NULL, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
+                 NULL, NULL, NULL
+             FROM ",
+            $taken,
+            " t CROSS JOIN n
+             CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j"
+        )
+    };
+}
+
+// The standing of a job that was claimed before is read as it was before this claim.
+macro_rules! claim {
+    ($($first:expr),*) => {
+        concat!(
+            go!(),
+            ", taken AS (DELETE FROM ready WHERE ctid = ANY (ARRAY(",
+            $($first),*,
             ")) RETURNING lane, priority, round, due, seq, begun,
-                 (SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int) AS took),
+                 ",
+            took!(),
+            "),
              g AS (INSERT INTO granted (lane, block, started, until, holder, seqs)
                  SELECT lane, seq >> 8, (SELECT now FROM n), (SELECT now FROM n) + $4, $5, bit_or(bit_of(seq))
                  FROM taken WHERE NOT begun GROUP BY lane, seq >> 8 RETURNING fence, lane, block),
@@ -56,14 +98,9 @@ macro_rules! claim {
                  WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))),
              t AS (INSERT INTO tally (lane, queued, running)
                  SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
-             SELECT block, NULL::uuid, fence, NULL::bytea, NULL::bigint, lane, NULL::smallint, NULL::bigint, NULL::bigint,
-                 NULL::text, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::text
-             FROM g
-             UNION ALL
-             SELECT t.seq, j.id, NULL, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
-                 NULL, NULL, NULL
-             FROM taken t CROSS JOIN n
-             CROSS JOIN LATERAL (SELECT id, args, created, terms FROM job WHERE lane = t.lane AND seq = t.seq LIMIT 1) j
+             ",
+            grants_and_jobs!("taken"),
+            "
              WHERE NOT t.begun
              UNION ALL
              SELECT t.seq, j.id, f.fence, j.args, t.due, t.lane, t.priority, t.round, j.created, j.terms, n.now, t.took,
@@ -76,11 +113,7 @@ macro_rules! claim {
     };
 }
 
-const OF_ONE: &str = claim!(
-    "SELECT ctid FROM ready WHERE lane = ($1::int[])[1] AND due <= (SELECT now FROM n) AND limit_id IS NULL
-         AND (priority, round, due, seq) > ($8, $9, $10, $11) AND (xmax = 0 OR $14)
-     ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go) FOR UPDATE SKIP LOCKED"
-);
+const OF_ONE: &str = claim!("SELECT ctid ", first_of_one!());
 /// The first of several lanes are chosen before any is locked: what others have locked meanwhile is left to them.
 const OF_SEVERAL: &str = claim!(
     "SELECT ctid FROM ready WHERE ctid = ANY (ARRAY(
@@ -91,6 +124,26 @@ const OF_SEVERAL: &str = claim!(
              ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go)) p
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
+/// Of one lane, if none of the first was claimed before: else none is taken, and there are jobs and no grant. Most of the time that
+/// a statement for one job takes is spent on what it may have to do, and does not.
+const FRESH_OF_ONE: &str = concat!(
+    go!(),
+    ", first AS MATERIALIZED (SELECT ctid, lane, priority, round, due, seq, begun,
+             ",
+    took!(),
+    " ",
+    first_of_one!(),
+    "),
+     taken AS (DELETE FROM ready
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM first WHERE NOT (SELECT bool_or(begun) FROM first)))
+         RETURNING lane, seq),
+     g AS (INSERT INTO granted (lane, block, started, until, holder, seqs)
+         SELECT lane, seq >> 8, (SELECT now FROM n), (SELECT now FROM n) + $4, $5, bit_or(bit_of(seq))
+         FROM taken GROUP BY lane, seq >> 8 RETURNING fence, lane, block),
+     t AS (INSERT INTO tally (lane, queued, running) SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)
+     ",
+    grants_and_jobs!("first")
+);
 
 /// Where a claim looks: the lane, if it is one, and behind which place of it.
 pub(super) type Of = Option<(i32, Place)>;
@@ -99,6 +152,17 @@ pub(super) type Of = Option<(i32, Place)>;
 pub(super) struct Claim {
     pub query: Query,
     pub of: Of,
+}
+
+/// What a claim goes by.
+pub(super) struct How<'a> {
+    pub at_most: usize,
+    /// Nothing is granted if something behind this head has lapsed, and is to be taken from its holder first.
+    pub lapses_behind: Option<Head>,
+    /// What it [means](meant).
+    pub meant: &'a (Vec<String>, Vec<i32>),
+    /// Whether it is enough to look for jobs that were never claimed before, and for others only if it meets one.
+    pub fresh: bool,
 }
 
 /// Queues and lanes that a claim means: if keys have to be asked about any of them, nothing is granted without that.
@@ -119,16 +183,13 @@ pub(super) fn whole_in(memory: &Memory, wants: &[Want], now: Moment) -> Option<D
     marked.filter_map(|lane| marks.whole_in(lane, now)).min()
 }
 
-/// What grants what is wanted of a queue; `None` if none of its lanes is known. Nothing is granted if something behind
-/// this head has lapsed, and is to be taken from its holder first.
+/// What grants what is wanted of a queue; `None` if none of its lanes is known.
 pub(super) fn claim(
     memory: &Memory,
     ask: &Reserve,
     want: &Want,
-    at_most: usize,
     time: &Time,
-    lapses_behind: Option<Head>,
-    (queues, all_lanes): &(Vec<String>, Vec<i32>),
+    how: &How<'_>,
 ) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
     // Several lanes have no mark in common.
@@ -136,9 +197,13 @@ pub(super) fn claim(
         [] => return None,
         // A given clock is for those who want to know beforehand what comes.
         [_] if time.told().is_some() => (OF_ONE, None),
-        [lane] => (OF_ONE, Some((*lane, memory.marks().begin(*lane, time.clock().moment())))),
+        [lane] => {
+            let of = Some((*lane, memory.marks().begin(*lane, time.clock().moment())));
+            (if how.fresh { FRESH_OF_ONE } else { OF_ONE }, of)
+        }
         _ => (OF_SEVERAL, None),
     };
+    let How { at_most, lapses_behind, meant: (queues, all_lanes), .. } = *how;
     let (priority, round, due, seq) = of.map_or(START, |(_, from)| from);
     let query = Query::new(sql)
         .with(lanes)
@@ -163,6 +228,8 @@ pub(super) fn claim(
 pub(super) struct Granted {
     /// In order.
     pub jobs: Vec<Reserved>,
+    /// Whether some of them were claimed before; if that was not to be, none was granted.
+    pub met_begun: bool,
     /// The places that they had.
     pub places: Vec<Place>,
     /// How long the server looked for the first of them.
@@ -175,6 +242,10 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
     let fences: BTreeMap<(i32, i64), i64> =
         rows.iter().filter(is_grant).map(|row| ((row.get(5), row.get(0)), row.get(2))).collect();
     let rows = &rows[fences.len()..];
+    let is_of_its_own = |row: &Row| row.get::<_, Option<i64>>(2).is_some();
+    if fences.is_empty() && !rows.is_empty() && !rows.iter().any(is_of_its_own) {
+        return Granted { jobs: Vec::new(), met_begun: true, places: Vec::new(), took: Duration::ZERO };
+    }
     let mut placed = Vec::with_capacity(rows.len());
     for row in rows {
         match read(memory, ask, row, &fences) {
@@ -196,8 +267,9 @@ pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[R
         }
     }
     let places = placed.iter().map(|(place, _)| *place).collect();
+    let met_begun = placed.iter().any(|(_, (_, alone, _))| *alone);
     let jobs = placed.into_iter().map(|(_, (_, _, job))| Reserved::granted(job)).collect();
-    Granted { jobs, places, took: rows.first().map_or(Duration::ZERO, |row| value::took(row, 11)) }
+    Granted { jobs, met_begun, places, took: rows.first().map_or(Duration::ZERO, |row| value::took(row, 11)) }
 }
 
 /// A job, its lane, and whether it has a standing.
@@ -249,4 +321,4 @@ fn running(holder: HostId, until: Timestamp, due: Timestamp) -> State {
 }
 
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 2] = [OF_ONE, OF_SEVERAL];
+pub(super) const STATEMENTS: [&str; 3] = [OF_ONE, OF_SEVERAL, FRESH_OF_ONE];

@@ -9,7 +9,7 @@ use tenure_core::{Reserved, limits};
 use tenure_store::{Fault, Moment, Reserve};
 use tokio_postgres::Row;
 
-use super::claim::{self, Of};
+use super::claim::{self, How, Of};
 use crate::heads::{self, Head};
 use crate::keyed::{self, Around};
 use crate::link::Link;
@@ -72,10 +72,9 @@ impl<'a> Claiming<'a> {
         Self { ask, memory, time, first, head, meant, together, apart, left, jobs, had, news, whole_in }
     }
 
-    /// What comes before the claims: the first begins a transaction, what is sent along follows.
+    /// What comes before the claims, first what is sent along.
     pub(super) fn opening(&self, before: Vec<Query>, ttl_told: i64) -> Vec<Query> {
-        let mut queries = vec![Query::new("BEGIN")];
-        queries.extend(before);
+        let mut queries = before;
         let ttl = value::micros(self.ask.ttl);
         if ttl_told < ttl {
             queries.push(Query::new(TELL_TTL).with(ttl));
@@ -83,14 +82,11 @@ impl<'a> Claiming<'a> {
         if self.first.lines_up {
             queries.push(sweep::line_up(self.time.told(), self.head));
         }
-        if !self.ask.wants.is_empty() {
-            queries.push(Query::new(keyed::CLAIM).with(self.meant.0.clone()));
-        }
         queries
     }
 
     /// What claims these wants, and where each of it looks.
-    pub(super) fn claims(&self, wants: Range<usize>) -> Vec<(Query, (usize, Of))> {
+    pub(super) fn claims(&self, wants: Range<usize>, fresh: bool) -> Vec<(Query, (usize, Of))> {
         let mut claims = Vec::with_capacity(wants.len());
         for index in wants {
             let want = &self.ask.wants[index];
@@ -98,22 +94,38 @@ impl<'a> Claiming<'a> {
             let alone = (self.together > 1 && self.apart)
                 .then(|| claim::meant(&self.memory, std::slice::from_ref(want)));
             let meant = alone.as_ref().unwrap_or(&self.meant);
-            let behind = self.first.lapses.then_some(self.head);
-            let most = want.at_most.min(self.left);
-            let claim = claim::claim(&self.memory, self.ask, want, most, &self.time, behind, meant);
+            let lapses_behind = self.first.lapses.then_some(self.head);
+            let how = How { at_most: want.at_most.min(self.left), lapses_behind, meant, fresh };
+            let claim = claim::claim(&self.memory, self.ask, want, &self.time, &how);
             claims.extend(claim.map(|claim| (claim.query, (index, claim.of))));
         }
         claims
     }
 
-    /// Takes in what was claimed.
-    pub(super) fn take_in(&mut self, claimed: &[Answered], of: &[(usize, Of)]) {
+    /// Whether anything is to be looked for but jobs that were never claimed before. It is, once others have been met, for so many
+    /// claims.
+    pub(super) fn may_be_begun(&self) -> bool {
+        self.memory.claims_begun()
+    }
+
+    /// Takes in what was claimed. How long it took says nothing if it had to be planned first. It answers false if that was to be
+    /// jobs that were never claimed before, and was none because there are others: they may be locked for a moment.
+    pub(super) fn take_in(&mut self, claimed: &[Answered], of: &[(usize, Of)], is_planned: bool) -> bool {
         for (claimed, (index, of)) in claimed.iter().zip(of) {
             let granted = claim::granted(&self.memory, &mut self.news, self.ask, &claimed.rows);
+            if granted.met_begun {
+                self.memory.met_begun();
+                if granted.jobs.is_empty() {
+                    self.memory.look_closely();
+                    return false;
+                }
+            }
             if let Some((lane, from)) = of {
                 let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
                 self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(*lane, now)).min();
-                marks.looked(*lane, *from, granted.took, &granted.places, now);
+                if is_planned {
+                    marks.looked(*lane, *from, granted.took, &granted.places, now);
+                }
             }
             if granted.jobs.len() < self.ask.wants[*index].at_most {
                 self.memory.look_closely();
@@ -127,6 +139,7 @@ impl<'a> Claiming<'a> {
             }
             self.jobs.extend(granted.jobs);
         }
+        true
     }
 
     /// Tells what has happened. Whoever asked in vain has nothing to tell, if nothing was sent along.

@@ -208,23 +208,37 @@ async fn claim_all(
     loop {
         let wants = from..ask.wants.len().min(from + claiming.together);
         let is_last = wants.end == ask.wants.len();
-        let (claims, of): (Vec<_>, Vec<_>) = claiming.claims(wants.clone()).into_iter().unzip();
-        let claimed = queries.len()..queries.len() + claims.len();
+        let is_lone = early.is_some() && is_last && from == 0 && queries.is_empty() && wants.len() == 1;
+        let fresh = is_lone && !claiming.may_be_begun();
+        let (claims, of): (Vec<_>, Vec<_>) = claiming.claims(wants.clone(), fresh).into_iter().unzip();
+        let mut claimed = queries.len()..queries.len() + claims.len();
         queries.extend(claims);
         if is_last {
             queries.extend(early.is_none().then(|| claiming.look_around()));
+        }
+        // One that claims and no more is a transaction by itself: to begin and end one takes as long as much of the claim.
+        let is_alone = is_lone && queries.len() == 1;
+        if from == 0 && !is_alone {
+            queries.insert(0, Query::new("BEGIN"));
+            claimed = claimed.start + 1..claimed.end + 1;
+        }
+        if is_last && !is_alone {
             queries.push(Query::new("COMMIT"));
         }
         let effect = if is_last { Effect::Commits } else { Effect::None };
         let sent = clock.moment();
         let connection = link.in_transaction()?;
+        connection.in_transaction = !is_alone;
+        let is_planned = queries[claimed.clone()].iter().all(|query| connection.has_planned(query));
         let done = connection.run(&queries, effect).await?;
         connection.in_transaction = !is_last;
-        claiming.take_in(&done[claimed.clone()], &of);
+        if !claiming.take_in(&done[claimed.clone()], &of, is_planned) {
+            return Box::pin(claim_all(link, ask, Vec::new(), first, early)).await;
+        }
         let mut done: Vec<Vec<Row>> = done.into_iter().map(|answered| answered.rows).collect();
         let look = done.get_mut(claimed.end).map(std::mem::take).unwrap_or_default();
         if from == 0 {
-            rows.iter_mut().zip(done.drain(1..)).for_each(|(rows, done)| *rows = done);
+            rows.iter_mut().zip(done.drain(usize::from(!is_alone)..)).for_each(|(rows, done)| *rows = done);
         }
         if is_last {
             link.told_ttl(value::micros(ask.ttl));

@@ -1,5 +1,6 @@
 //! Every call of the contract goes to the store within, and is measured.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
@@ -7,14 +8,14 @@ use tenure_core::{
     NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
 };
 
-use super::MeasuredStore;
-use super::measures::{Claim, Wished};
+use super::measures::{Claim, Measures, Wished};
 use super::operation::Operation;
+use super::{MeasuredStore, measured};
 use crate::{
     Answer, Change, Changed, Count, Enqueued, EntriesAsk, EntryPage, Fired, Host, Hosts, Jobs, LeaseInfo,
-    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk, Pruned,
-    QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew,
-    Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Tended, TimerAct,
+    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitPage, Page, PageAsk,
+    Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk,
+    Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Tended, TimerAct,
     TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views,
     Writes, Written,
 };
@@ -29,6 +30,17 @@ impl Jobs for MeasuredStore {
         self.measure_more(Operation::Reserve, self.inner.reserve(ask), move |measures, got, took| {
             measures.claimed(&claim, got, took);
         })
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        let (claim, clock, measures) = (Claim::of(&ask), Arc::clone(&self.clock), Arc::clone(&self.measures));
+        let left = self.inner.leave(ask)?;
+        Some(left.watched(move |sent, answer| {
+            let tell = move |measures: &Measures, got: &_, took| measures.claimed(&claim, got, took);
+            Box::pin(
+                async move { measured((&clock, &measures), Operation::Reserve, sent, answer, tell).await },
+            )
+        }))
     }
 
     fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
 
-use crate::{Answer, Clock, Copies, Event, Hints, Joint, Sizes, Store};
+use crate::{Answer, Clock, Copies, Event, Fault, Hints, Joint, Moment, Sizes, Store};
 pub use histogram::Histogram;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
 use operation::Operation;
@@ -61,15 +61,26 @@ impl MeasuredStore {
     ) -> Answer<'a, T> {
         Box::pin(async move {
             let began = self.clock.moment();
-            let answer = call.await;
-            let took = self.clock.moment().since(began);
-            self.measures.called(operation, took, answer.as_ref().err());
-            if let Ok(answer) = &answer {
-                tell(&self.measures, answer, took);
-            }
-            answer
+            measured((&self.clock, &self.measures), operation, began, call, tell).await
         })
     }
+}
+
+/// Waits for the answer to a call that began at this moment, and measures it.
+async fn measured<T>(
+    (clock, measures): (&Arc<dyn Clock>, &Measures),
+    operation: Operation,
+    began: Moment,
+    call: Answer<'_, T>,
+    tell: impl FnOnce(&Measures, &T, Duration),
+) -> Result<T, Fault> {
+    let answer = call.await;
+    let took = clock.moment().since(began);
+    measures.called(operation, took, answer.as_ref().err());
+    if let Ok(answer) = &answer {
+        tell(measures, answer, took);
+    }
+    answer
 }
 
 impl fmt::Debug for MeasuredStore {

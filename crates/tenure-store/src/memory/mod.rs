@@ -44,10 +44,11 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
-    TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes, check_writes,
+    LedgerPage, LeftAsk, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
+    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
+    Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes,
+    check_writes,
 };
 use rows::Rows;
 
@@ -64,16 +65,16 @@ use rows::Rows;
 /// ```
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
-    bulletin: Bulletin,
+    bulletin: Arc<Bulletin>,
     /// `None` once it is closed.
-    rows: Mutex<Option<Rows>>,
+    rows: Arc<Mutex<Option<Rows>>>,
 }
 
 impl MemoryStore {
     /// An empty store that goes by this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, bulletin: Bulletin::default(), rows: Mutex::new(Some(Rows::default())) }
+        Self { clock, bulletin: Arc::default(), rows: Arc::new(Mutex::new(Some(Rows::default()))) }
     }
 
     /// A store that follows its clock wherever it goes, so that whoever checks it needs to know no more than
@@ -82,22 +83,29 @@ impl MemoryStore {
     pub fn following(clock: Arc<dyn Clock>) -> Self {
         let mut rows = Rows::default();
         rows.leases.follow_the_clock();
-        Self { rows: Mutex::new(Some(rows)), ..Self::new(clock) }
+        Self { rows: Arc::new(Mutex::new(Some(rows))), ..Self::new(clock) }
     }
 
     /// Does one call under the lock, then pins up what there is to tell of it.
     fn answer<'a, T>(&'a self, call: impl FnOnce(&mut Rows, Timestamp) -> T + Send + 'a) -> Answer<'a, T> {
         // Like any other future it does nothing before it is polled; it never waits.
-        Box::pin(async move {
-            let mut open = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows = open.as_mut().ok_or(Fault::Closed)?;
-            rows.news.heard = self.bulletin.is_heard();
-            let answer = call(rows, self.clock.now());
-            // Still under the lock: events are told in the order in which they happened.
-            rows.news.publish(&self.bulletin);
-            Ok(answer)
-        })
+        Box::pin(async move { under_lock(&self.rows, &self.bulletin, &*self.clock, call) })
     }
+}
+
+fn under_lock<T>(
+    rows: &Mutex<Option<Rows>>,
+    bulletin: &Bulletin,
+    clock: &dyn Clock,
+    call: impl FnOnce(&mut Rows, Timestamp) -> T,
+) -> Result<T, Fault> {
+    let mut open = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let rows = open.as_mut().ok_or(Fault::Closed)?;
+    rows.news.heard = bulletin.is_heard();
+    let answer = call(rows, clock.now());
+    // Still under the lock: events are told in the order in which they happened.
+    rows.news.publish(bulletin);
+    Ok(answer)
 }
 
 impl fmt::Debug for MemoryStore {
@@ -113,6 +121,18 @@ impl Jobs for MemoryStore {
 
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
         self.answer(move |rows, now| rows.reserve(&ask, now))
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        let (rows, bulletin, clock) =
+            (Arc::clone(&self.rows), Arc::clone(&self.bulletin), Arc::clone(&self.clock));
+        // Whoever calls holds the lock: it is granted when the answer is looked at.
+        let put = move || {
+            let reserve = move |rows: &mut Rows, now| rows.reserve(&ask, now);
+            let answer = async move { under_lock(&rows, &bulletin, &*clock, reserve) };
+            Box::pin(answer) as Answer<'static, Reservation>
+        };
+        Some(self.bulletin.leave(Arc::clone(&self.clock), put))
     }
 
     fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {

@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tenure_core::{HostId, Kind, Reserved, Settlement, Verdict, limits};
-use tenure_store::{Fault, Held, Kinds, Moment, Reserve, Settled};
+use tenure_store::{Chance, Fault, Held, Kinds, Moment, Reserve, Settled};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ use super::plan::{Room, kinds_but, wants};
 use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
-use super::under_way::{Answered, Decided, UnderWay};
+use super::under_way::{Answered, Decided, Left, UnderWay};
 use crate::{Run, Tenure, WorkerCommand};
 
 pub(crate) struct Engine<App> {
@@ -71,8 +71,10 @@ pub(crate) struct Running {
     pub(super) decided: Vec<Decided>,
     /// The earlier one first; see [`Engine::is_worth_a_trip`].
     pub(super) under_way: Vec<UnderWay>,
-    /// How often this host was told that something may be due.
-    hints: u64,
+    /// What is asked for when something may be due; nothing is under way then.
+    left_ask: Option<Left>,
+    /// How often the store has said that something may be due, as far as this host has heard.
+    calls: u64,
     /// Whether nothing begins any more.
     pub(super) is_stopping: bool,
     pub(crate) tally: Stopped,
@@ -95,6 +97,8 @@ enum Woken {
     Ended(Result<(Id, Finish), JoinError>),
     GhostGone(usize),
     Called,
+    /// It is to take other jobs than it has asked for.
+    ToldOtherwise,
     MaybeDue,
     Stop,
 }
@@ -109,16 +113,18 @@ impl<App: Send + Sync + 'static> Engine<App> {
         }
         self.running.ahead.resize_with(self.settings.queues.len(), VecDeque::new);
         self.running.busy.resize(self.settings.queues.len(), 0);
+        self.running.calls = *due.borrow_and_update();
         let mut faults = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         let mut look = Look::new(self.settings.queues.len());
         loop {
             if stop.is_cancelled() {
                 return Ok(());
             }
+            self.take_back();
             // A call that comes after this is not missed.
-            if due.has_changed().unwrap_or(false) {
-                due.mark_unchanged();
-                self.called(&mut look);
+            let calls = *due.borrow_and_update();
+            if calls != self.running.calls {
+                self.called(calls, &mut look);
             }
             self.set_out(&look);
             let is_idle = self.running.under_way.is_empty();
@@ -131,6 +137,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 Some(ended) = self.running.attempts.join_next_with_id() => Woken::Ended(ended),
                 Some(ghost) = self.running.ghosts.join_next() => Woken::GhostGone(ghost.unwrap_or(usize::MAX)),
                 _ = due.changed() => Woken::Called,
+                () = changed(&mut self.told) => Woken::ToldOtherwise,
+                () = changed(&mut self.left) => Woken::ToldOtherwise,
                 () = self.tenure.pause_for(pause), if is_idle => Woken::MaybeDue,
             };
             match woken {
@@ -143,7 +151,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
                     }
                     Err(fault) => return Err(fault),
                 },
-                Woken::Called => self.called(&mut look),
+                // What was left is taken back, and all that there is to know is looked at, above.
+                Woken::Called | Woken::ToldOtherwise => {}
                 Woken::MaybeDue => look.hint(),
                 Woken::GhostGone(queue) => self.ghost_gone(queue),
                 Woken::Ended(ended) => {
@@ -159,17 +168,27 @@ impl<App: Send + Sync + 'static> Engine<App> {
     }
 
     /// Something may be due, in a queue or for a timer.
-    fn called(&mut self, look: &mut Look) {
+    fn called(&mut self, calls: u64, look: &mut Look) {
         self.calls.notify_one();
-        self.running.hints += 1;
+        self.running.calls = calls;
         look.hint();
     }
 
-    /// Sets out on a round trip if there is a reason: settles what has been decided and reserves for the room there is.
+    /// Takes back what was left with the store: it is asked for anew, as it is then, or has been asked for meanwhile.
+    pub(super) fn take_back(&mut self) {
+        self.running.under_way.extend(self.running.left_ask.take().and_then(Left::take_back));
+    }
+
+    /// Sets out on a round trip if there is a reason: settles what has been decided and reserves for the room there is. If there
+    /// is none, it is left with the store what will be asked for when there is.
     fn set_out(&mut self, look: &Look) {
-        let ask = self.ask(look);
+        let ask = self.ask(look.worth_filling(self.room()), self.tenure.chance());
         if self.is_worth_a_trip(ask.as_ref()) {
             self.send(ask);
+        } else if self.running.under_way.is_empty() {
+            // Most of what is left is taken back, and shall change nothing that is drawn for anything else.
+            let ask = self.ask(self.room(), &Chance::seeded(self.running.calls));
+            self.running.left_ask = ask.and_then(|ask| Left::with(&**self.tenure.store(), ask));
         }
     }
 
@@ -192,8 +211,8 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let (store, clock) = (Arc::clone(self.tenure.store()), Arc::clone(self.tenure.clock()));
         let with = (store, clock, Arc::clone(&self.reports));
         let settling = std::mem::take(&mut self.running.decided);
-        let hints = self.running.hints;
-        self.running.under_way.push(UnderWay::new(with, settling, ask, hints));
+        let calls = self.running.calls;
+        self.running.under_way.push(UnderWay::new(with, settling, ask, calls));
     }
 
     /// Takes what the store answered to a round trip. If it is a fault, what was to be settled still is.
@@ -203,7 +222,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         answer: Result<Answered, Fault>,
         look: &mut Look,
     ) -> Result<(), Fault> {
-        let UnderWay { mut settling, asked, hints, .. } = self.running.under_way.remove(which);
+        let UnderWay { mut settling, asked, calls, .. } = self.running.under_way.remove(which);
         let Answered { sent, turn } = match answer {
             Ok(answered) => answered,
             Err(fault) => {
@@ -226,7 +245,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
             // It counts from before the store answered: a reply that is late makes nothing late that comes due.
             look.expect_next(reservation.due_in, reservation.jobs.len(), sent);
             // What it says of empty queues may be older than the call.
-            if hints != self.running.hints {
+            if calls < self.running.calls {
                 look.hint();
             }
         }
@@ -235,14 +254,13 @@ impl<App: Send + Sync + 'static> Engine<App> {
         Ok(())
     }
 
-    /// What to ask for; `None` if there is no room, or it is told to take no more jobs.
-    fn ask(&self, look: &Look) -> Option<Reserve> {
+    /// What to ask for to fill this room; `None` if there is none, or it is told to take no more jobs.
+    fn ask(&self, room: Room, chance: &Chance) -> Option<Reserve> {
         if *self.told.borrow() != WorkerCommand::Run {
             return None;
         }
-        let room = look.worth_filling(self.room());
         let kinds = kinds_but(&self.kinds, &self.left.borrow())?;
-        let wants = wants(&self.settings, &kinds, &room, self.tenure.chance());
+        let wants = wants(&self.settings, &kinds, &room, chance);
         let at_most =
             wants.iter().map(|want| want.at_most).sum::<usize>().min(room.in_all).min(limits::RESERVE_JOBS);
         (!wants.is_empty()).then(|| Reserve { holder: self.host, ttl: self.lease.ttl(), wants, at_most })
@@ -396,6 +414,13 @@ impl<App: Send + Sync + 'static> Engine<App> {
             () = stop.cancelled() => {}
             () = self.tenure.pause_for(pause) => {}
         }
+    }
+}
+
+/// Waits until it is told something else; for ever if nobody can tell it anything any more.
+async fn changed<T>(told: &mut watch::Receiver<T>) {
+    if told.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -13,6 +13,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
     /// all. Each part is bounded by its time; the caller bounds the whole.
     pub(crate) async fn stop(&mut self) {
         self.running.is_stopping = true;
+        self.take_back();
         self.come_back().await;
         for queue in 0..self.running.ahead.len() {
             for Waiting { reserved, control } in std::mem::take(&mut self.running.ahead[queue]) {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tenure_core::{Job, Settlement};
-use tenure_store::{Clock, Fault, Moment, Reserve, Store, Turn, Want};
+use tenure_store::{Clock, Fault, LeftAsk, Moment, Reserve, Store, Turn, Want};
 
 use super::control::Control;
 use super::reports::Reports;
@@ -22,8 +22,8 @@ pub(super) struct UnderWay {
     pub(super) settling: Vec<Decided>,
     /// How many in all, and of what.
     pub(super) asked: Option<(usize, Vec<Want>)>,
-    /// Of how many hints this host knew when it set out.
-    pub(super) hints: u64,
+    /// How often the store had said that something may be due, as far as this host knew when it set out.
+    pub(super) calls: u64,
     pub(super) answer: Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>,
 }
 
@@ -39,7 +39,7 @@ impl UnderWay {
         (store, clock, reports): (Arc<dyn Store>, Arc<dyn Clock>, Arc<Reports>),
         settling: Vec<Decided>,
         ask: Option<Reserve>,
-        hints: u64,
+        calls: u64,
     ) -> Self {
         let settlements: Vec<Settlement> =
             settling.iter().map(|decided| decided.settlement.clone()).collect();
@@ -50,6 +50,31 @@ impl UnderWay {
             let turn = store.settle(settlements, ask).await?;
             Ok(Answered { sent, turn })
         };
-        Self { settling, asked, hints, answer: Box::pin(answer) }
+        Self { settling, asked, calls, answer: Box::pin(answer) }
+    }
+}
+
+/// What this host will ask for when something may be due, left with the store: it hears of that sooner than this host does.
+pub(super) struct Left {
+    ask: LeftAsk,
+    asked: (usize, Vec<Want>),
+}
+
+impl Left {
+    /// Leaves an ask with the store, if that serves any purpose there.
+    pub(super) fn with(store: &dyn Store, ask: Reserve) -> Option<Self> {
+        let asked = (ask.at_most, ask.wants.clone());
+        store.leave(ask).map(|ask| Self { ask, asked })
+    }
+
+    /// Takes it back. If it was put by then, that is a round trip as any other.
+    pub(super) fn take_back(self) -> Option<UnderWay> {
+        let put = self.ask.take_back()?;
+        let answer = async move {
+            let turn = Turn { settled: Vec::new(), reservation: put.answer.await? };
+            Ok(Answered { sent: put.sent, turn })
+        };
+        let asked = Some(self.asked);
+        Some(UnderWay { settling: Vec::new(), asked, calls: put.calls, answer: Box::pin(answer) })
     }
 }

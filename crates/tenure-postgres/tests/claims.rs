@@ -1,0 +1,96 @@
+//! A claim for one lane is one statement, by the server's time: what it leaves to others is asked for behind it.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(dead_code, reason = "it uses a part of what the tests of a store share")]
+
+mod given;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use given::jobs::{ask, new_job, new_jobs, settle};
+use given::{host, number, options, schema, server, user};
+use tenure_core::{JobId, Priority, Reserved, Verdict};
+use tenure_postgres::PostgresStore;
+use tenure_store::{Jobs, Store};
+
+async fn opened(schema: &str) -> Arc<PostgresStore> {
+    PostgresStore::open(&server().url(), options(schema), None).await.unwrap()
+}
+
+async fn claim(store: &PostgresStore, at_most: usize) -> Vec<Reserved> {
+    store.reserve(ask(host(1), at_most)).await.unwrap().jobs
+}
+
+fn ids(reserved: &[Reserved]) -> Vec<JobId> {
+    reserved.iter().map(|reserved| reserved.job().id).collect()
+}
+
+/// Whoever was claimed before is found by a claim that looks for others first, in his place and once.
+#[tokio::test]
+async fn jobs_that_were_claimed_before_stand_in_line_with_those_that_were_not() {
+    let schema = schema();
+    let store = opened(&schema).await;
+    for round in 0..3 {
+        let from = 10 * round + 1;
+        let mut urgent = new_job(from);
+        urgent.priority = Priority::new(-5).unwrap();
+        store.enqueue(vec![urgent]).await.unwrap();
+        let mut given_back = claim(&store, 1).await;
+        assert_eq!(given_back.len(), 1);
+        let released = settle(given_back.remove(0), Verdict::Released);
+        store.enqueue(new_jobs(from + 1, 3)).await.unwrap();
+        store.settle(vec![released], None).await.unwrap();
+        let granted = claim(&store, 3).await;
+        assert_eq!(ids(&granted), [0, 1, 2].map(|number| new_job(from + number).id));
+        assert_eq!(granted.iter().map(|one| one.job().delivery).collect::<Vec<_>>(), [2, 1, 1]);
+        let last = claim(&store, 3).await;
+        assert_eq!(ids(&last), [new_job(from + 3).id]);
+        let done = granted.into_iter().chain(last).map(|one| settle(one, Verdict::Succeeded(None)));
+        store.settle(done.collect(), None).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+/// One line has nothing but what was claimed before.
+#[tokio::test]
+async fn a_line_of_jobs_that_were_all_claimed_before_is_granted() {
+    let schema = schema();
+    let store = opened(&schema).await;
+    store.enqueue(new_jobs(1, 5)).await.unwrap();
+    let released = claim(&store, 5).await.into_iter().map(|one| settle(one, Verdict::Released)).collect();
+    // A program of its own has not met them.
+    let other = opened(&schema).await;
+    store.settle(released, None).await.unwrap();
+    assert_eq!(claim(&other, 2).await.len(), 2);
+    assert_eq!(claim(&other, 5).await.len(), 3);
+    for store in [store, other] {
+        store.close().await.unwrap();
+    }
+}
+
+/// A claim that has begun before a limit was set, and waited for that, knows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_is_set_while_a_claim_begins_bounds_it() {
+    let schema = schema();
+    let store = opened(&schema).await;
+    store.enqueue(new_jobs(1, 5)).await.unwrap();
+    let (mut setter, watcher) = (user(&server().url()).await, user(&server().url()).await);
+    let setting = setter.transaction().await.unwrap();
+    let lock = format!("SELECT pg_advisory_xact_lock(1413827147, hashtext('{schema}' || 'default'))");
+    setting.batch_execute(&lock).await.unwrap();
+    let limit = format!("UPDATE {schema}.queue SET limit_to = '{{\"most\":1}}' WHERE name = 'default'");
+    assert_eq!(setting.execute(&limit, &[]).await.unwrap(), 1);
+    let claiming = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { claim(&store, 5).await }
+    });
+    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    while number(&watcher, waits).await == 0 {
+        store.clock().sleep(Duration::from_millis(5)).await;
+    }
+    setting.commit().await.unwrap();
+    assert_eq!(claiming.await.unwrap().len(), 1, "no more than the limit");
+    store.close().await.unwrap();
+}
