@@ -90,6 +90,9 @@ impl Kind {
 }
 
 impl QueueName {
+    /// The queue of jobs that name none.
+    pub const DEFAULT: &'static str = "default";
+
     /// Accepts the name of a queue.
     ///
     /// # Errors
@@ -114,7 +117,7 @@ impl QueueName {
 impl Default for QueueName {
     /// The queue named `default`.
     fn default() -> Self {
-        Self(Name("default".into()))
+        Self(Name(Self::DEFAULT.into()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A job on its way to the store.
 
 mod keys;
+mod names;
 mod timed;
 
 use std::sync::Arc;
@@ -36,24 +37,27 @@ pub struct Draft {
 impl Draft {
     /// A job of a typed kind.
     pub fn of<J: Job>(job: &J) -> Self {
-        let mut draft = Self::new(J::KIND, serde_json::to_vec(job)).queue(J::QUEUE).terms(J::terms());
+        // Changed where it lies: it is large, and many are made one after the other.
+        let mut draft = Self::new(J::KIND, J::QUEUE, serde_json::to_vec(job));
+        draft.set_terms(J::terms());
         draft.singleton = J::singleton();
-        draft.refuse_silent_loss::<J>()
+        draft.refuse_silent_loss::<J>();
+        draft
     }
 
     /// A job of a kind known by name only.
     pub fn raw(kind: &str, args: &serde_json::Value) -> Self {
-        Self::new(kind, serde_json::to_vec(args))
+        Self::new(kind, QueueName::DEFAULT, serde_json::to_vec(args))
     }
 
     /// A job of a kind known by name only, with its args as JSON text, which is kept byte for byte.
     pub fn encoded(kind: &str, args: Vec<u8>) -> Self {
-        Self::new(kind, Ok(args))
+        Self::new(kind, QueueName::DEFAULT, Ok(args))
     }
 
     /// JSON has no NaN and no infinity: they are written as `null`, and the handler could not read its
     /// args. That is told here, while somebody can still do something about it.
-    fn refuse_silent_loss<J: Job>(mut self) -> Self {
+    fn refuse_silent_loss<J: Job>(&mut self) {
         if let Ok(args) = &self.args
             && std::str::from_utf8(args).is_ok_and(|text| text.contains("null"))
             && let Err(error) = serde_json::from_slice::<J>(args)
@@ -61,14 +65,13 @@ impl Draft {
             let found = format!("a value that cannot be read back ({error}), such as NaN");
             self.wrong = Some(Invalid::new("args", found, "what JSON can hold"));
         }
-        self
     }
 
-    fn new(kind: &str, args: Result<Vec<u8>, serde_json::Error>) -> Self {
+    fn new(kind: &str, queue: &str, args: Result<Vec<u8>, serde_json::Error>) -> Self {
         Self {
-            kind: Kind::new(kind),
+            kind: names::kind(kind),
             args,
-            queue: Ok(QueueName::default()),
+            queue: names::queue(queue),
             priority: Ok(Priority::default()),
             id: None,
             due: Due::Now,
@@ -94,7 +97,7 @@ impl Draft {
 
     /// Waits in this queue.
     pub fn queue(mut self, name: &str) -> Self {
-        self.queue = QueueName::new(name);
+        self.queue = names::queue(name);
         self
     }
 
@@ -181,11 +184,15 @@ impl Draft {
 
     /// All terms at once, in place of those of its kind.
     pub fn terms(mut self, terms: Terms) -> Self {
+        self.set_terms(terms);
+        self
+    }
+
+    fn set_terms(&mut self, terms: Terms) {
         if let Some(limit) = &terms.limit {
             self.check_limit_key(limit.key.as_str());
         }
         self.terms = terms;
-        self
     }
 
     /// Waits in a line that Tenure itself names.

@@ -26,7 +26,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const KIND: &'static str;
 
     /// The queue in which jobs of this kind wait, unless an enqueueing says otherwise.
-    const QUEUE: &'static str = "default";
+    const QUEUE: &'static str = tenure_core::QueueName::DEFAULT;
 
     /// What the handler leaves behind.
     type Output: Serialize + DeserializeOwned + Send + 'static;

@@ -146,7 +146,8 @@ impl Tenure {
     /// # Errors
     /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
-        self.insist(finish_all(drafts, self.app(), || self.new_id())?).await
+        let now = self.now();
+        self.insist(finish_all(drafts, self.app(), || self.id_at(now))?).await
     }
 
     /// Enqueues each of these jobs by itself, in their order and in as few transactions as it takes to find out which are
@@ -375,8 +376,11 @@ impl Tenure {
     /// An id for a job that is yet to be enqueued, so that others of its batch can name it.
     #[must_use]
     pub fn new_id(&self) -> JobId {
+        self.id_at(self.now())
+    }
+
+    fn id_at(&self, now: Timestamp) -> JobId {
         let chance = self.inner.chance.bits();
-        let now = self.now();
         self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{NewJob, Timestamp};
+use tenure_core::{Kind, NewJob, QueueName, Timestamp};
 use tenure_store::{Accepted, Enqueued, Fault, Happening};
 use tokio::sync::mpsc;
 
@@ -25,6 +25,8 @@ use crate::link::Link;
 use crate::memory::{Memory, Told};
 use crate::news::News;
 use crate::patience::let_others;
+use crate::transaction::Gate;
+use crate::writing::Writing;
 use waiting::{TOGETHER, Waiting, weight};
 
 /// A batch that somebody wants stored.
@@ -165,8 +167,27 @@ async fn store_carefully(link: &mut Link, batch: Batch, others: Option<&mpsc::Se
             Err(mpsc::error::SendError(batch)) => batch,
         },
     };
+    let Some(batch) = store_in_new_lanes(link, batch).await else { return };
     let stored = careful::enqueue(link, &batch.jobs).await;
     batch.reply.send(stored);
+}
+
+/// Stores a batch in one statement that only waits because its lanes are new, if it is large: to make them first takes less time than
+/// to look at each of its jobs. What could not be stored so is left.
+async fn store_in_new_lanes(link: &mut Link, batch: Batch) -> Option<Batch> {
+    let names = if batch.jobs.len() < MANY { None } else { put::new_lanes(&link.memory, &batch.jobs) };
+    let Some(names) = names.filter(|names| !names.is_empty()) else { return Some(batch) };
+    if let Err(fault) = make_lanes(link, names).await {
+        tracing::debug!(%fault, "lanes could not be made first");
+        return Some(batch);
+    }
+    store_at_once(link, vec![batch]).await.pop()
+}
+
+async fn make_lanes(link: &mut Link, names: Vec<(QueueName, Kind)>) -> Result<(), Fault> {
+    let (mut writing, _) = Writing::begin(link, Gate::Open, Vec::new()).await?;
+    writing.make_lanes(names).await?;
+    writing.commit().await
 }
 
 /// Stores batches that ask nothing of the jobs that are there: in one statement. What could not be stored so is left.

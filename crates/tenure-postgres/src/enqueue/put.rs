@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Due, NewJob};
+use tenure_core::{Due, Kind, NewJob, QueueName};
 use tenure_store::Fault;
 
 use crate::memory::Memory;
@@ -61,16 +61,30 @@ pub(super) enum Terms {
 
 /// Whether these jobs ask nothing of those that are there, as far as is known, and wait in lanes that are known.
 pub(super) fn is_plain(memory: &Memory, jobs: &[NewJob]) -> bool {
-    let is_plain =
-        |job: &NewJob| job.terms.unique.is_none() && job.terms.tags.is_empty() && !job.terms.are_gated();
     let lanes = memory.lanes();
     let may_wait =
         |job: &NewJob| lanes.find(&job.queue, &job.kind).is_some() && !lanes.is_special(&job.queue);
     let mut last: Option<&NewJob> = None;
     jobs.iter().all(|job| {
         let is_known = last.replace(job).is_some_and(|last| are_of_one_lane(last, job));
-        is_plain(job) && (is_known || may_wait(job))
+        asks_nothing(job) && (is_known || may_wait(job))
     })
+}
+
+/// The lanes of these jobs that are not known, if that is all that keeps them from being plain.
+pub(super) fn new_lanes(memory: &Memory, jobs: &[NewJob]) -> Option<Vec<(QueueName, Kind)>> {
+    let lanes = memory.lanes();
+    if !jobs.iter().all(|job| asks_nothing(job) && !lanes.is_special(&job.queue)) {
+        return None;
+    }
+    let is_new = |job: &&NewJob| lanes.find(&job.queue, &job.kind).is_none();
+    let new: BTreeSet<_> =
+        jobs.iter().filter(is_new).map(|job| (job.queue.clone(), job.kind.clone())).collect();
+    Some(new.into_iter().collect())
+}
+
+fn asks_nothing(job: &NewJob) -> bool {
+    job.terms.unique.is_none() && job.terms.tags.is_empty() && !job.terms.are_gated()
 }
 
 fn are_of_one_lane(one: &NewJob, other: &NewJob) -> bool {

@@ -51,9 +51,14 @@ impl Heap {
     /// Jobs were accepted.
     pub(crate) fn enqueued<'a>(&self, jobs: impl IntoIterator<Item = &'a NewJob>, now: Timestamp) {
         let (mut counted, mut totals) = (self.lock(), lock(&self.totals));
-        for job in jobs {
-            counted.of(number(now), &job.queue, &job.kind).enqueued += 1;
-            totals.of(&job.queue, &job.kind).enqueued += 1;
+        let mut jobs = jobs.into_iter().peekable();
+        while let Some(job) = jobs.next() {
+            let mut alike = 1;
+            while jobs.next_if(|next| next.kind == job.kind && next.queue == job.queue).is_some() {
+                alike += 1;
+            }
+            counted.of(number(now), &job.queue, &job.kind).enqueued += alike;
+            totals.of(&job.queue, &job.kind).enqueued += alike;
         }
     }
 
