@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use given::jobs::{ask, new_job, new_jobs, settle};
 use given::{host, number, options, schema, server, user};
-use tenure_core::{JobId, Priority, Reserved, Verdict};
+use tenure_core::{JobId, Kind, NewJob, Priority, Reserved, Verdict};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Jobs, Store};
+use tenure_store::{Accepted, Enqueued, Jobs, Store, Views};
 
 async fn opened(schema: &str) -> Arc<PostgresStore> {
     PostgresStore::open(&server().url(), options(schema), None).await.unwrap()
@@ -93,4 +93,37 @@ async fn a_limit_that_is_set_while_a_claim_begins_bounds_it() {
     setting.commit().await.unwrap();
     assert_eq!(claiming.await.unwrap().len(), 1, "no more than the limit");
     store.close().await.unwrap();
+}
+
+/// The lanes of a large batch are made before it is stored, by two programs at once here; what is there already is found all the same.
+#[tokio::test]
+async fn a_large_batch_of_new_kinds_is_stored_once() {
+    let schema = schema();
+    let (store, other) = (opened(&schema).await, opened(&schema).await);
+    let of_kind = |mut job: NewJob, kind: &str| {
+        job.kind = Kind::new(kind).unwrap();
+        job
+    };
+    let kinds = ["one", "other", "third"];
+    let mixed = |from: u64| {
+        let jobs = new_jobs(from, 300).into_iter().zip(kinds.into_iter().cycle());
+        jobs.map(|(job, kind)| of_kind(job, kind)).collect::<Vec<_>>()
+    };
+    let (first, second) = tokio::join!(store.enqueue(mixed(1)), other.enqueue(mixed(1001)));
+    for (stored, from) in [(first, 1), (second, 1001)] {
+        let all = mixed(from).iter().map(|job| Accepted::New(job.id)).collect();
+        assert_eq!(stored.unwrap(), Enqueued::Stored(all));
+    }
+    let Enqueued::Stored(again) = store.enqueue(mixed(1)).await.unwrap() else { panic!("it was refused") };
+    assert!(again.iter().all(|accepted| matches!(accepted, Accepted::Repeated(_))));
+    // One of them has the id of another job.
+    let mut taken = new_jobs(2001, 200).into_iter().map(|job| of_kind(job, "fourth")).collect::<Vec<_>>();
+    taken[150].id = new_job(7).id;
+    let refused = store.enqueue(taken).await.unwrap();
+    assert!(matches!(refused, Enqueued::Refused { index: 150, .. }), "{refused:?}");
+    let held: usize = other.counts().await.unwrap().iter().map(|count| count.jobs as usize).sum();
+    assert_eq!(held, 600);
+    for store in [store, other] {
+        store.close().await.unwrap();
+    }
 }
