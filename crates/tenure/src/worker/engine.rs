@@ -185,11 +185,16 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let ask = self.ask(look.worth_filling(self.room()), self.tenure.chance());
         if self.is_worth_a_trip(ask.as_ref()) {
             self.send(ask);
-        } else if self.running.under_way.is_empty() {
+        } else if self.running.under_way.is_empty() && self.is_at_rest() {
             // Most of what is left is taken back, and shall change nothing that is drawn for anything else.
             let ask = self.ask(self.room(), &Chance::seeded(self.running.calls));
             self.running.left_ask = ask.and_then(|ask| Left::with(&**self.tenure.store(), ask));
         }
+    }
+
+    /// Whether nothing runs: a handler that blocks the runtime would keep what is granted meanwhile from beginning.
+    fn is_at_rest(&self) -> bool {
+        self.running.attempts.is_empty() && self.running.ghosts.is_empty()
     }
 
     /// While the answer to one is taken in, the store may have the next to do already, if there is much to do. Whatever is
