@@ -61,6 +61,10 @@ async fn a_line_of_jobs_that_were_all_claimed_before_is_granted() {
     let released = claim(&store, 5).await.into_iter().map(|one| settle(one, Verdict::Released)).collect();
     // A program of its own has not met them.
     let other = opened(&schema).await;
+    // It has seen what comes next, so that its claims are by themselves from now on.
+    assert!(claim(&other, 2).await.is_empty());
+    other.enqueue(vec![new_job(6)]).await.unwrap();
+    assert_eq!(claim(&other, 2).await.len(), 1);
     store.settle(released, None).await.unwrap();
     assert_eq!(claim(&other, 2).await.len(), 2);
     assert_eq!(claim(&other, 5).await.len(), 3);
@@ -69,9 +73,9 @@ async fn a_line_of_jobs_that_were_all_claimed_before_is_granted() {
     }
 }
 
-/// A claim that has begun before a limit was set, and waited for that, knows it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_that_is_set_while_a_claim_begins_bounds_it() {
+/// Agrees on something about the queue as who edits it does, and answers what a claim for five jobs is granted that had begun
+/// before, and waited for that.
+async fn claimed_while(agreed: &str) -> usize {
     let schema = schema();
     let store = opened(&schema).await;
     store.enqueue(new_jobs(1, 5)).await.unwrap();
@@ -79,20 +83,40 @@ async fn a_limit_that_is_set_while_a_claim_begins_bounds_it() {
     let setting = setter.transaction().await.unwrap();
     let lock = format!("SELECT pg_advisory_xact_lock(1413827147, hashtext('{schema}' || 'default'))");
     setting.batch_execute(&lock).await.unwrap();
-    let limit = format!("UPDATE {schema}.queue SET limit_to = '{{\"most\":1}}' WHERE name = 'default'");
-    assert_eq!(setting.execute(&limit, &[]).await.unwrap(), 1);
-    let claiming = tokio::spawn({
+    let set = format!("UPDATE {schema}.queue SET {agreed} WHERE name = 'default'");
+    assert_eq!(setting.execute(&set, &[]).await.unwrap(), 1);
+    let mut claiming = tokio::spawn({
         let store = Arc::clone(&store);
-        async move { claim(&store, 5).await }
+        async move { claim(&store, 5).await.len() }
     });
-    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    while number(&watcher, waits).await == 0 {
-        store.clock().sleep(Duration::from_millis(5)).await;
+    let waits = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 1413827147
+             AND objid::bigint = hashtext('{schema}' || 'default')::bigint & 4294967295
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    );
+    while number(&watcher, &waits).await == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut claiming => panic!("it has not waited"),
+            () = store.clock().sleep(Duration::from_millis(5)) => {}
+        }
     }
     setting.commit().await.unwrap();
-    assert_eq!(claiming.await.unwrap().len(), 1, "no more than the limit");
+    let claimed = claiming.await.unwrap();
     store.close().await.unwrap();
+    claimed
+}
+
+/// A claim that has begun before a limit was set, and waited for that, knows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_is_set_while_a_claim_begins_bounds_it() {
+    assert_eq!(claimed_while("limit_to = '{\"most\":1}'").await, 1);
+}
+
+/// Whoever was told that a queue is paused sees nothing of it granted after that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_that_is_agreed_on_while_a_claim_begins_stops_it() {
+    assert_eq!(claimed_while("paused = true").await, 0);
 }
 
 /// The lanes of a large batch are made before it is stored, by two programs at once here; what is there already is found all the same.

@@ -26,7 +26,7 @@ macro_rules! go {
     () => {
         concat!(
             "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now),
-             go AS MATERIALIZED (SELECT CASE WHEN are_free($12) AND
+             go AS MATERIALIZED (SELECT CASE WHEN are_free($12, $6) AND
                  EXISTS (SELECT FROM queue WHERE name = $6 AND NOT paused) AND NOT ",
             are_keys_asked!("$12", "$13"),
             "
