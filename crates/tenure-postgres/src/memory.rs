@@ -59,9 +59,13 @@ impl Bell {
 
     /// Waits until it is rung: one at a time.
     pub(crate) async fn rung(&self) {
-        while !self.is_rung.load(Ordering::Acquire) {
+        while !self.is_rung() {
             self.rings.notified().await;
         }
+    }
+
+    pub(crate) fn is_rung(&self) -> bool {
+        self.is_rung.load(Ordering::Acquire)
     }
 }
 
@@ -101,6 +105,7 @@ impl Told {
 
     /// Pins it to the board: another program has said it.
     pub(crate) fn publish(self, bulletin: &Bulletin) {
+        bulletin.call_others();
         if self.0 & Self::DUE != 0 {
             bulletin.call_due();
         }
@@ -110,7 +115,6 @@ impl Told {
         if self.0 & Self::FREED != 0 {
             bulletin.call_freed();
         }
-        bulletin.call_others();
     }
 }
 

@@ -90,10 +90,12 @@ impl PostgresStore {
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
     }
 
-    /// What is pinned up here, for whoever wants to hear of it: what other programs tell is among it from now on.
-    fn board(&self) -> &Bulletin {
+    /// Lets somebody listen to what is pinned up here: what other programs tell is among it from now on.
+    fn hear<T>(&self, listen: impl FnOnce(&Bulletin) -> T) -> T {
+        // In this order, or he misses the call that everybody gets once others are heard.
+        let listening = listen(&self.memory.bulletin);
         self.memory.wanted.ring();
-        &self.memory.bulletin
+        listening
     }
 
     /// The schema of its tables, and the clock that it was given, if it was given one.
@@ -201,23 +203,23 @@ impl Jobs for PostgresStore {
 
 impl Hints for PostgresStore {
     fn due(&self) -> watch::Receiver<u64> {
-        self.board().due()
+        self.hear(Bulletin::due)
     }
 
     fn asked(&self) -> watch::Receiver<u64> {
-        self.board().asked()
+        self.hear(Bulletin::asked)
     }
 
     fn freed(&self) -> watch::Receiver<u64> {
-        self.board().freed()
+        self.hear(Bulletin::freed)
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.board().events()
+        self.hear(Bulletin::events)
     }
 
     fn others(&self) -> broadcast::Receiver<()> {
-        self.board().others()
+        self.hear(Bulletin::others)
     }
 }
 
@@ -264,5 +266,24 @@ impl Store for PostgresStore {
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore").field("database", &self.database.describe()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use own_postgres::Server;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_listens_is_there_before_others_are_heard() {
+        let server = Server::start_hasty().unwrap();
+        let store = PostgresStore::open(&server.url(), Options::default(), None).await.unwrap();
+        assert!(
+            !store.hear(|_| store.memory.wanted.is_rung()),
+            "or the call that he gets then would be lost"
+        );
+        assert!(store.memory.wanted.is_rung());
+        store.close().await.unwrap();
     }
 }

@@ -10,6 +10,7 @@ mod reused;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use own_postgres::Server;
 use tenure_conformance::{Maker, Making};
@@ -19,6 +20,8 @@ use crate::reused::Schemas;
 
 /// How many histories of each sort, if nobody says.
 const HISTORIES: u64 = 40;
+/// What is slow is not wrong, but a call that never comes is.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct OnPostgres(Arc<Schemas>);
 
@@ -28,7 +31,11 @@ impl Maker for OnPostgres {
             let store = self.0.store(clock).await;
             // Whoever begins to listen is called, since he may have missed something; the suite counts calls from there. This is
             // the last of them.
-            store.freed().changed().await.unwrap();
+            let mut freed = store.freed();
+            tokio::time::timeout(PATIENCE, freed.changed())
+                .await
+                .expect("who begins to listen is called")
+                .unwrap();
             store as Arc<dyn Store>
         })
     }
