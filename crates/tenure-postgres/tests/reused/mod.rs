@@ -21,7 +21,7 @@ const EMPTY: &str = "DO $$ DECLARE t record; BEGIN
 END $$";
 const IN_USE: &str = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'store!_%' ESCAPE '!'";
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes each store in a schema in which nothing is left of an earlier one.
 pub struct Schemas {
