@@ -4,7 +4,11 @@
 //! histories` has it go through five thousand of each sort.
 
 // A test that unwraps fails where it stands; there is nobody to hand an error to.
-#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that unwraps fails where it stands"
+)]
 
 mod reused;
 
