@@ -10,7 +10,7 @@ use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry
 use super::keyed::{after, key, limited, ordered};
 use super::wishes::{acquire_for, break_within, forget, leave, queue_up, renew};
 use super::{Test, test};
-use tenure_store::{Change, Event, Happening, Only, Put, Report, Writes};
+use tenure_store::{Change, Event, Happening, LeftAsk, Only, Put, Report, Writes};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -52,10 +52,16 @@ async fn enqueueing_hints_that_something_is_due(given: Given) {
     hints(given.store.due(), given.put(given.due_in("mail", minutes(1)))).await;
 }
 
-/// A store in front of others, or one that is asked no sooner by that, takes none.
+/// A store in front of others, or one that is asked no sooner by that, takes none: that of PostgreSQL is.
+fn leave_ask(given: &Given) -> Option<LeftAsk> {
+    let left = given.store.leave(given.ask(vec![want("mail", 3)], 3));
+    assert!(left.is_some() || given.store.engine() != "postgres");
+    left
+}
+
 async fn an_ask_that_is_left_is_put_by_the_next_call(given: Given) {
     let due = given.store.due();
-    let Some(left) = given.store.leave(given.ask(vec![want("mail", 3)], 3)) else { return };
+    let Some(left) = leave_ask(&given) else { return };
     given.enqueue("mail", 2).await;
     let put = left.take_back().expect("it was put");
     assert_eq!(put.calls, *due.borrow());
@@ -69,10 +75,9 @@ async fn an_ask_that_is_left_is_put_by_the_next_call(given: Given) {
 }
 
 async fn an_ask_that_is_taken_back_is_not_put(given: Given) {
-    let leave = || given.store.leave(given.ask(vec![want("mail", 3)], 3));
-    let Some(left) = leave() else { return };
+    let Some(left) = leave_ask(&given) else { return };
     assert!(left.take_back().is_none());
-    drop(leave());
+    drop(leave_ask(&given));
     given.enqueue("mail", 2).await;
     assert_eq!(given.reserve("mail", 3).await.len(), 2);
 }

@@ -16,6 +16,11 @@ impl<T> Reply<T> {
         (Self(reply), answer)
     }
 
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.0.is_closed()
+    }
+
     pub(crate) fn send(self, answer: Result<T, Fault>) {
         // Whoever asked may have stopped waiting.
         let _ = self.0.send(answer);

@@ -34,6 +34,12 @@ impl Grants {
         }
     }
 
+    /// Whether such a job is in mind, and its end means nothing to any other job.
+    pub(crate) fn is_plain(&self, fence: Fence, seq: u64, id: JobId) -> bool {
+        let grant = self.by_fence.get(&fence).and_then(|of_fence| of_fence.get(&seq));
+        grant.is_some_and(|grant| grant.id == id && grant.plain)
+    }
+
     /// Takes a grant out of mind.
     pub(crate) fn take(&mut self, fence: Fence, seq: u64, id: JobId) -> Option<Grant> {
         let of_fence = self.by_fence.get_mut(&fence)?;

@@ -101,6 +101,8 @@ async fn tell_and_hear(
     until: impl Future<Output = ()>,
 ) -> Result<(), Fault> {
     let (mut is_resting, mut rest, mut until) = (true, pin!(pause(APART)), pin!(until));
+    // Whoever told others before may have been called, and have told nothing yet.
+    memory.ring_again();
     loop {
         let waiting = something_to_tell(memory);
         tokio::select! {
@@ -121,7 +123,7 @@ async fn tell_and_hear(
                 memory.let_speak(me);
                 continue;
             }
-            () = memory.spoke.notified() => {}
+            () = memory.spoke.notified() => memory.ring_again(),
             () = waiting, if !is_resting => {
                 let Some(untold) = memory.take_untold() else { continue };
                 memory.let_speak(0);

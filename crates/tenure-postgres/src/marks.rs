@@ -77,9 +77,16 @@ impl Marks {
         self.of.get(&lane).and_then(|mark| mark.pace.whole_in(now))
     }
 
-    /// Notes a look that began there, took so long, and claimed these places, in order.
-    pub(crate) fn looked(&mut self, lane: i32, from: Place, took: Duration, claimed: &[Place], now: Moment) {
-        let (Some(first), Some(last)) = (claimed.first(), claimed.last()) else {
+    /// Notes a look that began there, took so long, and claimed what lies from the first of these places to the last.
+    pub(crate) fn looked(
+        &mut self,
+        lane: i32,
+        from: Place,
+        took: Duration,
+        claimed: Option<(Place, Place)>,
+        now: Moment,
+    ) {
+        let Some((first, last)) = claimed else {
             let whole = self.of.get_mut(&lane).filter(|_| from == START);
             whole.into_iter().for_each(|mark| mark.pace.looked_in_vain(now));
             return;
@@ -139,24 +146,26 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    const PLACES: [Place; 2] = [(0, 0, 5_000_000, 7), (0, 0, 6_000_000, 8)];
+    const FIRST: Place = (0, 0, 5_000_000, 7);
+    const LAST: Place = (0, 0, 6_000_000, 8);
+    const PLACES: Option<(Place, Place)> = Some((FIRST, LAST));
 
     #[test]
     fn a_line_that_is_read_fast_is_read_whole() {
         let mut marks = Marks::default();
         for turn in 0..10 {
             assert_eq!(marks.begin(1, at(turn)), START);
-            marks.looked(1, START, millis(1), &PLACES, at(turn));
+            marks.looked(1, START, millis(1), PLACES, at(turn));
         }
     }
 
     #[test]
     fn a_line_that_is_read_slowly_is_read_behind_its_mark_for_a_while() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(21), &PLACES, at(100));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(21), PLACES, at(100));
         let begun = marks.begin(1, at(101));
-        assert!(begun > START && begun < PLACES[0].max(PLACES[1]), "{begun:?}");
+        assert!(begun > START && begun < LAST, "{begun:?}");
         assert_eq!(marks.begin(2, at(101)), START, "another lane");
         assert!(marks.begin(1, at(4_099)) > START && marks.whole_in(1, at(4_099)) == Some(millis(1)));
         assert!(marks.take_asked().is_empty());
@@ -171,16 +180,16 @@ mod tests {
     #[test]
     fn what_a_look_aside_has_found_is_not_passed_by_a_claim_that_was_under_way() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(100), &PLACES, at(0));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(100), PLACES, at(0));
         let mark = marks.begin(1, at(5_000));
         let late = (0, 0, 1_000_000, 9);
         assert!(marks.looked_aside(1, millis(100), Some(late), at(5_100)));
-        marks.looked(1, mark, millis(1), &PLACES, at(5_101));
+        marks.looked(1, mark, millis(1), PLACES, at(5_101));
         let put_back = marks.begin(1, at(5_102));
         assert!(put_back < late);
         // Who takes it passes much, which is not usual.
-        marks.looked(1, put_back, millis(90), &[late, PLACES[1]], at(5_190));
+        marks.looked(1, put_back, millis(90), Some((late, LAST)), at(5_190));
         assert!(marks.begin(1, at(5_191)) > late);
         marks.begin(1, at(10_100));
         assert!(!marks.looked_aside(1, millis(100), None, at(10_200)));
@@ -190,8 +199,8 @@ mod tests {
     #[test]
     fn what_a_look_aside_has_found_is_claimed_next() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(100), &PLACES, at(0));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(100), PLACES, at(0));
         let mark = marks.begin(1, at(5_000));
         assert_eq!(marks.take_asked(), [(1, mark)]);
         let late = (0, 0, 1_000_000, 9);
@@ -202,8 +211,8 @@ mod tests {
     #[test]
     fn a_line_at_which_nobody_looks_aside_is_looked_at_by_a_claim_in_the_end() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(100), &PLACES, at(0));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(100), PLACES, at(0));
         assert!(marks.begin(1, at(60_000)) > START, "nobody was asked before");
         assert_eq!(marks.take_asked().len(), 1);
         assert_eq!(
@@ -213,15 +222,15 @@ mod tests {
         );
         assert!(marks.begin(1, at(64_999)) > START);
         assert_eq!(marks.begin(1, at(65_000)), START);
-        marks.looked(1, START, Duration::ZERO, &[], at(65_000));
+        marks.looked(1, START, Duration::ZERO, None, at(65_000));
         assert!(marks.begin(1, at(65_001)) > START, "it has found nothing");
     }
 
     #[test]
     fn a_line_that_is_fast_again_is_read_whole() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(100), &PLACES, at(0));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(100), PLACES, at(0));
         marks.begin(1, at(5_000));
         marks.looked_aside(1, millis(1), None, at(5_001));
         assert_eq!(marks.begin(1, at(5_002)), START);
@@ -230,8 +239,8 @@ mod tests {
     #[test]
     fn nothing_that_came_in_before_the_mark_waits_for_long() {
         let mut marks = Marks::default();
-        marks.looked(1, START, millis(1), &PLACES, at(0));
-        marks.looked(1, START, millis(5_000), &PLACES, at(0));
+        marks.looked(1, START, millis(1), PLACES, at(0));
+        marks.looked(1, START, millis(5_000), PLACES, at(0));
         assert!(marks.take_asked().is_empty() && marks.begin(1, at(4_999)) > START);
         assert!(marks.begin(1, at(5_000)) > START && marks.take_asked().len() == 1);
         marks.looked_aside(1, millis(5_000), None, at(5_000));
@@ -244,10 +253,10 @@ mod tests {
     #[test]
     fn a_line_of_several_priorities_or_rounds_has_no_mark() {
         let mut marks = Marks::default();
-        for others in [[(0, 0, 1, 1), (1, 0, 1, 2)], [(0, 0, 1, 1), (0, 4, 1, 2)]] {
-            marks.looked(1, START, millis(1), &PLACES, at(0));
-            marks.looked(1, START, millis(99), &PLACES, at(0));
-            marks.looked(1, START, millis(99), &others, at(1));
+        for last in [(1, 0, 1, 2), (0, 4, 1, 2)] {
+            marks.looked(1, START, millis(1), PLACES, at(0));
+            marks.looked(1, START, millis(99), PLACES, at(0));
+            marks.looked(1, START, millis(99), Some(((0, 0, 1, 1), last)), at(1));
             assert_eq!(marks.begin(1, at(2)), START);
         }
     }

@@ -183,7 +183,9 @@ fn spawn(
     let (reads, to_read) = mpsc::channel(WAITING);
     let (working, inbox) = mpsc::channel(WAITING);
     let inbox = Inbox::new(inbox, closing.clone());
-    running.spawn(work::work(new_link(), new_link(), inbox, reads.clone()));
+    let (beside, begun) = work::Beside::new();
+    running.spawn(work::work_up(new_link(), begun));
+    running.spawn(work::work(new_link(), beside, inbox, reads.clone()));
     let (standing, inbox) = mpsc::channel(WAITING);
     running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone(), hears));

@@ -12,6 +12,7 @@ use crate::bits::block_of;
 use crate::fault::unreadable;
 use crate::grants::Grant;
 use crate::heads::Head;
+use crate::lanes::Lanes;
 use crate::marks::{Place, START};
 use crate::memory::Memory;
 use crate::news::News;
@@ -34,7 +35,7 @@ macro_rules! go {
                  AND NOT ($7 AND (EXISTS (SELECT FROM standing WHERE lapse > $15 AND lapse <= (SELECT now FROM n))
                      OR EXISTS (SELECT FROM granted
                          WHERE until > $15 AND until <= (SELECT now FROM n) AND bit_count(seqs) > 0)))
-                 THEN $2::bigint ELSE 0 END AS most)"
+                 THEN $2::bigint ELSE 0 END AS most, clock_timestamp() AS began)"
         )
     };
 }
@@ -49,10 +50,11 @@ macro_rules! first_of_one {
     };
 }
 
-// How long the look for the first of them took, in microseconds: it is asked once, when that is found.
+// How long the look for the first of them took, in microseconds: it is asked once, when that is found. Whoever has waited before that
+// for somebody who changes the queue has not looked for long.
 macro_rules! took {
     () => {
-        "(SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::int) AS took"
+        "(SELECT (extract(epoch FROM clock_timestamp() - (SELECT began FROM go)) * 1000000)::int) AS took"
     };
 }
 
@@ -125,7 +127,9 @@ const OF_SEVERAL: &str = claim!(
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
 /// Of one lane, if none of the first was claimed before: else none is taken, and there are jobs and no grant. Most of the time that
-/// a statement for one job takes is spent on what it may have to do, and does not.
+/// a statement for one job takes is spent on what it may have to do, and does not. What is found and locked is what is taken: whoever
+/// changes a row of the line meanwhile, and does not delete it, lets it have begun or gives it a limit, which is looked at again
+/// when the lock is had.
 const FRESH_OF_ONE: &str = concat!(
     go!(),
     ", first AS MATERIALIZED (SELECT ctid, lane, priority, round, due, seq, begun,
@@ -224,69 +228,98 @@ pub(super) fn claim(
     (at_most > 0).then_some(Claim { query, of })
 }
 
-/// What was claimed.
+/// What was claimed, as the server has told it.
 pub(super) struct Granted {
-    /// In order.
-    pub jobs: Vec<Reserved>,
-    /// Whether some of them were claimed before; if that was not to be, none was granted.
+    rows: Vec<Row>,
+    /// How many of the rows tell of grants: they come before the jobs.
+    grants: usize,
+    /// Whether some of the jobs were claimed before; if that was not to be, none was granted.
     pub met_begun: bool,
-    /// The places that they had.
-    pub places: Vec<Place>,
-    /// How long the server looked for the first of them.
-    pub took: Duration,
 }
 
-/// The jobs of a claim.
-pub(super) fn granted(memory: &Memory, news: &mut News, ask: &Reserve, rows: &[Row]) -> Granted {
-    let is_grant = |row: &&Row| row.get::<_, Option<uuid::Uuid>>(1).is_none();
-    let fences: BTreeMap<(i32, i64), i64> =
-        rows.iter().filter(is_grant).map(|row| ((row.get(5), row.get(0)), row.get(2))).collect();
-    let rows = &rows[fences.len()..];
-    let is_of_its_own = |row: &Row| row.get::<_, Option<i64>>(2).is_some();
-    if fences.is_empty() && !rows.is_empty() && !rows.iter().any(is_of_its_own) {
-        return Granted { jobs: Vec::new(), met_begun: true, places: Vec::new(), took: Duration::ZERO };
+impl Granted {
+    pub(super) fn of(rows: Vec<Row>) -> Self {
+        let is_grant = |row: &Row| row.get::<_, Option<uuid::Uuid>>(1).is_none();
+        let grants = rows.iter().take_while(|row| is_grant(row)).count();
+        let is_of_its_own = |row: &Row| row.get::<_, Option<i64>>(2).is_some();
+        let met_begun = rows[grants..].iter().any(is_of_its_own);
+        if grants == 0 && !rows.is_empty() && !met_begun {
+            return Self { rows: Vec::new(), grants: 0, met_begun: true };
+        }
+        Self { rows, grants, met_begun }
     }
-    let mut placed = Vec::with_capacity(rows.len());
-    for row in rows {
-        match read(memory, ask, row, &fences) {
-            Ok(placed_job) => placed.push(placed_job),
-            // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
-            Err(fault) => {
-                tracing::error!(id = %value::job_id(row, 1), %fault, "a job was granted that cannot be read")
+
+    /// How many jobs.
+    pub(super) fn len(&self) -> usize {
+        self.jobs().len()
+    }
+
+    fn jobs(&self) -> &[Row] {
+        &self.rows[self.grants..]
+    }
+
+    /// When they began; `None` if there are none.
+    pub(super) fn started(&self) -> Option<Timestamp> {
+        self.jobs().first().and_then(|row| value::instant(row, 10).ok())
+    }
+
+    /// The first and the last of the places that they had.
+    pub(super) fn places(&self) -> Option<(Place, Place)> {
+        let places = || self.jobs().iter().map(place);
+        Some((places().min()?, places().max()?))
+    }
+
+    /// How long the server looked for the first of them.
+    pub(super) fn took(&self) -> Duration {
+        self.jobs().first().map_or(Duration::ZERO, |row| value::took(row, 11))
+    }
+
+    /// The jobs, in order: whoever is told of them next may settle them.
+    pub(super) fn read(&self, memory: &Memory, news: &mut News, ask: &Reserve) -> Vec<Reserved> {
+        let (grants, jobs) = self.rows.split_at(self.grants);
+        let fences: BTreeMap<(i32, i64), i64> =
+            grants.iter().map(|row| ((row.get(5), row.get(0)), row.get(2))).collect();
+        let mut placed = Vec::with_capacity(jobs.len());
+        let lanes = memory.lanes();
+        for row in jobs {
+            match read(&lanes, ask, row, &fences) {
+                Ok(of_lane) => placed.push((place(row), of_lane)),
+                // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
+                Err(fault) => {
+                    tracing::error!(id = %value::job_id(row, 1), %fault, "a job was granted that cannot be read")
+                }
             }
         }
-    }
-    placed.sort_unstable_by_key(|(place, _)| *place);
-    let mut grants = memory.grants();
-    for (_, (lane, alone, job)) in &placed {
-        let plain = job.terms.unique.is_none() && !job.terms.are_gated();
-        grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain, alone: *alone });
-        if let Some(started) = job.started {
-            let attempt = job.attempt;
-            news.note(started, job.id, (&job.queue, &job.kind), || Happening::Started { attempt });
+        drop(lanes);
+        placed.sort_unstable_by_key(|(place, _)| *place);
+        let mut grants = memory.grants();
+        for (_, (lane, alone, job)) in &placed {
+            let plain = job.terms.unique.is_none() && !job.terms.are_gated();
+            grants.remember(job.fence, job.seq, Grant { id: job.id, lane: *lane, plain, alone: *alone });
+            if let Some(started) = job.started {
+                let attempt = job.attempt;
+                news.note(started, job.id, (&job.queue, &job.kind), || Happening::Started { attempt });
+            }
         }
+        placed.into_iter().map(|(_, (_, _, job))| Reserved::granted(job)).collect()
     }
-    let places = placed.iter().map(|(place, _)| *place).collect();
-    let met_begun = placed.iter().any(|(_, (_, alone, _))| *alone);
-    let jobs = placed.into_iter().map(|(_, (_, _, job))| Reserved::granted(job)).collect();
-    Granted { jobs, met_begun, places, took: rows.first().map_or(Duration::ZERO, |row| value::took(row, 11)) }
+}
+
+fn place(row: &Row) -> Place {
+    (row.get(6), row.get(7), row.get(4), row.get(0))
 }
 
 /// A job, its lane, and whether it has a standing.
 type OfLane = (i32, bool, Job);
 
 fn read(
-    memory: &Memory,
+    lanes: &Lanes,
     ask: &Reserve,
     row: &Row,
     fences: &BTreeMap<(i32, i64), i64>,
-) -> Result<(Place, OfLane), Fault> {
+) -> Result<OfLane, Fault> {
     let (seq, due, lane): (i64, i64, i32) = (row.get(0), row.get(4), row.get(5));
-    let (queue, kind) = {
-        let lanes = memory.lanes();
-        let lane = lanes.get(lane)?;
-        (lane.queue.clone(), lane.kind.clone())
-    };
+    let of = lanes.get(lane)?;
     let now = value::instant(row, 10)?;
     let of_its_own: Option<i64> = row.get(2);
     let fence = of_its_own.or_else(|| fences.get(&(lane, block_of(seq))).copied());
@@ -295,8 +328,8 @@ fn read(
     let job = Job {
         id: value::job_id(row, 1),
         seq: value::seq(seq)?,
-        kind,
-        queue,
+        kind: of.kind.clone(),
+        queue: of.queue.clone(),
         args: Args::stored(row.get(3)),
         priority: value::priority(row.get(6))?,
         created: value::instant(row, 8)?,
@@ -313,7 +346,7 @@ fn read(
         output: None,
         expires: None,
     };
-    Ok(((row.get(6), row.get(7), due, seq), (lane, of_its_own.is_some(), job)))
+    Ok((lane, of_its_own.is_some(), job))
 }
 
 fn running(holder: HostId, until: Timestamp, due: Timestamp) -> State {

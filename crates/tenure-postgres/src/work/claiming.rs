@@ -32,6 +32,34 @@ pub(super) struct Look {
     pub lines_up: bool,
 }
 
+/// What claims have granted for each want.
+#[derive(Default)]
+pub(super) struct Grants {
+    granted: Vec<(usize, claim::Granted)>,
+    /// How many jobs for each want.
+    pub had: Vec<usize>,
+}
+
+impl Grants {
+    pub(super) fn are_none(&self) -> bool {
+        self.had.iter().all(|had| *had == 0)
+    }
+
+    /// The jobs, each with the want that it serves. Whatever is written of that is told.
+    pub(super) fn read(&self, memory: &Memory, ask: &Reserve) -> Vec<(usize, Reserved)> {
+        let mut news = News::for_whom(&memory.bulletin);
+        let mut jobs = Vec::new();
+        for (want, granted) in &self.granted {
+            jobs.extend(granted.read(memory, &mut news, ask).into_iter().map(|job| (*want, job)));
+        }
+        // Whoever asked in vain has nothing to tell.
+        if !jobs.is_empty() {
+            memory.publish(news);
+        }
+        jobs
+    }
+}
+
 /// A claim under way.
 pub(super) struct Claiming<'a> {
     ask: &'a Reserve,
@@ -47,10 +75,7 @@ pub(super) struct Claiming<'a> {
     /// Whether no want may take what another wants.
     apart: bool,
     left: usize,
-    pub jobs: Vec<Reserved>,
-    /// How many were granted for each want.
-    pub had: Vec<usize>,
-    news: News,
+    pub granted: Grants,
     /// When a look is at the whole again, of lanes.
     whole_in: Option<Duration>,
 }
@@ -67,9 +92,8 @@ impl<'a> Claiming<'a> {
         let together = if wanted <= left { ask.wants.len().max(1) } else { 1 };
         let queues: BTreeSet<_> = ask.wants.iter().map(|want| &want.queue).collect();
         let (meant, apart) = (claim::meant(&memory, &ask.wants), queues.len() == ask.wants.len());
-        let (had, news) = (vec![0; ask.wants.len()], News::for_whom(&memory.bulletin));
-        let (jobs, whole_in) = (Vec::new(), None);
-        Self { ask, memory, time, first, head, meant, together, apart, left, jobs, had, news, whole_in }
+        let granted = Grants { granted: Vec::new(), had: vec![0; ask.wants.len()] };
+        Self { ask, memory, time, first, head, meant, together, apart, left, granted, whole_in: None }
     }
 
     /// What comes before the claims, first what is sent along.
@@ -110,12 +134,13 @@ impl<'a> Claiming<'a> {
 
     /// Takes in what was claimed. How long it took says nothing if it had to be planned first. It answers false if that was to be
     /// jobs that were never claimed before, and was none because there are others: they may be locked for a moment.
-    pub(super) fn take_in(&mut self, claimed: &[Answered], of: &[(usize, Of)], is_planned: bool) -> bool {
-        for (claimed, (index, of)) in claimed.iter().zip(of) {
-            let granted = claim::granted(&self.memory, &mut self.news, self.ask, &claimed.rows);
+    pub(super) fn take_in(&mut self, claimed: Vec<Answered>, of: &[(usize, Of)], is_planned: bool) -> bool {
+        for (claimed, (index, of)) in claimed.into_iter().zip(of) {
+            let granted = claim::Granted::of(claimed.rows);
+            let jobs = granted.len();
             if granted.met_begun {
                 self.memory.met_begun();
-                if granted.jobs.is_empty() {
+                if jobs == 0 {
                     self.memory.look_closely();
                     return false;
                 }
@@ -124,29 +149,21 @@ impl<'a> Claiming<'a> {
                 let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
                 self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(*lane, now)).min();
                 if is_planned {
-                    marks.looked(*lane, *from, granted.took, &granted.places, now);
+                    marks.looked(*lane, *from, granted.took(), granted.places(), now);
                 }
             }
-            if granted.jobs.len() < self.ask.wants[*index].at_most {
+            if jobs < self.ask.wants[*index].at_most {
                 self.memory.look_closely();
             }
-            self.had[*index] = granted.jobs.len();
-            self.left = self.left.saturating_sub(granted.jobs.len());
-            let started = granted.jobs.first().and_then(|reserved| reserved.job().started);
-            if let (Some(started), None) = (started, self.time.told()) {
+            self.left = self.left.saturating_sub(jobs);
+            if let (Some(started), None) = (granted.started(), self.time.told()) {
                 let until = started.as_micros().saturating_add(value::micros(self.ask.ttl));
                 self.memory.heads().holds(until);
             }
-            self.jobs.extend(granted.jobs);
+            self.granted.had[*index] = jobs;
+            self.granted.granted.push((*index, granted));
         }
         true
-    }
-
-    /// Tells what has happened. Whoever asked in vain has nothing to tell, if nothing was sent along.
-    pub(super) fn publish(&mut self, was_sent_along: bool) {
-        if !self.jobs.is_empty() || was_sent_along {
-            self.memory.publish(std::mem::take(&mut self.news));
-        }
     }
 
     pub(super) fn look_around(&self) -> Query {

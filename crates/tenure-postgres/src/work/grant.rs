@@ -7,22 +7,42 @@ use tenure_store::{Fault, Moment, Reservation, Reserve, Turn};
 use tokio_postgres::Row;
 
 use super::claim;
-use super::claiming::{Claiming, Look};
+use super::claiming::{Claiming, Grants, Look};
 use super::turn::To;
 use crate::fault::Effect;
 use crate::heads::Heads;
 use crate::keyed::{self, Around};
 use crate::lanes;
 use crate::link::Link;
+use crate::memory::Memory;
 use crate::query::Query;
 use crate::value;
 
 /// What a claim has granted, and whether keys have to be asked then.
 #[derive(Default)]
 pub(super) struct Granted {
-    pub reservation: Reservation,
+    grants: Grants,
+    due_in: Option<Duration>,
+    /// Whether there may be more by keys, or something is to be taken from its holder.
+    by_keys: bool,
+}
+
+impl Granted {
+    /// Reads what was granted.
+    pub(super) fn read(self, memory: &Memory, ask: &Reserve) -> Read {
+        let jobs = self.grants.read(memory, ask);
+        Read { jobs, due_in: self.due_in, had: self.by_keys.then_some(self.grants.had) }
+    }
+}
+
+/// What a claim has granted, and was read.
+#[derive(Default)]
+pub(super) struct Read {
+    /// Each with the want that it serves.
+    pub jobs: Vec<(usize, Reserved)>,
+    pub due_in: Option<Duration>,
     /// How many were granted for each want, if there may be more by keys, or something is to be taken from its holder.
-    pub had: Option<Vec<usize>>,
+    had: Option<Vec<usize>>,
 }
 
 /// Whoever is told what was granted to him as soon as that is certain. What is around is looked at after that: if he has to
@@ -58,10 +78,11 @@ impl Early {
         self.reply
     }
 
-    fn answer(&mut self, jobs: &mut Vec<Reserved>) {
-        let Some((_, due_in)) = self.due.filter(|_| !jobs.is_empty()) else { return };
+    fn answer(&mut self, memory: &Memory, ask: &Reserve, grants: &Grants) {
+        let Some((_, due_in)) = self.due.filter(|_| !grants.are_none()) else { return };
         if let Some(reply) = self.reply.take() {
-            let reservation = Reservation { jobs: std::mem::take(jobs), due_in: Some(due_in) };
+            let jobs = grants.read(memory, ask).into_iter().map(|(_, job)| job).collect();
+            let reservation = Reservation { jobs, due_in: Some(due_in) };
             reply.send(Ok(Turn { settled: Vec::new(), reservation }));
         }
     }
@@ -120,32 +141,34 @@ pub(super) async fn grant(
 }
 
 /// Takes from its holder what lapsed, and grants what keys let go, if there is anything of it.
-pub(super) async fn by_keys(link: &mut Link, ask: &Reserve, granted: Granted) -> Result<Reservation, Fault> {
-    let Granted { mut reservation, had } = granted;
-    let Some(had) = had else { return Ok(reservation) };
-    match keyed::reserve(link, ask, &had).await {
-        Ok((keyed, due_in)) => {
+pub(super) async fn by_keys(link: &mut Link, ask: &Reserve, granted: Read) -> Result<Reservation, Fault> {
+    let Read { mut jobs, mut due_in, had } = granted;
+    let keyed = match had {
+        None => Ok(None),
+        Some(had) => keyed::reserve(link, ask, &had).await.map(Some),
+    };
+    match keyed {
+        Ok(None) => {}
+        Ok(Some((keyed, keyed_due_in))) => {
             if !keyed.is_empty() {
                 link.memory.vain().forget(ask.holder);
             }
             let started = keyed.first().and_then(|(_, reserved)| reserved.job().started);
             let until = |started: Timestamp| started.as_micros().saturating_add(value::micros(ask.ttl));
             started.into_iter().for_each(|started| link.memory.heads().holds(until(started)));
+            jobs.extend(keyed);
             // What was granted for the first want comes first.
-            let wants = had.iter().enumerate().flat_map(|(want, had)| std::iter::repeat_n(want, *had));
-            let mut jobs: Vec<_> = wants.zip(reservation.jobs).chain(keyed).collect();
             jobs.sort_by_key(|(want, _)| *want);
-            reservation.jobs = jobs.into_iter().map(|(_, job)| job).collect();
-            reservation.due_in = due_in;
+            due_in = keyed_due_in;
         }
-        Err(fault) if reservation.jobs.is_empty() => return Err(fault),
+        Err(fault) if jobs.is_empty() => return Err(fault),
         // What was granted is told, whatever went wrong; what else there is to do is done by the next turn.
         Err(fault) => {
             tracing::warn!(%fault, "keys could not be asked");
-            reservation.due_in = Some(Duration::ZERO);
+            due_in = Some(Duration::ZERO);
         }
     }
-    Ok(reservation)
+    Ok(Reservation { jobs: jobs.into_iter().map(|(_, job)| job).collect(), due_in })
 }
 
 async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
@@ -164,10 +187,7 @@ fn may_line_up(link: &Link) -> bool {
 
 /// What a claim did.
 struct Claimed {
-    /// What nobody has been told of yet.
-    jobs: Vec<Reserved>,
-    /// How many were granted for each want.
-    had: Vec<usize>,
+    grants: Grants,
     /// What is around, by a look that set out at that moment; `None` if it could not be seen.
     around: Option<(Around, Moment)>,
     /// What was sent along did.
@@ -176,15 +196,14 @@ struct Claimed {
 
 impl Claimed {
     fn is_in_vain(&self) -> bool {
-        self.had.iter().all(|had| *had == 0)
+        self.grants.are_none()
     }
 
     fn granted(self, lapses: bool) -> Granted {
         let unseen = (Some(Duration::ZERO), false);
         let (due_in, keyed) = self.around.map_or(unseen, |(around, _)| (around.due_in(), around.keyed));
-        let reservation = Reservation { jobs: self.jobs, due_in };
         // What lapsed is taken from its holder by the same turn: who waits for its end hears of it at the next.
-        Granted { reservation, had: (keyed || lapses).then_some(self.had) }
+        Granted { grants: self.grants, due_in, by_keys: keyed || lapses }
     }
 }
 
@@ -230,29 +249,29 @@ async fn claim_all(
         let connection = link.in_transaction()?;
         connection.in_transaction = !is_alone;
         let is_planned = queries[claimed.clone()].iter().all(|query| connection.has_planned(query));
-        let done = connection.run(&queries, effect).await?;
+        let mut done = connection.run(&queries, effect).await?;
         connection.in_transaction = !is_last;
-        if !claiming.take_in(&done[claimed.clone()], &of, is_planned) {
+        let behind = done.split_off(claimed.end);
+        if !claiming.take_in(done.split_off(claimed.start), &of, is_planned) {
             return Box::pin(claim_all(link, ask, Vec::new(), first, early)).await;
         }
+        let look = behind.into_iter().next().map(|answered| answered.rows).unwrap_or_default();
         let mut done: Vec<Vec<Row>> = done.into_iter().map(|answered| answered.rows).collect();
-        let look = done.get_mut(claimed.end).map(std::mem::take).unwrap_or_default();
         if from == 0 {
             rows.iter_mut().zip(done.drain(usize::from(!is_alone)..)).for_each(|(rows, done)| *rows = done);
         }
         if is_last {
             link.told_ttl(value::micros(ask.ttl));
-            claiming.publish(!rows.is_empty());
             let around = match &mut early {
                 None => claiming.around(&look, sent).map(|around| (around, sent)),
                 Some(early) => {
-                    early.answer(&mut claiming.jobs);
+                    early.answer(&link.memory, ask, &claiming.granted);
                     look_around(link, &claiming).await
                 }
             };
-            let did_nothing = rows.is_empty() && claiming.had.iter().all(|had| *had == 0);
+            let did_nothing = rows.is_empty() && claiming.granted.are_none();
             let around = if did_nothing { Some(around?) } else { seen(around) };
-            return Ok(Claimed { jobs: claiming.jobs, had: claiming.had, around, rows });
+            return Ok(Claimed { grants: claiming.granted, around, rows });
         }
         from = wants.end;
         queries.clear();

@@ -1,6 +1,7 @@
 //! What workers ask: reserving, renewing, settling and reporting.
 
 mod aside;
+mod beside;
 mod claim;
 mod claiming;
 mod grant;
@@ -20,6 +21,8 @@ use tokio::sync::mpsc;
 use crate::command::{Errand, Reply};
 use crate::inbox::Inbox;
 use crate::link::Link;
+
+pub(crate) use beside::{Beside, work_up};
 
 /// What a worker asks.
 pub(crate) enum Ask {
@@ -52,11 +55,11 @@ fn granted_at_most(ask: &Reserve) -> usize {
     ask.at_most.min(limits::RESERVE_JOBS)
 }
 
-/// Does what is asked, as much at once as waits. What can be done at the same time as something else is, `beside` it, if
-/// it is much; what nobody has to wait for is left to whoever `reads`.
+/// Does what is asked, as much at once as waits. Turns with much to do are worked up `beside` it; what nobody has to wait for is left
+/// to whoever `reads`.
 pub(crate) async fn work(
     mut link: Link,
-    mut beside: Link,
+    mut beside: Beside,
     mut inbox: Inbox<Ask>,
     reads: mpsc::Sender<Errand>,
 ) {
@@ -64,18 +67,33 @@ pub(crate) async fn work(
         let mut turns = Vec::new();
         for ask in asks {
             match ask {
-                Ask::Renew(ask, reply) => reply.send(renew::renew(&mut link, &ask).await),
-                Ask::Report(reports, reply) => reply.send(report::report(&mut link, &reports).await),
+                Ask::Renew(ask, reply) => {
+                    beside.rest().await;
+                    reply.send(renew::renew(&mut link, &ask).await);
+                }
+                Ask::Report(reports, reply) => {
+                    beside.rest().await;
+                    reply.send(report::report(&mut link, &reports).await);
+                }
                 Ask::Turn(settlements, then, reply) => {
                     turns.push(turn::Asked { settlements, then, reply: turn::To::Turn(reply) });
                 }
+                // What was granted to him, and he does not hear of, would wait until it lapses.
+                Ask::Reserve(_, reply) if reply.is_in_vain() => {}
                 Ask::Reserve(ask, reply) => {
                     let reply = turn::To::Reserve(reply);
                     turns.push(turn::Asked { settlements: Vec::new(), then: Some(ask), reply });
                 }
             }
         }
-        turn::take(&mut link, &mut beside, turns).await;
+        if let Some(much) = beside::take_out_much(&link.memory, &mut turns) {
+            if beside.take(&mut link, much).await.is_err() {
+                return;
+            }
+        } else if !turns.is_empty() {
+            beside.rest().await;
+            turn::take(&mut link, turns).await;
+        }
         aside::look(&link.memory, &link.database.time, &reads);
     }
 }

@@ -6,7 +6,7 @@ use tenure_core::{Reserved, RetryPolicy, Settlement, StateName, Timestamp, Verdi
 use tenure_store::{Fault, Happening, Reservation, Reserve, Settled, Turn};
 use tokio_postgres::Row;
 
-use super::grant::{Early, Granted, by_keys, grant};
+use super::grant::{Early, Granted, Read, by_keys, grant};
 use super::settle::settle;
 use super::succeed::{Success, Successes};
 use crate::command::Reply;
@@ -14,9 +14,6 @@ use crate::fault::Effect;
 use crate::link::Link;
 use crate::news::News;
 use crate::query::Query;
-
-/// So many ordinary ends are worth a transaction of their own.
-const MANY: usize = 100;
 
 /// A turn that somebody asked for.
 pub(super) struct Asked {
@@ -32,7 +29,7 @@ pub(super) enum To {
 }
 
 /// Takes the turns that wait, in order: all that is settled is settled together.
-pub(super) async fn take(link: &mut Link, beside: &mut Link, mut turns: Vec<Asked>) {
+pub(super) async fn take(link: &mut Link, mut turns: Vec<Asked>) {
     if let [Asked { settlements, then: Some(_), .. }] = turns.as_slice()
         && settlements.is_empty()
         && let Some(Asked { then: Some(ask), reply, .. }) = turns.pop()
@@ -46,13 +43,13 @@ pub(super) async fn take(link: &mut Link, beside: &mut Link, mut turns: Vec<Aske
     let first_ask = turns.iter().position(|turn| turn.then.is_some());
     let ask = first_ask.and_then(|index| turns[index].then.as_ref());
     // What is settled shares the round trip of the first claim.
-    let outcome = settle_and_reserve(link, beside, &settlements, ask).await;
+    let outcome = settle_and_reserve(link, &settlements, ask).await;
     let (settled, mut first) = match outcome {
         Ok((settled, reservation)) => (settled, reservation),
         // One of them may be what cannot be done.
         Err(Fault::Unavailable(_)) if turns.len() > 1 => {
             for turn in turns {
-                Box::pin(take(link, beside, vec![turn])).await;
+                Box::pin(take(link, vec![turn])).await;
             }
             return;
         }
@@ -67,9 +64,9 @@ pub(super) async fn take(link: &mut Link, beside: &mut Link, mut turns: Vec<Aske
         let reservation = match &turn.then {
             None => Ok(Reservation::default()),
             Some(_) if Some(index) == first_ask => Ok(first.take().unwrap_or_default()),
-            Some(ask) => settle_and_reserve(link, beside, &[], Some(ask))
-                .await
-                .map(|(_, granted)| granted.unwrap_or_default()),
+            Some(ask) => {
+                settle_and_reserve(link, &[], Some(ask)).await.map(|(_, granted)| granted.unwrap_or_default())
+            }
         };
         turn.reply.send(reservation.map(|reservation| Turn { settled: of_turn, reservation }));
     }
@@ -81,13 +78,24 @@ async fn reserve(link: &mut Link, ask: &Reserve, reply: To) {
     let granted = end_and_claim(link, Some((ask, Some(&mut early))), Vec::new).await;
     let Some(reply) = early.not_yet_answered() else { return };
     let reservation = match granted {
-        Ok((granted, _)) => by_keys(link, ask, granted.unwrap_or_default()).await,
+        Ok((granted, _)) => {
+            let granted = granted.unwrap_or_default().read(&link.memory, ask);
+            by_keys(link, ask, granted).await
+        }
         Err(fault) => Err(fault),
     };
     reply.send(reservation.map(|reservation| Turn { settled: Vec::new(), reservation }));
 }
 
 impl To {
+    /// Whether nobody waits for it any more.
+    pub(super) fn is_in_vain(&self) -> bool {
+        match self {
+            Self::Turn(reply) => reply.is_in_vain(),
+            Self::Reserve(reply) => reply.is_in_vain(),
+        }
+    }
+
     pub(super) fn send(self, answer: Result<Turn, Fault>) {
         match self {
             Self::Turn(reply) => reply.send(answer),
@@ -96,9 +104,9 @@ impl To {
     }
 }
 
+/// Ends ownerships and grants what is asked for.
 async fn settle_and_reserve(
     link: &mut Link,
-    beside: &mut Link,
     settlements: &[&Settlement],
     ask: Option<&Reserve>,
 ) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
@@ -112,13 +120,9 @@ async fn settle_and_reserve(
     let mut settled = vec![Settled::Gone; settlements.len()];
     let told = link.database.time.told();
     let ends = || successes.statements(told);
-    if let (true, Some(ask), true) = (others.is_empty(), ask, successes.len() >= MANY) {
-        let (granted, rows) = end_beside(link, beside, ask, ends).await?;
-        let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
-        return go_on(link, noted.map(|()| settled), Some(ask), Some(granted)).await;
-    }
     if others.is_empty() {
         let (granted, rows) = end_and_claim(link, ask.map(|ask| (ask, None)), ends).await?;
+        let granted = read(link, ask, granted);
         let noted = note_ends(link, &successes, settlements, &rows, &mut settled).await;
         return go_on(link, noted.map(|()| settled), ask, granted).await;
     }
@@ -127,47 +131,37 @@ async fn settle_and_reserve(
     others.iter().zip(answers).for_each(|(index, answer)| settled[*index] = answer);
     note_ends(link, &successes, settlements, &rows, &mut settled).await?;
     let (granted, _) = end_and_claim(link, ask.map(|ask| (ask, None)), Vec::new).await?;
+    let granted = read(link, ask, granted);
     go_on(link, Ok(settled), ask, granted).await
 }
 
-/// Writes ordinary ends, and at the same time grants what is asked for: the server has more than one processor.
-async fn end_beside(
-    link: &mut Link,
-    beside: &mut Link,
-    ask: &Reserve,
-    ends: impl Fn() -> Vec<Query>,
-) -> Result<(Granted, Vec<Vec<Row>>), Fault> {
-    let ending = end_and_claim(beside, None, ends);
-    let reserving = end_and_claim(link, Some((ask, None)), Vec::new);
-    let (ended, reserved) = tokio::join!(ending, reserving);
-    match (ended, reserved) {
-        (Ok((_, rows)), Ok((granted, _))) => Ok((granted.unwrap_or_default(), rows)),
-        // What was settled is told; what else there is to do is done by the next turn.
-        (Ok((_, rows)), Err(fault)) => {
-            tracing::warn!(%fault, "nothing could be granted");
-            let reservation = Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) };
-            Ok((Granted { reservation, had: None }, rows))
-        }
-        (Err(fault), Ok((granted, _))) => {
-            give_back(link, granted.unwrap_or_default().reservation).await;
-            Err(fault)
-        }
-        (Err(fault), Err(_)) => Err(fault),
-    }
+fn read(link: &Link, ask: Option<&Reserve>, granted: Option<Granted>) -> Option<Read> {
+    Some(granted?.read(&link.memory, ask?))
+}
+
+/// Ends ownerships.
+pub(super) async fn end(link: &mut Link, settlements: &[Settlement]) -> Result<Vec<Settled>, Fault> {
+    let settlements: Vec<&Settlement> = settlements.iter().collect();
+    settle_and_reserve(link, &settlements, None).await.map(|(settled, _)| settled)
+}
+
+/// Claims what is asked for.
+pub(super) async fn claim(link: &mut Link, ask: &Reserve) -> Result<Granted, Fault> {
+    end_and_claim(link, Some((ask, None)), Vec::new).await.map(|(granted, _)| granted.unwrap_or_default())
 }
 
 /// Goes on once it is written what was settled: only then is anything taken from its holder, who may just have told of its
 /// end, and only then are keys asked. What was granted is given back if nobody can be told what was settled.
-async fn go_on(
+pub(super) async fn go_on(
     link: &mut Link,
     settled: Result<Vec<Settled>, Fault>,
     ask: Option<&Reserve>,
-    granted: Option<Granted>,
+    granted: Option<Read>,
 ) -> Result<(Vec<Settled>, Option<Reservation>), Fault> {
     let settled = match settled {
         Ok(settled) => settled,
         Err(fault) => {
-            give_back(link, granted.unwrap_or_default().reservation).await;
+            give_back(link, granted.unwrap_or_default()).await;
             return Err(fault);
         }
     };
@@ -179,19 +173,24 @@ async fn go_on(
         // What was settled is told, whatever went wrong; what else there is to do is done by the next turn.
         Err(fault) => {
             tracing::warn!(%fault, "keys could not be asked");
-            Ok((settled, Some(Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) })))
+            Ok((settled, Some(next_turn())))
         }
     }
 }
 
+/// What whoever is granted nothing is told if there may be something: to ask again.
+pub(super) fn next_turn() -> Reservation {
+    Reservation { jobs: Vec::new(), due_in: Some(Duration::ZERO) }
+}
+
 /// Gives back what was granted to somebody who will not hear of it.
-async fn give_back(link: &mut Link, reservation: Reservation) {
-    if reservation.jobs.is_empty() {
+pub(super) async fn give_back(link: &mut Link, granted: Read) {
+    if granted.jobs.is_empty() {
         return;
     }
     let policy = RetryPolicy::default();
-    let release = |reserved: Reserved| reserved.settle(Verdict::Released, &policy, 0.0);
-    let released: Vec<Settlement> = reservation.jobs.into_iter().map(release).collect();
+    let release = |(_, reserved): (usize, Reserved)| reserved.settle(Verdict::Released, &policy, 0.0);
+    let released: Vec<Settlement> = granted.jobs.into_iter().map(release).collect();
     if let Err(fault) = settle(link, &released.iter().collect::<Vec<_>>(), Vec::new).await {
         tracing::warn!(%fault, jobs = released.len(), "what was granted to nobody could not be given back; it lapses");
     }

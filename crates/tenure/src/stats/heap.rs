@@ -64,28 +64,18 @@ impl Heap {
 
     /// Jobs were granted.
     pub(crate) fn granted<'a>(&self, jobs: impl IntoIterator<Item = &'a Job>) {
+        let jobs: Vec<&Job> = jobs.into_iter().collect();
         let mut totals = lock(&self.totals);
-        jobs.into_iter().for_each(|job| totals.granted(job));
+        jobs.chunk_by(|one, next| are_alike(one, next)).for_each(|alike| totals.granted(alike));
     }
 
     /// Attempts were settled: jobs as they were granted, how they were to end, and what came of that.
-    pub(crate) fn settled<'a>(
-        &self,
-        attempts: impl IntoIterator<Item = (&'a Job, &'a Settlement, Settled)>,
-        now: Timestamp,
-    ) {
+    pub(crate) fn settled<'a>(&self, attempts: impl IntoIterator<Item = Ended<'a>>, now: Timestamp) {
+        let attempts: Vec<Ended<'_>> = attempts.into_iter().collect();
         let (mut counted, mut totals) = (self.lock(), lock(&self.totals));
-        for (job, settlement, settled) in attempts {
-            let took = job.started.map(|started| now.since(started)).unwrap_or_default();
-            totals.settled(job, settlement, settled, took);
-            let Settled::Done(state) = settled else { continue };
-            let went = counted.of(number(now), &job.queue, &job.kind);
-            *went.count_of(state, settlement.has_failed()) += 1;
-            let Some(started) = job.started else { continue };
-            went.ran.add(now.since(started));
-            if let State::Running { due, .. } = job.state {
-                went.waited.add(started.since(due.max(job.created)));
-            }
+        for alike in attempts.chunk_by(|(one, ..), (next, ..)| are_alike(one, next)) {
+            totals.settled(alike, now);
+            counted.settled(alike, now);
         }
     }
 
@@ -140,11 +130,38 @@ impl Heap {
     }
 }
 
+/// A job as it was granted, how it was to end, and what came of that.
+pub(super) type Ended<'a> = (&'a Job, &'a Settlement, Settled);
+
+/// Whether jobs are counted together.
+fn are_alike(one: &Job, other: &Job) -> bool {
+    one.kind == other.kind && one.queue == other.queue
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Counted {
+    /// Attempts at jobs of one kind and queue were settled.
+    fn settled(&mut self, alike: &[Ended<'_>], now: Timestamp) {
+        let done = alike.iter().filter_map(|(job, settlement, settled)| match *settled {
+            Settled::Done(state) => Some((*job, settlement.has_failed(), state)),
+            Settled::Repeated | Settled::Fenced | Settled::Gone => None,
+        });
+        let mut done = done.peekable();
+        let Some((first, ..)) = done.peek() else { return };
+        let went = self.of(number(now), &first.queue, &first.kind);
+        for (job, has_failed, state) in done {
+            *went.count_of(state, has_failed) += 1;
+            let Some(started) = job.started else { continue };
+            went.ran.add(now.since(started));
+            if let State::Running { due, .. } = job.state {
+                went.waited.add(started.since(due.max(job.created)));
+            }
+        }
+    }
+
     fn of(&mut self, minute: u64, queue: &QueueName, kind: &Kind) -> &mut Went {
         let queues = self.minutes.entry(minute).or_default();
         if !queues.contains_key(queue) {

@@ -1,12 +1,14 @@
 //! What went through this program since it started.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tenure_core::{
     Cause, Fate, Job, Kind, Name, Origin, QueueName, Settlement, Skipped, SlotRecord, State, StateName,
+    Timestamp,
 };
 use tenure_store::{Histogram, Settled};
+
+use super::heap::Ended;
 
 /// Queues and kinds, and timers, that are told apart at most; what comes beyond that is counted together.
 const MOST: usize = 1_000;
@@ -66,17 +68,28 @@ impl Totals {
         self.jobs.entry(queue.clone()).or_default().entry(kind.clone()).or_default()
     }
 
-    /// Jobs were granted.
-    pub(super) fn granted(&mut self, job: &Job) {
-        if let (Some(started), State::Running { due, .. }) = (job.started, &job.state) {
-            self.of(&job.queue, &job.kind).waited.add_span(started.since((*due).max(job.created)));
-        }
+    /// Jobs of one kind and queue were granted.
+    pub(super) fn granted(&mut self, alike: &[&Job]) {
+        let waited = |job: &&Job| match (job.started, &job.state) {
+            (Some(started), State::Running { due, .. }) => Some(started.since((*due).max(job.created))),
+            _ => None,
+        };
+        let mut waited = alike.iter().filter_map(waited).peekable();
+        let Some(first) = alike.first().filter(|_| waited.peek().is_some()) else { return };
+        let totals = self.of(&first.queue, &first.kind);
+        waited.for_each(|waited| totals.waited.add_span(waited));
     }
 
-    /// Ends of attempts were written, or refused.
-    pub(super) fn settled(&mut self, job: &Job, settlement: &Settlement, settled: Settled, took: Duration) {
-        let Some(outcome) = outcome(settlement, settled) else { return };
-        self.of(&job.queue, &job.kind).ran.entry(outcome).or_default().add_span(took);
+    /// Ends of attempts at jobs of one kind and queue were written, or refused.
+    pub(super) fn settled(&mut self, alike: &[Ended<'_>], now: Timestamp) {
+        let ended = |(job, settlement, settled): &Ended<'_>| {
+            let took = job.started.map(|started| now.since(started)).unwrap_or_default();
+            outcome(settlement, *settled).map(|outcome| (outcome, took))
+        };
+        let mut ended = alike.iter().filter_map(ended).peekable();
+        let Some((first, ..)) = alike.first().filter(|_| ended.peek().is_some()) else { return };
+        let totals = self.of(&first.queue, &first.kind);
+        ended.for_each(|(outcome, took)| totals.ran.entry(outcome).or_default().add_span(took));
     }
 
     pub(super) fn fired(&mut self, record: &SlotRecord) {
@@ -132,7 +145,7 @@ fn word_of(fate: &Fate) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::Timestamp;
+    use std::time::Duration;
 
     use super::*;
 

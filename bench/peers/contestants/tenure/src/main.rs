@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 const QUEUE: &str = "default";
 const SLOTS: usize = 500;
 /// While so many are settled, as many others have begun.
-const AHEAD: usize = 500;
+const AHEAD: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
