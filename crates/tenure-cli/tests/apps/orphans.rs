@@ -58,14 +58,14 @@ fn what_is_left_of_a_host_killed_with_its_supervisors_is_ended_by_the_next_and_n
     let runs = stand.root.path().join("runs");
     std::fs::create_dir(&runs).unwrap();
     let here = [("TMPDIR", runs.to_str().unwrap())];
-    let begun = Instant::now();
     let mut host = stand.host_with(&["--lease", "4s"], &here);
     let _living = other.host_with(&[], &here);
     // The same program, below nobody.
     let mut bystander = std::process::Command::new("sleep").arg("7654331").spawn().unwrap();
     let left = stand.wait_for_lines("keep", 2, SOON);
     let theirs = other.wait_for_lines("live", 2, SOON);
-    // A host that stays looks once more after five seconds: what is left is for those who begin later.
+    // A host that stays looks once more after five seconds: what is left is for those who begin later. Both have begun by now.
+    let begun = Instant::now();
     until("the hosts have looked twice", SOON, || begun.elapsed() > 2 * Duration::from_secs(5));
     kill_together(&mut host);
     until("the first of them has ended", SOON, || !lives(&stand.left("first")));
