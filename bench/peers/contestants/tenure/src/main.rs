@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 const QUEUE: &str = "default";
 const SLOTS: usize = 500;
-/// While so many are settled, as many others have begun.
+/// While as many as there are slots run, as many are settled and as many are claimed.
 const AHEAD: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
