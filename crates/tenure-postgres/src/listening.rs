@@ -127,7 +127,7 @@ async fn tell_and_hear(
             () = waiting, if !is_resting => {
                 let Some(untold) = memory.take_untold() else { continue };
                 memory.let_speak(0);
-                connection.run(&[tell(untold, me)], Effect::None).await?;
+                connection.run(&[tell(hint(untold, me))], Effect::None).await?;
             }
         }
         rest.set(pause(APART));
@@ -135,9 +135,14 @@ async fn tell_and_hear(
     }
 }
 
-/// What tells others something in the name of the program that listens as `me`, on whatever connection.
-pub(crate) fn tell(told: Told, me: i32) -> Query {
-    Query::new(TELL).with(format!("{} {me}", told.as_text()))
+/// A hint in the name of the program that listens as `me`.
+pub(crate) fn hint(told: Told, me: i32) -> String {
+    format!("{} {me}", told.as_text())
+}
+
+/// What tells others a hint, on whatever connection.
+pub(crate) fn tell(hint: String) -> Query {
+    Query::new(TELL).with(hint)
 }
 
 fn is_said_by(text: &str, me: i32) -> bool {
@@ -185,7 +190,7 @@ async fn something_to_tell(memory: &Memory) {
 /// Tells what was not told yet.
 async fn tell_untold(connection: &mut Connection, memory: &Memory) -> Result<(), Fault> {
     if let Some(untold) = memory.take_untold() {
-        connection.run(&[tell(untold, NOBODY)], Effect::None).await?;
+        connection.run(&[tell(hint(untold, NOBODY))], Effect::None).await?;
         pause(APART).await;
     }
     Ok(())
@@ -221,7 +226,7 @@ async fn who(connection: &mut Connection) -> Result<i32, Fault> {
 /// Begins to listen, and finds out whether this program hears itself: behind some poolers nobody does.
 async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str, me: i32) -> Result<(), Fault> {
     connection.execute_text(&format!("LISTEN \"{schema}:tenure\"")).await?;
-    connection.run(&[Query::new(TELL).with(String::new())], Effect::None).await?;
+    connection.run(&[tell(String::new())], Effect::None).await?;
     let echo = async {
         while let Some((who, _)) = heard.recv().await {
             if who == me {
@@ -257,7 +262,7 @@ mod tests {
         let working = tokio::spawn(work(database, Arc::clone(&memory), closed, begun));
         assert!(begins.await.is_err(), "it is dropped when hints can be told");
         let mut due = memory.bulletin.due();
-        let hint = || tell(Told::read("d"), NOBODY);
+        let hint = || tell(hint(Told::read("d"), NOBODY));
         for _ in 0..3 {
             other.connection().await.unwrap().run(&[hint()], Effect::None).await.unwrap();
         }

@@ -12,7 +12,6 @@ use crate::lanes::Lanes;
 use crate::listening;
 use crate::marks::Marks;
 use crate::news::News;
-use crate::query::Query;
 use crate::timers::Aside;
 use crate::vain::Vain;
 
@@ -158,15 +157,15 @@ impl Memory {
         news.publish(&self.bulletin);
     }
 
-    /// What tells others of something along with a statement that is sent now; `None` if somebody has spoken so short a
-    /// time ago that it is to be told by [`publish`](Self::publish).
-    pub(crate) fn speak_up(&self, hint: u8) -> Option<Query> {
+    /// The text of a hint that tells others of something along with a statement that is sent now; `None` if somebody has spoken
+    /// so short a time ago that it is to be told by [`publish`](Self::publish).
+    pub(crate) fn speak_up(&self, hint: u8) -> Option<String> {
         let me = self.voice.swap(0, Ordering::AcqRel);
         if me == 0 {
             return None;
         }
         self.spoke.notify_one();
-        Some(listening::tell(Told(hint | Told::WROTE), me))
+        Some(listening::hint(Told(hint | Told::WROTE), me))
     }
 
     /// Lets somebody speak up, or nobody if it is 0.

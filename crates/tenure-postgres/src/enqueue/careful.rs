@@ -97,6 +97,9 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
     } else {
         plan.write(&mut writing, new).await?;
     }
+    if let Some(lane) = plan.lane_of_repeated(&answers) {
+        writing.write(put::lasts(lane))?;
+    }
     writing.commit().await?;
     Ok(Some(Enqueued::Stored(answers)))
 }
@@ -250,6 +253,16 @@ impl<'a> Plan<'a> {
             self.holders.extend(new.terms.unique.map(|unique| (unique.key, new.id)));
         }
         Ok(answer)
+    }
+
+    /// Where one is that was there already, if any was: it may be so young that it would be lost if the server failed, and whoever
+    /// is told that it is there relies on it.
+    fn lane_of_repeated(&self, answers: &[Accepted]) -> Option<i32> {
+        let there = |answer: &Accepted| match answer {
+            Accepted::Repeated(id) => self.there.get(id).map(|stored| stored.lane),
+            Accepted::New(_) | Accepted::Existing(_) | Accepted::Replaced { .. } => None,
+        };
+        answers.iter().find_map(there)
     }
 
     fn queue_of(&self, id: JobId) -> Option<QueueName> {

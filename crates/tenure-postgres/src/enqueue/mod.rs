@@ -27,6 +27,7 @@ use crate::news::News;
 use crate::patience::let_others;
 use crate::transaction::Gate;
 use crate::writing::Writing;
+use put::Put;
 use waiting::{TOGETHER, Waiting, weight};
 
 /// A batch that somebody wants stored.
@@ -194,24 +195,26 @@ async fn make_lanes(link: &mut Link, names: Vec<(QueueName, Kind)>) -> Result<()
 async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
     let (memory, time) = (Arc::clone(&link.memory), link.database.time.clone());
     let jobs: Vec<&NewJob> = batches.iter().flat_map(|batch| &batch.jobs).collect();
-    let mut queries = match put::statement(&memory, &jobs, time.told()) {
-        Ok(put) => vec![put],
+    // Others need not wait until this program has heard of the commit, and whoever enqueued need not wait until they are told.
+    let Put { queries, are_told, lasts_at } = match put::statements(&memory, &jobs, time.told()) {
+        Ok(put) => put,
         Err(fault) => return refuse(batches, &fault),
     };
-    // Others need not wait until this program has heard of the commit, and whoever enqueued need not wait until they are told.
-    queries.extend(memory.speak_up(Told::DUE));
-    let are_told = queries.len() > 1;
-    let mut waiting = batches;
+    let (mut waiting, mut answers) = (batches, 0);
     // Whoever closes the store waits until others are told.
     let taken = waiting.iter_mut().filter(|_| are_told).filter_map(|batch| batch.awaited.take());
     let _awaited: Vec<_> = taken.collect();
-    let mut accept_all = |_| {
-        if !waiting.is_empty() {
-            accept(&memory, time.now(), std::mem::take(&mut waiting), are_told);
+    let mut each = |_| {
+        if answers == 0 {
+            tell(&memory, time.now(), &waiting, are_told);
         }
+        if answers == lasts_at {
+            accept(std::mem::take(&mut waiting));
+        }
+        answers += 1;
     };
     let sent = match link.connection().await {
-        Ok(connection) => connection.send(&queries, Effect::Commits, &mut accept_all).await,
+        Ok(connection) => connection.send(&queries, Effect::Commits, &mut each).await,
         Err(fault) => Sent::Lost(fault),
     };
     match sent {
@@ -221,6 +224,7 @@ async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
             memory.tell_others(Told::DUE);
             Vec::new()
         }
+        Sent::Refused(error) if answers > 0 => refuse(waiting, &may_not_last(&error)),
         // An id is there already, perhaps because a batch was sent twice. Whose it is has to be seen.
         Sent::Refused(error) if is_about_others(&error) => waiting,
         Sent::Refused(error) => refuse(waiting, &fault_of(&error, Effect::Commits)),
@@ -228,8 +232,8 @@ async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
     }
 }
 
-/// Answers whose jobs are stored.
-fn accept(memory: &Memory, now: Timestamp, batches: Vec<Batch>, are_told: bool) {
+/// Tells that these jobs are there.
+fn tell(memory: &Memory, now: Timestamp, batches: &[Batch], are_told: bool) {
     put::join(memory, batches.iter().flat_map(|batch| &batch.jobs));
     let mut news = News::for_whom(&memory.bulletin);
     for job in batches.iter().flat_map(|batch| &batch.jobs) {
@@ -241,10 +245,20 @@ fn accept(memory: &Memory, now: Timestamp, batches: Vec<Batch>, are_told: bool) 
     } else {
         memory.publish(news);
     }
+}
+
+/// Answers whose jobs are stored for good.
+fn accept(batches: Vec<Batch>) {
     for batch in batches {
         let stored = batch.jobs.iter().map(|job| Accepted::New(job.id)).collect();
         batch.reply.send(Ok(Enqueued::Stored(stored)));
     }
+}
+
+/// What to say of jobs that are there, while it is not known for how long.
+fn may_not_last(error: &tokio_postgres::Error) -> Fault {
+    let why = fault_of(error, Effect::Commits);
+    Fault::Unknown(format!("the jobs were stored, but may be lost if the server fails ({why})"))
 }
 
 /// Tells whoever waits that nothing was stored, as far as is known. Nothing is left to do.

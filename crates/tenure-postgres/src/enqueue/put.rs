@@ -5,18 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use tenure_core::{Due, Kind, NewJob, QueueName};
 use tenure_store::Fault;
 
-use crate::memory::Memory;
+use crate::listening;
+use crate::memory::{Memory, Told};
 use crate::query::Query;
 use crate::value;
 
-/// For jobs of one lane and one priority that are due at once and have default terms.
+/// For jobs of one lane and one priority that are due at once and have default terms. With a hint (`$7`) they are there, and others are
+/// told of them, before they [last](LASTS).
 const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
          WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND (fair OR terms IS NOT NULL OR gone)) OR surely(false)),
      t AS (INSERT INTO tally (lane, queued) VALUES ($4, cardinality($1::uuid[]))),
      j AS (INSERT INTO job (id, lane, priority, created, args)
          SELECT u.id, $4, $5, n.now, u.args FROM n CROSS JOIN unnest($1::uuid[], $2::bytea[]) u (id, args)
-         RETURNING seq, created)
-     INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j";
+         RETURNING seq, created),
+     r AS (INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j)
+     SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema() || ':tenure', $7)
+     WHERE $7::text IS NOT NULL";
+/// Lasts only when everything does that was committed before it: the log is written from the front. The row counts nothing.
+const LASTS: &str = "INSERT INTO tally (lane, queued) VALUES ($1, 0)";
 /// For jobs with default terms that are due at once.
 const PUT_NOW: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
          WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[])
@@ -49,6 +55,16 @@ const PUT: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros())
      t AS (INSERT INTO tally (lane, scheduled, queued)
          SELECT lane, count(*) FILTER (WHERE due > created), count(*) FILTER (WHERE due <= created) FROM j GROUP BY lane)
      SELECT id, seq FROM j";
+
+/// What is sent to store jobs.
+pub(super) struct Put {
+    /// The first stores them.
+    pub queries: Vec<Query>,
+    /// Whether others are told by that.
+    pub are_told: bool,
+    /// With which answer they are there for good. They may be granted before, to nobody who hears of it before they are.
+    pub lasts_at: usize,
+}
 
 /// Whether it was asked what was agreed about the queues of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,14 +122,32 @@ fn lanes_of(memory: &Memory, jobs: &[&NewJob]) -> Option<Vec<i32>> {
     Some(lanes)
 }
 
-/// The statement that stores these jobs, in lanes that are known.
-pub(super) fn statement(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> Result<Query, Fault> {
+/// What stores these jobs, in lanes that are known, and has others told of them.
+pub(super) fn statements(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> Result<Put, Fault> {
     let lanes = lanes_of(memory, jobs);
     let lanes = lanes.ok_or_else(|| Fault::Unavailable("a lane was forgotten; try again".to_owned()))?;
-    if jobs.iter().all(|job| job.due == Due::Now && job.terms.are_default()) {
-        if let Some(query) = alike(jobs, &lanes, now) {
-            return Ok(query);
-        }
+    let hint = || memory.speak_up(Told::DUE);
+    if let Some((query, lane)) = alike(jobs, &lanes, now) {
+        let hint = hint();
+        let last = hint.is_some().then(|| lasts(lane));
+        let are_told = last.is_some();
+        let queries = std::iter::once(query.with(hint)).chain(last).collect();
+        return Ok(Put { queries, are_told, lasts_at: usize::from(are_told) });
+    }
+    let put = statement(jobs, lanes, now)?;
+    let hint = hint().map(listening::tell);
+    let are_told = hint.is_some();
+    Ok(Put { queries: std::iter::once(put).chain(hint).collect(), are_told, lasts_at: 0 })
+}
+
+/// What waits until all lasts that is in this lane now.
+pub(super) fn lasts(lane: i32) -> Query {
+    Query::new(LASTS).with(lane)
+}
+
+/// The statement that stores these jobs in these lanes.
+fn statement(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Result<Query, Fault> {
+    if jobs.iter().all(is_ordinary) {
         let mut counts: BTreeMap<i32, i32> = BTreeMap::new();
         lanes.iter().for_each(|lane| *counts.entry(*lane).or_default() += 1);
         let query = columns(PUT_NOW, jobs, lanes, now);
@@ -125,10 +159,16 @@ pub(super) fn statement(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> 
     put(jobs, lanes, now, Terms::Unasked)
 }
 
-/// The statement for jobs of one lane and one priority; `None` if they are not.
-fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<Query> {
+/// Whether it is due at once and has default terms.
+fn is_ordinary(job: &&NewJob) -> bool {
+    job.due == Due::Now && job.terms.are_default()
+}
+
+/// The statement for ordinary jobs of one lane and one priority, without its hint, and their lane; `None` if they are not.
+fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<(Query, i32)> {
     let (first, lane) = (jobs.first()?, *lanes.first()?);
-    let is_alike = |(job, of): (&&NewJob, &i32)| *of == lane && job.priority == first.priority;
+    let is_alike =
+        |(job, of): (&&NewJob, &i32)| is_ordinary(job) && *of == lane && job.priority == first.priority;
     if !jobs.iter().zip(lanes).all(is_alike) {
         return None;
     }
@@ -139,7 +179,7 @@ fn alike(jobs: &[&NewJob], lanes: &[i32], now: Option<i64>) -> Option<Query> {
         .with(lane)
         .with(value::of_priority(first.priority))
         .with(first.queue.as_str().to_owned());
-    Some(query)
+    Some((query, lane))
 }
 
 /// The statement that stores these jobs in these lanes, and answers the id and the seq of each.
