@@ -79,7 +79,7 @@ fn is_passing(code: &SqlState) -> bool {
 /// Whether a connection on which this happened is of no use any more. Whatever is in doubt is no use.
 pub(crate) fn spoils(error: &Error) -> bool {
     error.as_db_error().is_none_or(|said| {
-        const SOUND: &[&str] = &["22", "23", "40", "53", "55"];
+        const SOUND: &[&str] = &["22", "23", "40", "53", "54", "55"];
         !SOUND.iter().any(|class| said.code().code().starts_with(class))
     })
 }
@@ -89,6 +89,13 @@ pub(crate) fn spoils(error: &Error) -> bool {
 pub(crate) fn is_about_names(error: &Error) -> bool {
     let names = [&SqlState::INVALID_SQL_STATEMENT_NAME, &SqlState::DUPLICATE_PSTATEMENT];
     error.code().is_some_and(|code| names.contains(&code))
+}
+
+/// Whether a hint in a transaction may have kept it from its commit: somebody else's commit has not come to its end, or nobody has heard
+/// any hint for so long that there is no room.
+pub(crate) fn is_about_telling(error: &Error) -> bool {
+    let codes = [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::PROGRAM_LIMIT_EXCEEDED];
+    error.code().is_some_and(|code| codes.contains(&code))
 }
 
 /// Whether it comes from what somebody else did at the same time: a serialisation failure, a deadlock, or a row that is

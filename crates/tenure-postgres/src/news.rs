@@ -1,4 +1,4 @@
-//! What there is to tell once a transaction is durable.
+//! What there is to tell once a transaction is done.
 
 use tenure_core::{JobId, Kind, QueueName, Timestamp};
 use tenure_store::{Bulletin, Event, Happening};

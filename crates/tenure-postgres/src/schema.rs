@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "0008_ended", sql: include_str!("migrations/0008_ended.sql") },
     Step { name: "0009_queue_terms", sql: include_str!("migrations/0009_queue_terms.sql") },
     Step { name: "0010_free_queues", sql: include_str!("migrations/0010_free_queues.sql") },
+    Step { name: "0011_repeated", sql: include_str!("migrations/0011_repeated.sql") },
 ];
 
 /// The lock that lets one program at a time look after schemas.

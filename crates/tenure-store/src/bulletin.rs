@@ -31,7 +31,7 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Happening {
-    /// It was accepted.
+    /// It was stored. Whoever enqueued it may be answered a moment later, once it is there for good.
     Enqueued,
     /// An attempt began.
     Started {

@@ -86,19 +86,27 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
         match plan.decide(new, &writing) {
             Ok(answer) => answers.push(answer),
             Err(refusal) => {
-                writing.roll_back().await?;
+                match plan.lane_of_taken(&refusal) {
+                    Some(lane) => {
+                        writing.write(put::lasts(lane))?;
+                        writing.commit().await?;
+                    }
+                    None => writing.roll_back().await?,
+                }
                 return Ok(Some(Enqueued::Refused { index, refusal }));
             }
         }
     }
     let new = new_of(batch.iter().zip(answers.iter().copied()));
+    if new.is_empty()
+        && let Some(lane) = plan.lane_of_repeated(&answers)
+    {
+        writing.write(put::lasts(lane))?;
+    }
     if gate == Gate::Keys {
         plan.write_one_by_one(&mut writing, new).await?;
     } else {
         plan.write(&mut writing, new).await?;
-    }
-    if let Some(lane) = plan.lane_of_repeated(&answers) {
-        writing.write(put::lasts(lane))?;
     }
     writing.commit().await?;
     Ok(Some(Enqueued::Stored(answers)))
@@ -256,13 +264,18 @@ impl<'a> Plan<'a> {
     }
 
     /// Where one is that was there already, if any was: it may be so young that it would be lost if the server failed, and whoever
-    /// is told that it is there relies on it.
+    /// is told that it is there relies on it, or gives up because of it.
     fn lane_of_repeated(&self, answers: &[Accepted]) -> Option<i32> {
         let there = |answer: &Accepted| match answer {
             Accepted::Repeated(id) => self.there.get(id).map(|stored| stored.lane),
             Accepted::New(_) | Accepted::Existing(_) | Accepted::Replaced { .. } => None,
         };
         answers.iter().find_map(there)
+    }
+
+    fn lane_of_taken(&self, refusal: &Refusal) -> Option<i32> {
+        let Refusal::IdTaken(id) = refusal else { return None };
+        self.there.get(id).map(|stored| stored.lane)
     }
 
     fn queue_of(&self, id: JobId) -> Option<QueueName> {

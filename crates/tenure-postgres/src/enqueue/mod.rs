@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::command::Reply;
 use crate::connection::Sent;
-use crate::fault::{Effect, fault_of, is_about_others};
+use crate::fault::{Effect, fault_of, is_about_others, is_about_telling};
 use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::memory::{Memory, Told};
@@ -193,17 +193,40 @@ async fn make_lanes(link: &mut Link, names: Vec<(QueueName, Kind)>) -> Result<()
 
 /// Stores batches that ask nothing of the jobs that are there: in one statement. What could not be stored so is left.
 async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
+    match try_at_once(link, batches, true).await {
+        Left::ToOthers(left) => left,
+        Left::Untold(left) => match try_at_once(link, left, false).await {
+            Left::ToOthers(left) | Left::Untold(left) => left,
+        },
+    }
+}
+
+/// What was not stored by a statement.
+enum Left {
+    /// It has to be compared with what is there.
+    ToOthers(Vec<Batch>),
+    /// Others could not be told by that statement: they are to be told later.
+    Untold(Vec<Batch>),
+}
+
+/// Stores them, and `speaks` along with that if it may.
+async fn try_at_once(link: &mut Link, batches: Vec<Batch>, speaks: bool) -> Left {
     let (memory, time) = (Arc::clone(&link.memory), link.database.time.clone());
+    let connection = match link.connection().await {
+        Ok(connection) => connection,
+        Err(fault) => return refuse(batches, &fault),
+    };
+    // Behind a pooler all that is sent together is one transaction: it would last only by chance.
+    let speaks = speaks && !connection.is_pooled();
     let jobs: Vec<&NewJob> = batches.iter().flat_map(|batch| &batch.jobs).collect();
-    // Others need not wait until this program has heard of the commit, and whoever enqueued need not wait until they are told.
-    let Put { queries, are_told, lasts_at } = match put::statements(&memory, &jobs, time.told()) {
+    // Others need not wait until this program has heard of the commit.
+    let Put { queries, are_told, lasts_at } = match put::statements(&memory, &jobs, time.told(), speaks) {
         Ok(put) => put,
         Err(fault) => return refuse(batches, &fault),
     };
     let (mut waiting, mut answers) = (batches, 0);
     // Whoever closes the store waits until others are told.
-    let taken = waiting.iter_mut().filter(|_| are_told).filter_map(|batch| batch.awaited.take());
-    let _awaited: Vec<_> = taken.collect();
+    let _awaited: Vec<_> = waiting.iter().filter(|_| are_told).map(|batch| batch.awaited.clone()).collect();
     let mut each = |_| {
         if answers == 0 {
             tell(&memory, time.now(), &waiting, are_told);
@@ -213,22 +236,26 @@ async fn store_at_once(link: &mut Link, batches: Vec<Batch>) -> Vec<Batch> {
         }
         answers += 1;
     };
-    let sent = match link.connection().await {
-        Ok(connection) => connection.send(&queries, Effect::Commits, &mut each).await,
-        Err(fault) => Sent::Lost(fault),
-    };
-    match sent {
-        Sent::Done => Vec::new(),
+    match connection.send(&queries, Effect::Commits, &mut each).await {
+        Sent::Done => Left::ToOthers(Vec::new()),
         // The jobs are stored; only the hint was not.
         Sent::Refused(_) | Sent::Lost(_) if waiting.is_empty() => {
             memory.tell_others(Told::DUE);
-            Vec::new()
+            Left::ToOthers(Vec::new())
         }
         Sent::Refused(error) if answers > 0 => refuse(waiting, &may_not_last(&error)),
+        Sent::Refused(error) if lasts_at > 0 && is_about_telling(&error) => Left::Untold(waiting),
         // An id is there already, perhaps because a batch was sent twice. Whose it is has to be seen.
-        Sent::Refused(error) if is_about_others(&error) => waiting,
+        Sent::Refused(error) if is_about_others(&error) => Left::ToOthers(waiting),
         Sent::Refused(error) => refuse(waiting, &fault_of(&error, Effect::Commits)),
-        Sent::Lost(fault) => refuse(waiting, &fault),
+        Sent::Lost(fault) => {
+            if answers == 0 && are_told {
+                // They may be there, and then all others have been told.
+                memory.bulletin.call_due();
+                memory.bulletin.call_others();
+            }
+            refuse(waiting, &fault)
+        }
     }
 }
 
@@ -262,17 +289,20 @@ fn may_not_last(error: &tokio_postgres::Error) -> Fault {
 }
 
 /// Tells whoever waits that nothing was stored, as far as is known. Nothing is left to do.
-fn refuse(batches: Vec<Batch>, fault: &Fault) -> Vec<Batch> {
+fn refuse(batches: Vec<Batch>, fault: &Fault) -> Left {
     batches.into_iter().for_each(|batch| batch.reply.send(Err(fault.clone())));
-    Vec::new()
+    Left::ToOthers(Vec::new())
 }
 
 #[cfg(test)]
 mod tests {
+    use own_postgres::Server;
+    use tenure_core::{Args, Due, JobId, Priority};
     use tokio::runtime::Builder;
     use tokio::sync::{oneshot, watch};
 
     use super::*;
+    use crate::plans::fresh;
 
     const CLIENTS: usize = 8;
 
@@ -282,6 +312,30 @@ mod tests {
         assert!(goes.iter().all(|(waits, under_way)| are_worth_it(*waits, *under_way)));
         let wait = [(1, 2), (4, 4), (8, 8), (15, 8), (1, 99), (99, 50)];
         assert!(!wait.iter().any(|(waits, under_way)| are_worth_it(*waits, *under_way)));
+    }
+
+    /// What is sent together is one transaction there, and the whole of it would not wait for the disk.
+    #[tokio::test]
+    async fn nobody_is_told_along_with_what_is_stored_behind_a_pooler_that_was_found_late() {
+        let server = Server::start_hasty().unwrap();
+        let mut link = fresh(&server).await;
+        let kind = Kind::new("echo").unwrap();
+        make_lanes(&mut link, vec![(QueueName::default(), kind.clone())]).await.unwrap();
+        link.database.found_pooler();
+        link.memory.let_speak(7);
+        let job = NewJob {
+            id: JobId::new(Timestamp::EPOCH, 1),
+            kind,
+            queue: QueueName::default(),
+            args: Args::new(b"{}".to_vec()).unwrap(),
+            priority: Priority::default(),
+            due: Due::Now,
+            terms: Arc::default(),
+        };
+        let (reply, answer) = Reply::new();
+        let left = store_at_once(&mut link, vec![Batch { jobs: vec![job], reply, awaited: None }]).await;
+        assert!(left.is_empty() && matches!(answer.await, Ok(Ok(Enqueued::Stored(_)))));
+        assert!(link.memory.speak_up(Told::DUE).is_some(), "nobody has spoken");
     }
 
     /// How many of those who are answered now are there again when they have had time.

@@ -11,7 +11,8 @@ use crate::query::Query;
 use crate::value;
 
 /// For jobs of one lane and one priority that are due at once and have default terms. With a hint (`$7`) they are there, and others are
-/// told of them, before they [last](LASTS).
+/// told of them, before they [last](LASTS). Whoever else tells something right now, in a commit that takes long, keeps them from being
+/// stored so.
 const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
          WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND (fair OR terms IS NOT NULL OR gone)) OR surely(false)),
      t AS (INSERT INTO tally (lane, queued) VALUES ($4, cardinality($1::uuid[]))),
@@ -19,7 +20,8 @@ const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, mic
          SELECT u.id, $4, $5, n.now, u.args FROM n CROSS JOIN unnest($1::uuid[], $2::bytea[]) u (id, args)
          RETURNING seq, created),
      r AS (INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j)
-     SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema() || ':tenure', $7)
+     SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '10ms', true),
+         pg_notify(current_schema() || ':tenure', $7)
      WHERE $7::text IS NOT NULL";
 /// Lasts only when everything does that was committed before it: the log is written from the front. The row counts nothing.
 const LASTS: &str = "INSERT INTO tally (lane, queued) VALUES ($1, 0)";
@@ -122,11 +124,16 @@ fn lanes_of(memory: &Memory, jobs: &[&NewJob]) -> Option<Vec<i32>> {
     Some(lanes)
 }
 
-/// What stores these jobs, in lanes that are known, and has others told of them.
-pub(super) fn statements(memory: &Memory, jobs: &[&NewJob], now: Option<i64>) -> Result<Put, Fault> {
+/// What stores these jobs, in lanes that are known, and has others told of them if it `speaks` and nobody has just spoken.
+pub(super) fn statements(
+    memory: &Memory,
+    jobs: &[&NewJob],
+    now: Option<i64>,
+    speaks: bool,
+) -> Result<Put, Fault> {
     let lanes = lanes_of(memory, jobs);
     let lanes = lanes.ok_or_else(|| Fault::Unavailable("a lane was forgotten; try again".to_owned()))?;
-    let hint = || memory.speak_up(Told::DUE);
+    let hint = || if speaks { memory.speak_up(Told::DUE) } else { None };
     if let Some((query, lane)) = alike(jobs, &lanes, now) {
         let hint = hint();
         let last = hint.is_some().then(|| lasts(lane));
