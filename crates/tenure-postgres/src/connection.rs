@@ -84,6 +84,11 @@ impl Connection {
         self.execute_text(&set).await
     }
 
+    /// Waits so long for the server from now on, which has been told so, or is in the transaction that begins.
+    pub(crate) fn be_patient(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// From now on no other server may answer, behind a pooler that has several.
     pub(crate) fn stay_with(&mut self, origin: Origin) {
         if let Some(pooled) = &mut self.pooled {

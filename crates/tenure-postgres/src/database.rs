@@ -1,5 +1,6 @@
 //! Where a store is, and how it is reached: what its connections have in common.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,20 +66,10 @@ pub(crate) struct Database {
 impl Database {
     /// The database that a URL means.
     pub(crate) fn new(url: &str, options: Options, time: Time) -> Result<Self, Fault> {
-        let url::Address { mut config, tls } =
+        let url::Address { mut config, tls, told } =
             url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
         let encrypts = tls::of(&tls)?;
-        config
-            .connect_timeout(options.connecting)
-            .tcp_user_timeout(options.patience)
-            .keepalives(true)
-            .keepalives_idle(ALIVE_IDLE)
-            .keepalives_interval(ALIVE_INTERVAL)
-            .keepalives_retries(ALIVE_RETRIES)
-            .target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_application_name().is_none() {
-            config.application_name(&options.application_name);
-        }
+        be_careful(&mut config, &options, &told);
         check_schema(&options.schema)?;
         let (origin, pooled, looked) = (Mutex::default(), AtomicBool::new(false), OnceCell::new());
         Ok(Self { config, encrypts, options, time, origin, pooled, looked })
@@ -105,7 +96,8 @@ impl Database {
             }
             met.map(|()| connection)
         };
-        let patience = self.options.connecting + self.options.patience;
+        let connecting = self.config.get_connect_timeout().copied().unwrap_or(self.options.connecting);
+        let patience = connecting + self.options.patience;
         within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
     }
 
@@ -129,7 +121,7 @@ impl Database {
     pub(crate) fn found_pooler(&self) {
         if !self.pooled.swap(true, Ordering::AcqRel) {
             tracing::warn!(
-                "a pooler gives its servers to others after each transaction: no hints are heard, and everybody looks once a second"
+                "a pooler gives its servers to others after each transaction: no hints are heard, and everybody looks from time to time"
             );
         }
     }
@@ -191,6 +183,30 @@ impl Database {
     }
 }
 
+/// What a URL does not say of how a server is found to be gone is said here. That it takes writes is not its to say.
+fn be_careful(config: &mut Config, options: &Options, told: &BTreeSet<String>) {
+    let is_told = |name: &str| told.contains(name);
+    if !is_told("connect_timeout") {
+        config.connect_timeout(options.connecting);
+    }
+    if !is_told("tcp_user_timeout") {
+        config.tcp_user_timeout(options.patience);
+    }
+    if !is_told("keepalives_idle") {
+        config.keepalives_idle(ALIVE_IDLE);
+    }
+    if !is_told("keepalives_interval") {
+        config.keepalives_interval(ALIVE_INTERVAL);
+    }
+    if !is_told("keepalives_retries") {
+        config.keepalives_retries(ALIVE_RETRIES);
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_application_name().is_none() {
+        config.application_name(&options.application_name);
+    }
+}
+
 /// How often it is looked whether one connection has another server than before: others may be quick.
 const LOOKS: usize = 4;
 /// How long between, so that those others have come to something else.
@@ -227,4 +243,36 @@ fn check_server(version: i32, in_recovery: bool) -> Result<(), Fault> {
         return Err(Fault::Unavailable("the server is a replica and takes no writes".to_owned()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_url_says_of_a_server_that_is_gone_goes_before_what_is_usual() {
+        let config = |asked: &str| {
+            let url = format!("postgres://me@db.example/jobs?{asked}");
+            Database::new(&url, Options::default(), Time::Server(std::sync::Arc::default())).unwrap().config
+        };
+        let told = config(
+            "connect_timeout=3&tcp_user_timeout=7000&keepalives=0&keepalives_idle=9&keepalives_retries=2",
+        );
+        let seconds = Duration::from_secs;
+        assert_eq!(told.get_connect_timeout(), Some(&seconds(3)));
+        assert_eq!(told.get_tcp_user_timeout(), Some(&seconds(7)));
+        assert_eq!((told.get_keepalives(), told.get_keepalives_idle()), (false, seconds(9)));
+        assert_eq!(
+            (told.get_keepalives_retries(), told.get_keepalives_interval()),
+            (Some(2), Some(ALIVE_INTERVAL))
+        );
+        let usual = config("target_session_attrs=any");
+        assert_eq!(usual.get_connect_timeout(), Some(&Options::default().connecting));
+        assert_eq!((usual.get_keepalives(), usual.get_keepalives_idle()), (true, ALIVE_IDLE));
+        assert_eq!(
+            usual.get_target_session_attrs(),
+            TargetSessionAttrs::ReadWrite,
+            "a replica takes no writes"
+        );
+    }
 }

@@ -1,13 +1,15 @@
 //! What is said in a user's own transaction on the database of a store: statements that do all of it in one round trip,
 //! whatever driver sends them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, OnConflict, Output, Window};
-use tenure_store::{Accepted, Answer, Call, Fault, Held, Joint, Refusal};
+use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Refusal};
 use uuid::Uuid;
 
+use crate::enqueue::is_ordinary;
 use crate::fault::unreadable;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
@@ -27,16 +29,93 @@ impl PostgresStore {
         );
         Call { sql, text: about.to_string(), bytes }
     }
+
+    /// Says of plain jobs in which lanes they will be, if all of those are known, and that they are plain.
+    fn name_lanes(&self, jobs: &[NewJob], about: &mut Value) {
+        let lanes = self.memory.lanes();
+        let ids: Option<Vec<i32>> = jobs.iter().map(|job| lanes.find(&job.queue, &job.kind)).collect();
+        let Some(ids) = ids else { return };
+        let named: BTreeMap<i32, Value> = ids
+            .iter()
+            .zip(jobs)
+            .map(|(id, job)| {
+                (*id, json!({ "id": id, "queue": job.queue.as_str(), "kind": job.kind.as_str() }))
+            })
+            .collect();
+        about["lanes"] = named.into_values().collect();
+        for (place, id) in ids.into_iter().enumerate() {
+            about["jobs"][place]["lane"] = id.into();
+        }
+        about["plain"] = true.into();
+    }
+}
+
+/// What a function is told of a job.
+fn asked(job: &NewJob) -> Result<Value, Fault> {
+    let terms = &job.terms;
+    let mut about = json!({
+        "id": value::of_job(job.id),
+        "bytes": job.args.as_bytes().len(),
+        "kind": job.kind.as_str(),
+        "queue": job.queue.as_str(),
+        "priority": value::of_priority(job.priority),
+        "gated": terms.are_gated(),
+        "tags": terms.tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(),
+        "after": terms.after.iter().flat_map(|after| &after.jobs).map(|id| value::of_job(*id)).collect::<Vec<_>>(),
+    });
+    if !terms.are_default() {
+        about["terms"] = value::to_json(&**terms)?.into();
+    }
+    match job.due {
+        Due::Now => {}
+        Due::At(at) => about["at"] = at.as_micros().into(),
+        Due::In(span) => about["wait"] = value::micros(span).into(),
+    }
+    if let Some(unique) = terms.unique {
+        about["key"] = unique.key.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        about["conflict"] = match unique.on_conflict {
+            OnConflict::Return => "return",
+            OnConflict::Reject => "reject",
+            OnConflict::Replace => "replace",
+        }
+        .into();
+        if let Window::For(span) = unique.window {
+            about["key_for"] = value::micros(span).into();
+        }
+    }
+    Ok(about)
+}
+
+/// What became of a job, in the words of a function.
+fn read(id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
+    let (word, about) = answer.split_once(' ').unwrap_or((answer, ""));
+    let other = || Uuid::parse_str(about).map(|id| JobId::from_bytes(*id.as_bytes())).map_err(unreadable);
+    Ok(match word {
+        "new" => Ok(Accepted::New(id)),
+        "repeated" => Ok(Accepted::Repeated(other()?)),
+        "existing" => Ok(Accepted::Existing(other()?)),
+        "replaced" => Ok(Accepted::Replaced { id, old: other()? }),
+        "id_taken" => Err(Refusal::IdTaken(other()?)),
+        "key_held" => Err(Refusal::KeyHeld(other()?)),
+        "no_such_job" => Err(Refusal::NoSuchJob(other()?)),
+        "queue_full" => Err(Refusal::QueueFull { most: about.parse().map_err(unreadable)? }),
+        _ => return Err(unreadable("an answer of its function")),
+    })
 }
 
 impl Joint for PostgresStore {
-    fn prepare<'a>(&'a self, job: &'a NewJob) -> Answer<'a, ()> {
+    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
         Box::pin(async move {
-            if self.memory.lanes().find(&job.queue, &job.kind).is_some() {
+            let names = {
+                let lanes = self.memory.lanes();
+                let missing = jobs.iter().filter(|job| lanes.find(&job.queue, &job.kind).is_none());
+                let missing: BTreeSet<_> = missing.map(|job| (job.queue.clone(), job.kind.clone())).collect();
+                missing.into_iter().collect::<Vec<_>>()
+            };
+            if names.is_empty() {
                 return Ok(());
             }
-            // It is not made in the user's transaction, which may last: who makes a lane keeps others from that.
-            let names = vec![(job.queue.clone(), job.kind.clone())];
+            // They are not made in the user's transaction, which may last: who makes a lane keeps others from that.
             self.ask(&self.tasks.others, move |link| {
                 Box::pin(async move {
                     let (mut writing, _) = Writing::begin(link, Gate::Open, Vec::new()).await?;
@@ -48,54 +127,29 @@ impl Joint for PostgresStore {
         })
     }
 
-    fn enqueue(&self, job: &NewJob) -> Result<Call, Fault> {
-        let terms = &job.terms;
-        let mut about = json!({
-            "id": value::of_job(job.id),
-            "kind": job.kind.as_str(),
-            "queue": job.queue.as_str(),
-            "priority": value::of_priority(job.priority),
-            "gated": terms.are_gated(),
-            "tags": terms.tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(),
-            "after": terms.after.iter().flat_map(|after| &after.jobs).map(|id| value::of_job(*id)).collect::<Vec<_>>(),
-        });
-        if !terms.are_default() {
-            about["terms"] = value::to_json(&**terms)?.into();
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
+        let mut about = json!({ "jobs": jobs.iter().map(asked).collect::<Result<Vec<_>, _>>()? });
+        let ids: BTreeSet<_> = jobs.iter().map(|job| job.id).collect();
+        if ids.len() == jobs.len() && jobs.iter().all(is_ordinary) {
+            self.name_lanes(jobs, &mut about);
         }
-        match job.due {
-            Due::Now => {}
-            Due::At(at) => about["at"] = at.as_micros().into(),
-            Due::In(span) => about["wait"] = value::micros(span).into(),
-        }
-        if let Some(unique) = terms.unique {
-            about["key"] = unique.key.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
-            about["conflict"] = match unique.on_conflict {
-                OnConflict::Return => "return",
-                OnConflict::Reject => "reject",
-                OnConflict::Replace => "replace",
-            }
-            .into();
-            if let Window::For(span) = unique.window {
-                about["key_for"] = value::micros(span).into();
-            }
-        }
-        Ok(self.call("accept(a, b, (a->>'now')::bigint)", about, job.args.as_bytes().to_vec()))
+        let args = jobs.iter().map(|job| job.args.as_bytes()).collect::<Vec<_>>().concat();
+        Ok(self.call("accept_all(a, b, (a->>'now')::bigint)", about, args))
     }
 
-    fn enqueued(&self, id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
-        let (word, about) = answer.split_once(' ').unwrap_or((answer, ""));
-        let other = || Uuid::parse_str(about).map(|id| JobId::from_bytes(*id.as_bytes())).map_err(unreadable);
-        Ok(match word {
-            "new" => Ok(Accepted::New(id)),
-            "repeated" => Ok(Accepted::Repeated(other()?)),
-            "existing" => Ok(Accepted::Existing(other()?)),
-            "replaced" => Ok(Accepted::Replaced { id, old: other()? }),
-            "id_taken" => Err(Refusal::IdTaken(other()?)),
-            "key_held" => Err(Refusal::KeyHeld(other()?)),
-            "no_such_job" => Err(Refusal::NoSuchJob(other()?)),
-            "queue_full" => Err(Refusal::QueueFull { most: about.parse().map_err(unreadable)? }),
-            _ => return Err(unreadable("an answer of its function")),
-        })
+    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
+        let (mut accepted, mut answers) = (Vec::with_capacity(jobs.len()), answer.split('\n'));
+        for (index, job) in jobs.iter().enumerate() {
+            let answer = answers.next().ok_or_else(|| unreadable("an answer of its function"))?;
+            match read(job.id, answer)? {
+                Ok(one) => accepted.push(one),
+                Err(refusal) => return Ok(Enqueued::Refused { index, refusal }),
+            }
+        }
+        if let Some(transaction) = answers.next() {
+            self.memory.followed.enter(transaction);
+        }
+        Ok(Enqueued::Stored(accepted))
     }
 
     fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
@@ -112,9 +166,15 @@ impl Joint for PostgresStore {
             "output": output.is_some(),
             "place": output.and_then(|output| output.place.as_deref()),
         });
-        let function = "complete_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
-             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)::text";
+        let function = "complete_job_quietly((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
+             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)";
         self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default())
+    }
+
+    fn completed(&self, answer: &str) {
+        if !answer.is_empty() {
+            self.memory.followed.enter(answer);
+        }
     }
 
     fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call {

@@ -38,6 +38,7 @@ mod database;
 mod enqueue;
 mod epoch;
 mod fault;
+mod followed;
 mod grants;
 mod heads;
 mod hosts;

@@ -1,6 +1,6 @@
 //! Hints from one program to the others: told on one connection, which also hears those of others once anybody here wants
 //! to: who only hands out jobs is not woken up by what others tell. All of it may be lost; where it cannot be had, everybody
-//! looks once a second.
+//! looks from time to time.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn is_said_by(text: &str, me: i32) -> bool {
     text.rsplit_once(' ').is_some_and(|(_, who)| who.parse() == Ok(me))
 }
 
-/// Tells what happens here, where nothing is heard: everybody here looks once a second. Until that does not work.
+/// Tells what happens here, where nothing is heard. Until that does not work.
 async fn only_tell(connection: &mut Connection, memory: &Memory) -> Fault {
     let telling = async {
         loop {
@@ -166,7 +166,7 @@ async fn only_tell(connection: &mut Connection, memory: &Memory) -> Fault {
     }
 }
 
-/// Has everybody here look once a second who does not do so anyway. It does not end.
+/// Has everybody here look once a second who does not look from time to time anyway. It does not end.
 async fn look_at_times(memory: &Memory) -> Fault {
     loop {
         pause(LOOK).await;
@@ -238,7 +238,7 @@ async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str, me:
     match within(ECHO, echo).await {
         Some(true) => Ok(()),
         Some(false) | None => Err(Fault::Unavailable(
-            "this connection hears nothing, perhaps because of a pooler: everybody looks once a second"
+            "this connection hears nothing, perhaps because of a pooler: everybody looks from time to time"
                 .to_owned(),
         )),
     }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_store::Bulletin;
 use tokio::sync::Notify;
 
+use crate::followed::Followed;
 use crate::grants::Grants;
 use crate::heads::Heads;
 use crate::lanes::Lanes;
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     heads: Mutex<Heads>,
     vain: Mutex<Vain>,
     pub timers_aside: Aside,
+    /// Users' own transactions of which others are to hear.
+    pub followed: Followed,
     pub bulletin: Bulletin,
     /// Rung when anybody here wants to hear what other programs tell.
     pub wanted: Bell,
@@ -89,7 +92,7 @@ impl Told {
     /// All that there is, for whoever may have missed something.
     pub(crate) const ALL: Self = Self(Self::WROTE | Self::DUE | Self::ASKED | Self::FREED);
 
-    /// What nobody looks for by himself where nothing is heard: what may be due is looked for once a second anyway.
+    /// What nobody looks for by himself where nothing is heard: what may be due is looked for anyway, if more seldom.
     pub(crate) const UNPOLLED: Self = Self(Self::WROTE | Self::ASKED | Self::FREED);
 
     pub(crate) fn as_text(self) -> String {

@@ -1,5 +1,7 @@
 //! The schema: ordered steps, each of which ran once and is kept word by word in the database.
 
+use std::time::Duration;
+
 use tenure_store::Fault;
 
 use crate::connection::Connection;
@@ -25,7 +27,13 @@ const STEPS: &[Step] = &[
     Step { name: "0009_queue_terms", sql: include_str!("migrations/0009_queue_terms.sql") },
     Step { name: "0010_free_queues", sql: include_str!("migrations/0010_free_queues.sql") },
     Step { name: "0011_repeated", sql: include_str!("migrations/0011_repeated.sql") },
+    Step { name: "0012_followed", sql: include_str!("migrations/0012_followed.sql") },
 ];
+
+/// How long bringing the schema up to date may take, and waiting for somebody who does. Whoever has very many jobs may need that.
+const LONGEST: Duration = Duration::from_secs(6 * 3600);
+/// Statements may take so long, and whoever waits for the lock. It is said before that.
+const TAKE_TIME: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
 /// The lock that lets one program at a time look after schemas.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6084113905)";
@@ -63,7 +71,7 @@ pub(crate) const fn known() -> usize {
 /// Brings the schema up to date, in one transaction: several programs may start at once. Refuses the schema of a
 /// later version. A role that may change nothing is enough where nothing is missing.
 pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
-    let schema = link.database.options.schema.clone();
+    let (schema, patience) = (link.database.options.schema.clone(), link.database.options.patience);
     let connection = link.connection().await?;
     let standing = look(connection, &schema).await?;
     if standing.here == known() {
@@ -72,21 +80,28 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     if !standing.may_migrate {
         return Err(Fault::Broken(behind(standing)));
     }
+    tracing::info!(%schema, from = standing.here, to = known(), "the schema is brought up to date");
+    connection.be_patient(LONGEST);
     connection.in_transaction = true;
-    let begin = [Query::new("BEGIN"), Query::new(LOCK)];
-    connection.run(&begin, Effect::None).await?;
+    connection.run(&[Query::new("BEGIN")], Effect::None).await?;
+    connection.execute_text(TAKE_TIME).await?;
+    connection.run(&[Query::new(LOCK)], Effect::None).await?;
+    // Whoever has a table stays in nobody's way for long: all others would stand behind this program.
+    connection.execute_text(&format!("SET LOCAL lock_timeout = {}", patience.as_millis())).await?;
     // Somebody else may have done it meanwhile.
     let standing = look(connection, &schema).await?;
     for statement in statements(&schema, standing) {
         connection.execute_text(&statement).await?;
     }
     for (number, step) in missing(standing.here) {
+        tracing::debug!(step = step.name, "a step of the schema");
         connection.execute_text(step.sql).await?;
         let keep = Query::new(KEEP).with(number).with(step.name).with(step.sql);
         connection.run(&[keep], Effect::None).await?;
     }
     connection.run(&[Query::new("COMMIT")], Effect::Commits).await?;
     connection.in_transaction = false;
+    connection.be_patient(patience);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use crate::command::Errand;
 use crate::copying;
 use crate::database::Database;
 use crate::enqueue::{self, Batch};
+use crate::followed;
 use crate::inbox::Inbox;
 use crate::leases::{self, LeaseTask};
 use crate::link::Link;
@@ -189,6 +190,7 @@ fn spawn(
     let (standing, inbox) = mpsc::channel(WAITING);
     running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone(), hears));
+    running.spawn(followed::work(Arc::clone(memory), reads.clone(), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (timers, inbox) = mpsc::channel(WAITING);

@@ -9,7 +9,7 @@ use crate::heads;
 use crate::keyed::{self, Swept};
 use crate::link::Link;
 use crate::news::News;
-use crate::query::Query;
+use crate::query::{Answered, Query};
 use crate::records;
 use crate::rows::{self, Stored};
 use crate::sweep;
@@ -18,8 +18,11 @@ use crate::upkeep::{Chore, Due};
 use crate::value;
 use crate::writing::Writing;
 
-const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until <= (SELECT coalesce($1::bigint, micros()))";
-const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= (SELECT coalesce($1::bigint, micros()))";
+/// Very many may come to their end at once.
+const FREE_KEYS: &str = "DELETE FROM unique_key WHERE ctid = ANY (ARRAY(SELECT ctid FROM unique_key
+         WHERE until <= (SELECT coalesce($1::bigint, micros())) ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
+const GONE_HOSTS: &str = "DELETE FROM host WHERE ctid = ANY (ARRAY(SELECT ctid FROM host
+         WHERE until <= (SELECT coalesce($1::bigint, micros())) ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
 /// Grants of which nothing is left. One under which a transaction has checked in keeps what has got a standing since from
 /// being taken, and stays for as long.
 const SPENT: &str = "DELETE FROM granted WHERE ctid = ANY (ARRAY(SELECT ctid FROM granted
@@ -76,25 +79,25 @@ async fn line_up(link: &mut Link) -> Result<usize, Fault> {
     Ok(usize::try_from(moved).unwrap_or(0))
 }
 
-/// Removes what needs no more than a statement; answers whether there may be more grants of which nothing is left.
+/// Removes what needs no more than a statement; answers whether a bound stopped one.
 async fn clear(link: &mut Link, due: &Due) -> Result<bool, Fault> {
     let told = link.database.time.told();
-    let spent = Query::new(SPENT).with(told).with(value::bound(limits::SWEEP_ROWS));
-    let queries: Vec<Query> = [
-        (Chore::FreeKeys, Query::new(FREE_KEYS).with(told)),
-        (Chore::GoneHosts, Query::new(GONE_HOSTS).with(told)),
-        (Chore::Tally, Query::new(FOLD)),
-        (Chore::Spent, spent),
+    let bounded = |sql| Query::new(sql).with(told).with(value::bound(limits::SWEEP_ROWS));
+    let (bounds, queries): (Vec<bool>, Vec<Query>) = [
+        (Chore::FreeKeys, true, bounded(FREE_KEYS)),
+        (Chore::GoneHosts, true, bounded(GONE_HOSTS)),
+        (Chore::Tally, false, Query::new(FOLD)),
+        (Chore::Spent, true, bounded(SPENT)),
     ]
     .into_iter()
-    .filter_map(|(chore, query)| due.has(chore).then_some(query))
-    .collect();
+    .filter_map(|(chore, is_bounded, query)| due.has(chore).then_some((is_bounded, query)))
+    .unzip();
     if queries.is_empty() {
         return Ok(false);
     }
     let answered = link.connection().await?.run(&queries, Effect::Commits).await?;
-    let last = answered.last().map_or(0, |answered| answered.changed);
-    Ok(due.has(Chore::Spent) && last >= limits::SWEEP_ROWS as u64)
+    let is_full = |answered: &Answered| answered.changed >= limits::SWEEP_ROWS as u64;
+    Ok(bounds.iter().zip(&answered).any(|(is_bounded, answered)| *is_bounded && is_full(answered)))
 }
 
 /// Removes finished jobs whose time of keeping is over; answers how many, and whether a bound stopped it.

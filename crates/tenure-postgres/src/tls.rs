@@ -1,4 +1,4 @@
-//! TLS, by rustls and ring: what is asked of a server, and how a connection is encrypted. No certificate of a client.
+//! TLS, by rustls and ring: what is asked of a server, what it is shown, and how a connection is encrypted.
 
 use std::io;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tenure_store::Fault;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -37,6 +37,15 @@ pub(crate) struct Asked {
     pub mode: Mode,
     /// The file with the certificates of those who are trusted; those of the system if it is not said.
     pub roots: Option<String>,
+    /// What the server is shown if it wants to know who this program is.
+    pub mine: Option<Mine>,
+}
+
+/// The files in which this program has its certificate and the key to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mine {
+    pub certificate: String,
+    pub key: String,
 }
 
 impl Mode {
@@ -68,9 +77,28 @@ pub(crate) fn of(asked: &Asked) -> Result<Option<Encrypts>, Fault> {
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| Fault::Broken(format!("TLS cannot be used: {error}")))?;
     let config = config.dangerous().with_custom_certificate_verifier(verifier);
-    let mut config = config.with_no_client_auth();
+    let mut config = match &asked.mine {
+        None => config.with_no_client_auth(),
+        Some(mine) => {
+            let (certificates, key) = read(mine)?;
+            config.with_client_auth_cert(certificates, key).map_err(|error| {
+                Fault::Broken(format!("sslcert {:?} and sslkey cannot be used: {error}", mine.certificate))
+            })?
+        }
+    };
     config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(Some(Encrypts(Arc::new(config))))
+}
+
+/// The certificate of this program, with those that lead from it to one that is trusted, and the key to it.
+fn read(mine: &Mine) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Fault> {
+    let broken = |what: &str, path: &str, error: pem::Error| {
+        Fault::Broken(format!("{what} {path:?} cannot be used: {error}"))
+    };
+    let certificates = CertificateDer::pem_file_iter(&mine.certificate).and_then(Iterator::collect);
+    let certificates = certificates.map_err(|error| broken("sslcert", &mine.certificate, error))?;
+    let key = PrivateKeyDer::from_pem_file(&mine.key).map_err(|error| broken("sslkey", &mine.key, error))?;
+    Ok((certificates, key))
 }
 
 fn trusting(asked: &Asked, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Fault> {

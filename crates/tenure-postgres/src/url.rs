@@ -1,11 +1,13 @@
 //! Reading a URL. What is wrong with it is said without saying anything of it that may be a secret.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::tls::{Asked, Mode};
+use crate::tls::{Asked, Mine, Mode};
 
 /// What is wrong with a URL. No part of it is repeated but the names of options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,13 +15,15 @@ use crate::tls::{Asked, Mode};
 pub struct WrongUrl(String);
 
 /// What may follow the question mark.
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 22] = [
     "user",
     "password",
     "dbname",
     "application_name",
     "sslmode",
     "sslrootcert",
+    "sslcert",
+    "sslkey",
     "sslnegotiation",
     "host",
     "hostaddr",
@@ -32,6 +36,8 @@ const OPTIONS: [&str; 18] = [
     "keepalives_retries",
     "channel_binding",
     "load_balance_hosts",
+    "options",
+    "target_session_attrs",
 ];
 
 /// Says what is wrong with a URL of a PostgreSQL database, if anything is.
@@ -47,6 +53,8 @@ pub fn check_url(url: &str) -> Result<(), WrongUrl> {
 pub(crate) struct Address {
     pub config: Config,
     pub tls: Asked,
+    /// The names of the options that it says something of.
+    pub told: BTreeSet<String>,
 }
 
 /// What a URL means.
@@ -57,16 +65,20 @@ pub(crate) fn read(url: &str) -> Result<Address, WrongUrl> {
     let (place, asked) = rest.split_once('?').unwrap_or((rest, ""));
     check_place(place)?;
     check_options(asked)?;
-    let (tls, others) = of_tls(asked)?;
+    let (Ours { tls, user_timeout }, others) = ours(asked)?;
     let mut config =
         Config::from_str(&format!("postgres://{place}?{others}")).map_err(|error| wrong(&reason(&error)))?;
     check_hosts(&config)?;
+    if let Some(span) = user_timeout {
+        config.tcp_user_timeout(span);
+    }
     config.ssl_mode(match tls.mode {
         Mode::Disable => SslMode::Disable,
         Mode::Prefer => SslMode::Prefer,
         Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
     });
-    Ok(Address { config, tls })
+    let told = asked.split('&').filter_map(|option| option.split_once('=')).map(|(name, _)| name.to_owned());
+    Ok(Address { config, tls, told: told.collect() })
 }
 
 fn check_place(place: &str) -> Result<(), WrongUrl> {
@@ -103,9 +115,16 @@ fn check_options(asked: &str) -> Result<(), WrongUrl> {
     Ok(())
 }
 
-/// What the options say about TLS, and the other options.
-fn of_tls(asked: &str) -> Result<(Asked, String), WrongUrl> {
-    let mut tls = Asked { mode: Mode::Prefer, roots: None };
+/// What the driver does not understand, or not as others do.
+struct Ours {
+    tls: Asked,
+    user_timeout: Option<Duration>,
+}
+
+/// What the options say that the driver does not understand, and the other options.
+fn ours(asked: &str) -> Result<(Ours, String), WrongUrl> {
+    let mut tls = Asked { mode: Mode::Prefer, roots: None, mine: None };
+    let (mut certificate, mut key, mut user_timeout) = (None, None, None);
     let mut others = Vec::new();
     for option in asked.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
@@ -117,10 +136,32 @@ fn of_tls(asked: &str) -> Result<(Asked, String), WrongUrl> {
             Some(("sslrootcert", path)) => {
                 tls.roots = Some(decoded(path).ok_or_else(|| wrong("its sslrootcert cannot be read"))?);
             }
+            Some(("sslcert", path)) => {
+                certificate = Some(decoded(path).ok_or_else(|| wrong("its sslcert cannot be read"))?);
+            }
+            Some(("sslkey", path)) => {
+                key = Some(decoded(path).ok_or_else(|| wrong("its sslkey cannot be read"))?);
+            }
+            // In milliseconds, as everywhere but in the driver.
+            Some(("tcp_user_timeout", text)) => {
+                let millis = text.parse().map_err(|_| wrong("its tcp_user_timeout cannot be read"))?;
+                user_timeout = Some(Duration::from_millis(millis));
+            }
+            // Whatever it is, a server that takes no writes is not the one.
+            Some(("target_session_attrs", "any" | "read-write" | "primary" | "prefer-primary")) => {}
+            Some(("target_session_attrs", _)) => {
+                return Err(wrong("its target_session_attrs is not read-write, primary or any"));
+            }
             Some(_) | None => others.push(option),
         }
     }
-    Ok((tls, others.join("&")))
+    tls.mine = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(Mine { certificate, key }),
+        (None, None) => None,
+        (Some(_), None) => return Err(wrong("it has a sslcert and no sslkey")),
+        (None, Some(_)) => return Err(wrong("it has a sslkey and no sslcert")),
+    };
+    Ok((Ours { tls, user_timeout }, others.join("&")))
 }
 
 /// A text in which `%` and two digits stand for a byte.
@@ -178,6 +219,8 @@ mod tests {
             "postgres://me:a%40b%2Fc@one:5432,two:5433/jobs",
             "postgres://me@/jobs?host=/var/run/postgresql",
             "postgres://me@db.example/jobs?sslmode=verify-full&sslrootcert=%2Fetc%2Froot.pem",
+            "postgres://me@db.example/jobs?sslcert=%2Fetc%2Fme.pem&sslkey=%2Fetc%2Fme.key&options=-c%20work_mem=8MB",
+            "postgres://me@one,two/jobs?target_session_attrs=read-write&connect_timeout=3&keepalives=0",
         ] {
             assert_eq!(check_url(url), Ok(()), "{url}");
         }
@@ -195,6 +238,11 @@ mod tests {
             ("postgres://me:secret@h/jobs?sslmode=secret", "sslmode"),
             ("postgres://me:secret@h/jobs?sslmod=require", "sslmod "),
             ("postgres://me:secret@h/jobs?SECRET%20", "an option"),
+            ("postgres://me:secret@h/jobs?sslcert=secret", "no sslkey"),
+            ("postgres://me:secret@h/jobs?tcp_user_timeout=secret", "tcp_user_timeout"),
+            ("postgres://me:secret@h/jobs?connect_timeout=secret", "connect_timeout"),
+            ("postgres://me:secret@h/jobs?sslkey=secret", "no sslcert"),
+            ("postgres://me:secret@h/jobs?target_session_attrs=secret", "read-write"),
             ("postgres://me:secret@/jobs", "host"),
             ("postgres://h/jobs", "user"),
         ] {

@@ -36,6 +36,48 @@ async fn what_cannot_be_opened_says_why() {
     assert!(matches!(refused(missing, Options::default()).await, Fault::Broken(_)));
 }
 
+#[tokio::test]
+async fn the_schema_of_a_later_program_is_refused_and_stays_as_it_is() {
+    let server = Server::start_hasty().unwrap();
+    common::open(&server).await.close().await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let later = "INSERT INTO tenure.migration (number, name, sql)
+        SELECT max(number) + 1, 'of_tomorrow', 'SELECT' FROM tenure.migration";
+    client.batch_execute(later).await.unwrap();
+    let steps = "SELECT string_agg(number || sql, ',' ORDER BY number) FROM tenure.migration";
+    let before: String = client.query_one(steps, &[]).await.unwrap().get(0);
+    let refused = PostgresStore::open(&server.url(), Options::default(), None).await.unwrap_err();
+    assert!(matches!(&refused, Fault::Broken(text) if text.contains("use the newer program")), "{refused}");
+    assert_eq!(before, client.query_one(steps, &[]).await.unwrap().get::<_, String>(0));
+    // Nor one whose step says something else than the one that is known here.
+    let other = "DELETE FROM tenure.migration WHERE name = 'of_tomorrow';
+        UPDATE tenure.migration SET sql = 'SELECT 1' WHERE number = 3";
+    client.batch_execute(other).await.unwrap();
+    let refused = PostgresStore::open(&server.url(), Options::default(), None).await.unwrap_err();
+    assert!(matches!(&refused, Fault::Broken(text) if text.contains("0003_keys")), "{refused}");
+}
+
+/// Whoever has very many jobs may have a step that takes long, and others wait until he has done it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_of_the_schema_may_take_longer_than_any_call_and_so_may_waiting_for_it() {
+    let server = Server::start_hasty().unwrap();
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let slow =
+        "CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.5); END';
+        CREATE EVENT TRIGGER slow ON ddl_command_end WHEN TAG IN ('CREATE VIEW') EXECUTE FUNCTION slow()";
+    client.batch_execute(slow).await.unwrap();
+    let opening = (0..2).map(|_| {
+        let (url, mut options) = (server.url(), Options::default());
+        options.patience = std::time::Duration::from_secs(1);
+        tokio::spawn(async move { PostgresStore::open(&url, options, None).await })
+    });
+    for store in opening.collect::<Vec<_>>() {
+        store.await.unwrap().unwrap().close().await.unwrap();
+    }
+}
+
 /// T008: a server that may have forgotten grants never grants their numbers again.
 #[tokio::test]
 async fn another_server_begins_a_new_epoch() {

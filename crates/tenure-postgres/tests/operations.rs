@@ -130,6 +130,31 @@ async fn how_a_database_stands_is_told_without_opening_it() {
     store.close().await.unwrap();
 }
 
+/// What it costs to leave a transaction open is paid by all; whose it is has to be found quickly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_transaction_is_the_oldest_is_told() {
+    let server = own_postgres::Server::start_with(&["max_prepared_transactions=2"]).unwrap();
+    let (one, other) = (user(&server.url()).await, user(&server.url()).await);
+    let oldest = async || status(&server.url(), options("tenure")).await.unwrap().oldest;
+    assert_eq!(oldest().await, None);
+    let begin =
+        "SET application_name = 'reports'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()";
+    one.batch_execute(begin).await.unwrap();
+    while oldest().await.is_none_or(|oldest| oldest.seconds == 0) {}
+    other.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    let told = oldest().await.unwrap();
+    assert!(
+        told.who.starts_with("reports of postgres, process") && told.who.ends_with("idle in transaction"),
+        "{told:?}"
+    );
+    one.batch_execute("PREPARE TRANSACTION 'sale 7'").await.unwrap();
+    other.batch_execute("COMMIT").await.unwrap();
+    let told = oldest().await.unwrap();
+    assert_eq!(told.who, "sale 7, a prepared transaction of postgres");
+    one.batch_execute("ROLLBACK PREPARED 'sale 7'").await.unwrap();
+    assert_eq!(oldest().await, None);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_must_never_be_is_found_and_left_as_it_is() {
     let s = schema();

@@ -169,6 +169,37 @@ fn repeated(number: u64) -> Result<Enqueued, Fault> {
     Ok(Enqueued::Stored(vec![Accepted::Repeated(new_jobs(number, 1)[0].id)]))
 }
 
+/// Stores a job in a transaction of a user's own, whose commit waits.
+async fn commit_with_a_job(held: &HeldUp, number: u64) -> JoinHandle<()> {
+    let (mut client, store, jobs) =
+        (user(&held.server.url()).await, Arc::clone(&held.one), new_jobs(number, 1));
+    client.batch_execute("SET synchronous_commit = on").await.unwrap();
+    let call = store.joint().unwrap().enqueue(&jobs).unwrap();
+    tokio::spawn(async move {
+        let tx = client.transaction().await.unwrap();
+        let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
+        let enqueued = store.joint().unwrap().enqueued(&jobs, &answer).unwrap();
+        assert_eq!(enqueued, Enqueued::Stored(vec![Accepted::New(jobs[0].id)]));
+        tx.commit().await.unwrap();
+    })
+}
+
+/// Whoever told something in it would hold a lock until his commit is done, and they would commit one after the other.
+#[tokio::test]
+async fn users_transactions_that_enqueue_commit_at_the_same_time_and_others_hear_of_them_afterwards() {
+    let held = HeldUp::given().await;
+    let mut due = held.other.due();
+    due.borrow_and_update();
+    let (two, three) = (commit_with_a_job(&held, 2).await, commit_with_a_job(&held, 3).await);
+    held.until_waiting(2).await;
+    assert!(!due.has_changed().unwrap() && !two.is_finished() && !three.is_finished());
+    held.let_go();
+    due.changed().await.unwrap();
+    two.await.unwrap();
+    three.await.unwrap();
+    assert_eq!(held.other.reserve(ask(host(1), 9)).await.unwrap().jobs.len(), 2);
+}
+
 /// A disk that is slow is waited for once from enqueueing to the handler, and not once for each.
 #[tokio::test]
 async fn others_hear_of_a_job_before_it_lasts_and_nobody_is_told_that_it_is_there_or_his() {

@@ -13,6 +13,10 @@ const MINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_files/mine.pe
 const OTHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_files/other.pem");
 const KEY: &str = include_str!("tls_files/server.key");
 const LOCALHOST: &str = include_str!("tls_files/localhost.pem");
+/// Who signed the certificate by which a program is known, that certificate and the key to it.
+const CLIENTS: &str = include_str!("tls_files/clients.pem");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_files/program.pem");
+const PROGRAM_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_files/program.key");
 const ELSEWHERE: &str = include_str!("tls_files/db.example.pem");
 
 /// Lets a server show this certificate.
@@ -77,4 +81,29 @@ async fn a_server_is_trusted_as_far_as_its_url_asks() {
     open(&server, &trusting("verify-ca", MINE)).await.unwrap();
     let refused = open(&server, &trusting("verify-full", MINE)).await.unwrap_err();
     assert!(matches!(refused, Fault::Broken(_)), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_asks_for_a_certificate_is_shown_that_of_the_url() {
+    let server = Server::start_hasty().unwrap();
+    let rules =
+        "local all all trust\nhostnossl all all all reject\nhostssl all all all trust clientcert=verify-ca\n";
+    server.put("clients.pem", CLIENTS).unwrap();
+    server.put("pg_hba.conf", rules).unwrap();
+    server.set("ssl_ca_file=clients.pem").unwrap();
+    show(&server, LOCALHOST);
+    let shown = |certificate: &str, key: &str| format!("sslmode=require&sslcert={certificate}&sslkey={key}");
+    open(&server, &shown(PROGRAM, PROGRAM_KEY)).await.unwrap();
+    for asked in ["sslmode=disable", "sslmode=require"] {
+        let refused = open(&server, asked).await.unwrap_err();
+        assert!(matches!(refused, Fault::Broken(_)), "{asked}: {refused}");
+    }
+    for (certificate, key, told) in [
+        ("/no/such/file", PROGRAM_KEY, "sslcert \"/no/such/file\""),
+        (PROGRAM, "/no/such/key", "sslkey \"/no/such/key\""),
+        (PROGRAM, MINE, "sslkey"),
+    ] {
+        let refused = open(&server, &shown(certificate, key)).await.unwrap_err();
+        assert!(matches!(&refused, Fault::Broken(text) if text.contains(told)), "{refused}");
+    }
 }

@@ -117,6 +117,7 @@ pub fn status(path: &Path, options: &Options, clock: &dyn Clock) -> Result<Statu
         bytes: bytes(path) + bytes(&beside(path, "-wal")),
         hosts: Vec::new(),
         hearing: Hearing::Watches,
+        oldest: None,
     };
     if here > 0 {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));

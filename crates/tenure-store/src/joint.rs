@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+use tenure_core::{Fence, LeaseId, LeaseName, NewJob, Output};
 
-use crate::{Accepted, Answer, Fault, Held, Refusal};
+use crate::{Answer, Enqueued, Fault, Held};
 
 /// A statement that somebody else sends: `$1` is a text, `$2` are bytes, and it answers one row with one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,20 +19,21 @@ pub struct Call {
 
 /// How a transaction of a user's own takes part in a store. What it says lives or dies with that transaction.
 pub trait Joint: Send + Sync {
-    /// Makes what many jobs like this one share, outside of the transaction: whoever makes it keeps others from that.
-    fn prepare<'a>(&'a self, job: &'a NewJob) -> Answer<'a, ()>;
+    /// Makes what many jobs like these share, outside of the transaction: whoever makes it keeps others from that.
+    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()>;
 
-    /// Stores a job.
+    /// Stores jobs.
     ///
     /// # Errors
     /// A job that cannot be written.
-    fn enqueue(&self, job: &NewJob) -> Result<Call, Fault>;
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault>;
 
-    /// What the answer to [`enqueue`](Self::enqueue) says about the job with this id.
+    /// What the answer to [`enqueue`](Self::enqueue) says about these jobs. Others hear of them when the transaction has
+    /// committed.
     ///
     /// # Errors
     /// An answer of another version.
-    fn enqueued(&self, id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault>;
+    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault>;
 
     /// Makes what the end of this running job touches its own, outside of the transaction: others of whom the same is told
     /// need not wait for that. Whether it is held is said by [`complete`](Self::complete).
@@ -41,6 +42,10 @@ pub trait Joint: Send + Sync {
     /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
     /// that is `None`.
     fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call;
+
+    /// Takes note of the answer to [`complete`](Self::complete): whoever has waited for that end hears of it when the transaction has
+    /// committed.
+    fn completed(&self, answer: &str);
 
     /// Refused if the lease is not held under this id and fence; nobody else is granted it before the transaction ends.
     fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call;

@@ -55,7 +55,7 @@ pub use leases::{
 pub use left::{LeftAsk, PutAsk};
 pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
-pub use operations::{Finding, Hearing, Migration, Status};
+pub use operations::{Finding, Hearing, Migration, Oldest, Status};
 pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,

@@ -26,6 +26,17 @@ pub struct Status {
     pub hosts: Vec<Host>,
     /// How a program on it learns what the others do.
     pub hearing: Hearing,
+    /// The oldest transaction there, whoever's it is, if it keeps what was deleted from being removed.
+    pub oldest: Option<Oldest>,
+}
+
+/// A transaction that was begun before all others. As long as it is open, the store removes nothing that was deleted since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Oldest {
+    /// Whose it is, in a few words for a person who wants to end it.
+    pub who: String,
+    /// For how many seconds it has been open.
+    pub seconds: u64,
 }
 
 /// How a program learns what others do.

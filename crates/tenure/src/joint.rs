@@ -5,10 +5,11 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 
 use serde::Serialize;
-use tenure_core::{Keep, Output};
+use tenure_core::{Keep, NewJob, Output};
 use tenure_postgres::{InTransaction, NotDone};
-use tenure_store::{Accepted, Call, Joint};
+use tenure_store::{Accepted, Call, Enqueued, Joint};
 
+use crate::draft::finish_all;
 use crate::{Draft, Enqueue, Error, Leases, Pass, Run, Stopping, Tenure};
 
 /// A job about to be enqueued in a transaction: await it, then commit.
@@ -50,11 +51,56 @@ impl<'a> Enqueue<'a> {
 impl<'a> Within<'a> {
     async fn enqueue(mut self) -> Result<Accepted, Error> {
         let job = self.draft.finish(self.tenure.new_id(), self.tenure.app())?;
-        let joint = joint(self.tenure)?;
-        joint.prepare(&job).await?;
-        let call = joint.enqueue(&job)?;
-        let answer = self.transaction.ask(&call).await?;
-        joint.enqueued(job.id, &answer)?.map_err(|refusal| Error::Refused { index: 0, refusal })
+        Ok(enqueue(self.tenure, &[job], &mut *self.transaction).await?[0])
+    }
+}
+
+async fn enqueue(
+    tenure: &Tenure,
+    jobs: &[NewJob],
+    transaction: &mut dyn InTransaction,
+) -> Result<Vec<Accepted>, Error> {
+    let joint = joint(tenure)?;
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    joint.prepare(jobs).await?;
+    let answer = transaction.ask(&joint.enqueue(jobs)?).await?;
+    match joint.enqueued(jobs, &answer)? {
+        Enqueued::Stored(accepted) => Ok(accepted),
+        Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
+    }
+}
+
+impl Tenure {
+    /// Enqueues a batch in a transaction of your own on the database in which the store is, in one round trip: up to 100,000
+    /// jobs, which live or die with that. See [`Enqueue::within`].
+    ///
+    /// ```no_run
+    /// # use serde::{Deserialize, Serialize};
+    /// # use tenure::{Draft, Job, Tenure};
+    /// # #[derive(Serialize, Deserialize)] struct Remind { user: i64 }
+    /// # impl Job for Remind { const KIND: &'static str = "remind"; type Output = (); }
+    /// # async fn example(tenure: Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut tx = client.transaction().await?;
+    /// let rows = tx.query("UPDATE account SET reminded = true WHERE NOT reminded RETURNING id", &[]).await?;
+    /// let jobs = rows.iter().map(|row| Draft::of(&Remind { user: row.get(0) }));
+    /// tenure.enqueue_all_within(jobs, &mut tx).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The first job that breaks a limit or is refused, by its place in the batch; otherwise why nothing was done. Roll back,
+    /// whatever it is: jobs in front of one that was refused are stored in the transaction.
+    pub async fn enqueue_all_within(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+        mut transaction: impl InTransaction,
+    ) -> Result<Vec<Accepted>, Error> {
+        let now = self.now();
+        let jobs = finish_all(drafts, self.app(), || self.id_at(now))?;
+        enqueue(self, &jobs, &mut transaction).await
     }
 }
 
@@ -105,7 +151,7 @@ impl<App> Run<App> {
     /// Says why nothing may be written. Roll back, whatever it is.
     pub async fn check_in_with(&self, transaction: impl InTransaction) -> Result<(), Error> {
         let call = joint(self.tenure())?.check_job(&self.control().held());
-        self.say(transaction, &call).await
+        self.say(transaction, &call).await.map(drop)
     }
 
     /// Ends the job, with success and without a result, in a transaction of your own on the database in which the store
@@ -166,14 +212,14 @@ impl<App> Run<App> {
         // If it cannot be prepared now, others wait for this transaction.
         let _ = joint.prepare_end(&held).await;
         let call = joint.complete(&held, kept_for, output.as_ref());
-        self.say(transaction, &call).await?;
+        joint.completed(&self.say(transaction, &call).await?);
         self.control().was_completed();
         Ok(())
     }
 
     /// Says something in the name of this attempt. If it has lost its job it is told.
-    async fn say(&self, mut transaction: impl InTransaction, call: &Call) -> Result<(), Error> {
-        let said = if self.is_held() { transaction.ask(call).await.map(drop) } else { Err(NotDone::Lost) };
+    async fn say(&self, mut transaction: impl InTransaction, call: &Call) -> Result<String, Error> {
+        let said = if self.is_held() { transaction.ask(call).await } else { Err(NotDone::Lost) };
         if matches!(said, Err(NotDone::Lost)) {
             self.control().stop(Stopping::Lost);
         }

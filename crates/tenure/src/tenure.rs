@@ -379,7 +379,7 @@ impl Tenure {
         self.id_at(self.now())
     }
 
-    fn id_at(&self, now: Timestamp) -> JobId {
+    pub(crate) fn id_at(&self, now: Timestamp) -> JobId {
         let chance = self.inner.chance.bits();
         self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, chance)
     }

@@ -1,7 +1,7 @@
 //! `tenure db status`: how a store stands.
 
 use clap::Args;
-use tenure::{Hearing, Status as Standing};
+use tenure::{Hearing, Oldest, Status as Standing};
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
@@ -44,6 +44,7 @@ fn lines(standing: &Standing) -> Vec<String> {
         lines.push(line("host", &alive));
     }
     lines.push(line("hints", hearing(standing.hearing)));
+    lines.extend(standing.oldest.as_ref().and_then(old).map(|old| line("old", &old)));
     lines
 }
 
@@ -63,9 +64,15 @@ fn schema(standing: &Standing) -> String {
 fn hearing(hearing: Hearing) -> &'static str {
     match hearing {
         Hearing::Hints => "heard: programs tell each other what is new",
-        Hearing::Looks => "not heard, perhaps because of a pooler: programs look once a second",
+        Hearing::Looks => "not heard, perhaps because of a pooler: programs look from time to time",
         Hearing::Watches => "not needed: programs watch the file",
     }
+}
+
+/// What to say of the oldest transaction, once it is one that somebody should know of.
+fn old(oldest: &Oldest) -> Option<String> {
+    let (who, minutes) = (&oldest.who, oldest.seconds / 60);
+    (minutes > 0).then(|| format!("{who}: a transaction has been open for {minutes} min, and nothing deleted since is removed; end it"))
 }
 
 /// In the unit that a person reads best.
@@ -88,5 +95,12 @@ mod tests {
         assert_eq!(size(17), "17 bytes");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+
+    #[test]
+    fn a_transaction_is_told_of_once_it_is_old() {
+        let open_for = |seconds| old(&Oldest { who: "psql of me".to_owned(), seconds });
+        assert_eq!(open_for(59), None);
+        assert!(open_for(720).unwrap().starts_with("psql of me: a transaction has been open for 12 min"));
     }
 }

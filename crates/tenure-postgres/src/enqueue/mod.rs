@@ -6,6 +6,7 @@ mod rooms;
 mod waiting;
 
 pub(crate) use careful::end_replaced;
+pub(crate) use put::is_ordinary;
 
 use std::sync::Arc;
 use std::time::Duration;

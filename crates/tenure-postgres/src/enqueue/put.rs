@@ -154,7 +154,7 @@ pub(super) fn lasts(lane: i32) -> Query {
 
 /// The statement that stores these jobs in these lanes.
 fn statement(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Result<Query, Fault> {
-    if jobs.iter().all(is_ordinary) {
+    if jobs.iter().all(|job| is_ordinary(job)) {
         let mut counts: BTreeMap<i32, i32> = BTreeMap::new();
         lanes.iter().for_each(|lane| *counts.entry(*lane).or_default() += 1);
         let query = columns(PUT_NOW, jobs, lanes, now);
@@ -167,7 +167,7 @@ fn statement(jobs: &[&NewJob], lanes: Vec<i32>, now: Option<i64>) -> Result<Quer
 }
 
 /// Whether it is due at once and has default terms.
-fn is_ordinary(job: &&NewJob) -> bool {
+pub(crate) fn is_ordinary(job: &NewJob) -> bool {
     job.due == Due::Now && job.terms.are_default()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::StateName;
-use tenure_store::{Fault, Hearing, Status};
+use tenure_store::{Fault, Hearing, Oldest, Status};
 use tokio_postgres::Row;
 
 use super::{database, number};
@@ -21,6 +21,15 @@ const EPOCH: &str = "SELECT value FROM meta WHERE name = 'epoch'";
 const JOBS: &str =
     "SELECT sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed),
          sum(cancelled) FROM tally";
+/// What is deleted stays where it was for as long as anybody may still see it. A role sees of others what it may.
+const OLDEST: &str = "SELECT who, seconds FROM (
+         SELECT format('%s of %s, process %s, %s', coalesce(nullif(application_name, ''), 'a program'), usename, pid,
+                 coalesce(state, 'at work')) AS who, extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
+         FROM pg_stat_activity
+         WHERE backend_type = 'client backend' AND backend_xmin IS NOT NULL AND xact_start IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
+         UNION ALL SELECT format('%s, a prepared transaction of %s', gid, owner), extract(epoch FROM clock_timestamp() - prepared)::bigint
+         FROM pg_prepared_xacts WHERE database = current_database()) t
+     ORDER BY seconds DESC LIMIT 1";
 
 /// How a database stands. It is not brought up to date, and no job is read.
 ///
@@ -34,6 +43,7 @@ pub async fn status(url: &str, options: Options) -> Result<Status, Fault> {
     let standing = schema::look(connection, &name).await?;
     let engine = connection.read(Query::new(ENGINE)).await?;
     let bytes = connection.read(Query::new(BYTES).with(name)).await?;
+    let oldest = connection.read(Query::new(OLDEST)).await?;
     let mut status = Status {
         place: database.describe(),
         engine: format!("PostgreSQL {}", text(&engine)),
@@ -44,6 +54,9 @@ pub async fn status(url: &str, options: Options) -> Result<Status, Fault> {
         bytes: u64::try_from(first(&bytes).unwrap_or(0)).unwrap_or(0),
         hosts: Vec::new(),
         hearing: Hearing::Looks,
+        oldest: oldest
+            .first()
+            .map(|row| Oldest { who: row.get(0), seconds: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) }),
     };
     if standing.here > 0 {
         tell(connection, &mut status).await?;

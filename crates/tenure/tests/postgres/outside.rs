@@ -1,6 +1,7 @@
 //! What any program may do that speaks SQL.
 
-use tenure::{Accepted, StateName};
+use tenure::{Accepted, Clock, StateName, SystemClock};
+use tenure_core::Verdict;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -83,3 +84,121 @@ async fn each_function_is_for_those_to_whom_it_was_granted() {
     client.batch_execute("RESET ROLE").await.unwrap();
     assert_eq!(number(&client, &format!("SELECT count(*) FROM {schema}.jobs")).await, 1);
 }
+
+/// Whatever writes a row has its job, whether it knows of Tenure or not, and nobody has one whose row was taken back.
+#[tokio::test]
+async fn a_trigger_enqueues_with_the_row_that_it_is_about() {
+    let rig = rig();
+    let (mut client, schema) = (connect().await, &rig.options.schema);
+    let make = format!(
+        "CREATE TABLE {schema}.sale (number bigint);
+        CREATE FUNCTION {schema}.on_sale() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM {schema}.enqueue('plain', json_build_object('number', NEW.number)); RETURN NEW; END $$;
+        CREATE TRIGGER on_sale AFTER INSERT ON {schema}.sale FOR EACH ROW EXECUTE FUNCTION {schema}.on_sale()"
+    );
+    client.batch_execute(&make).await.unwrap();
+    let sell = format!("INSERT INTO {schema}.sale SELECT generate_series(1, 3)");
+    let tx = client.transaction().await.unwrap();
+    tx.batch_execute(&sell).await.unwrap();
+    tx.rollback().await.unwrap();
+    assert!(try_reserve(&rig.tenure).await.is_empty());
+    client.batch_execute(&sell).await.unwrap();
+    // The server's clock is ahead of this one.
+    rig.clock.advance(CENTURY);
+    let mut numbers: Vec<u64> = try_reserve(&rig.tenure)
+        .await
+        .iter()
+        .map(|job| serde_json::from_slice::<Plain>(job.job().args.as_bytes()).unwrap().number)
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+/// What somebody calls by name may get more parameters, with defaults, and loses none.
+#[tokio::test]
+async fn the_signatures_stay() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    let look =
+        "SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') ' || pg_get_function_result(p.oid)
+        FROM pg_proc p WHERE p.pronamespace = $1::text::regnamespace AND p.proname IN
+            ('enqueue', 'cancel', 'acquire_lease', 'renew_lease', 'release_lease') ORDER BY p.proname";
+    let signatures: Vec<String> =
+        client.query(look, &[schema]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(signatures, SIGNATURES);
+}
+
+const SIGNATURES: [&str; 5] = [
+    "acquire_lease(name text, holder text, ttl interval DEFAULT '00:00:30'::interval, id uuid DEFAULT NULL::uuid) bigint",
+    "cancel(id uuid, reason text DEFAULT ''::text) boolean",
+    "enqueue(kind text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, \
+        run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, unique_key text DEFAULT NULL::text, \
+        ordering_key text DEFAULT NULL::text, tags text[] DEFAULT '{}'::text[], id uuid DEFAULT NULL::uuid) uuid",
+    "release_lease(name text, fence bigint) boolean",
+    "renew_lease(name text, fence bigint, ttl interval DEFAULT NULL::interval) boolean",
+];
+
+/// People see each state by its name, and the same as the library says.
+#[tokio::test]
+async fn the_view_says_of_each_job_what_the_library_says() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    let tenure = &rig.tenure;
+    let hour = std::time::Duration::from_secs(3600);
+    let mut ids = vec![tenure.enqueue(Plain { number: 1 }).ordered("o").await.unwrap().id()];
+    ids.push(tenure.enqueue(Plain { number: 2 }).ordered("o").await.unwrap().id());
+    ids.push(tenure.enqueue(Plain { number: 3 }).await.unwrap().id());
+    let reserved = try_reserve(tenure).await;
+    assert_eq!(reserved.len(), 2);
+    for (job, verdict) in reserved.into_iter().skip(1).zip([Verdict::Succeeded(None)]) {
+        let settlement = job.settle(verdict, &tenure::RetryPolicy::default(), 0.5);
+        tenure.store().settle(vec![settlement], None).await.unwrap();
+    }
+    // The view goes by the clock of the server, and this rig by one of its own: what is due in a hundred years is late for both.
+    ids.push(tenure.enqueue(Plain { number: 4 }).after(hour * 24 * 365 * 100).await.unwrap().id());
+    let cancelled = tenure.enqueue(Plain { number: 5 }).after(hour).await.unwrap().id();
+    tenure.jobs().cancel(cancelled, std::time::Duration::ZERO, "nobody wants it").await.unwrap();
+    ids.push(cancelled);
+    let mut seen = Vec::new();
+    for id in ids {
+        let sql = format!("SELECT state FROM {schema}.jobs WHERE id = '{id}'");
+        let told = tenure.jobs().get(id).await.unwrap().state.name(tenure.now());
+        assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, String>(0), told.to_string(), "{id}");
+        seen.push(told);
+    }
+    use StateName::{Blocked, Cancelled, Running, Scheduled, Succeeded};
+    assert_eq!(seen, [Running, Blocked, Succeeded, Scheduled, Cancelled]);
+}
+
+/// Who commits very often can do without telling others each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_turns_hints_off_tells_nobody() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    let other = rig.another();
+    let mut due = other.store().due();
+    let mut heard = async |hints: &str| {
+        // What was said before has been heard once nothing comes for a while.
+        while is_called(&mut due).await {}
+        let sql = format!("SET tenure.hints = {hints}; SELECT {schema}.enqueue('plain')");
+        client.batch_execute(&sql).await.unwrap();
+        is_called(&mut due).await
+    };
+    assert!(!heard("off").await);
+    assert!(heard("on").await);
+    assert!(!heard("false").await);
+    rig.clock.advance(CENTURY);
+    assert_eq!(try_reserve(&other).await.len(), 3, "they are there all the same");
+}
+
+/// Whether a hint comes within a while.
+async fn is_called(due: &mut tokio::sync::watch::Receiver<u64>) -> bool {
+    tokio::select! {
+        biased;
+        changed = due.changed() => changed.is_ok(),
+        () = SystemClock.sleep(QUIET) => false,
+    }
+}
+
+const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
+const CENTURY: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);

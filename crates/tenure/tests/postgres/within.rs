@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::{Accepted, Clock, Error, Only, Refusal, StateName, SystemClock, Tenure};
+use tenure::{Accepted, Clock, Draft, Error, Only, Refusal, StateName, SystemClock, Tenure};
 use tenure_core::Verdict;
 use tenure_store::Settled;
 
@@ -266,6 +266,111 @@ async fn what_a_queue_says_holds_in_a_transaction_as_well() {
     let again = rig.tenure.enqueue(Plain { number: 5 }).unique("another").await.unwrap();
     assert!(matches!(again, Accepted::New(_)), "what was refused has left no key");
     client.query_one(sql, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_batch_lives_or_dies_with_the_transaction() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    let many = || (0..2_000).map(|number| Draft::of(&Plain { number }));
+    let mut tx = client.transaction().await.unwrap();
+    assert_eq!(rig.tenure.enqueue_all_within(many(), &mut tx).await.unwrap().len(), 2_000);
+    tx.rollback().await.unwrap();
+    let counted = async || rig.tenure.counts().await.unwrap().iter().map(|count| count.jobs).sum::<u64>();
+    assert_eq!(counted().await, 0);
+    let mut tx = client.transaction().await.unwrap();
+    assert!(rig.tenure.enqueue_all_within([], &mut tx).await.unwrap().is_empty());
+    let accepted = rig.tenure.enqueue_all_within(many(), &mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(counted().await, 2_000);
+    for number in [0, 999, 1_999] {
+        let job = rig.tenure.jobs().get(accepted[number].id()).await.unwrap();
+        assert_eq!(
+            job.args.as_bytes(),
+            format!("{{\"number\":{number}}}").as_bytes(),
+            "each has its own args"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_batch_in_a_transaction_says_of_each_job_what_became_of_it_or_which_was_refused() {
+    let rig = rig();
+    let tenure = &rig.tenure;
+    let holder = tenure.enqueue(Plain { number: 1 }).unique("k").await.unwrap().id();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let drafts = [
+        Draft::of(&Plain { number: 2 }),
+        Draft::of(&Plain { number: 3 }).unique("k"),
+        Draft::of(&Plain { number: 4 }).queue("post"),
+    ];
+    let accepted = tenure.enqueue_all_within(drafts, &mut tx).await.unwrap();
+    assert!(
+        matches!(accepted[..], [Accepted::New(_), Accepted::Existing(id), Accepted::New(_)] if id == holder)
+    );
+    let reject = Draft::of(&Plain { number: 6 }).unique(Only::one("k").or_reject());
+    let refused = tenure.enqueue_all_within([Draft::of(&Plain { number: 5 }), reject], &mut tx).await;
+    let told =
+        matches!(refused, Err(Error::Refused { index: 1, refusal: Refusal::KeyHeld(id) }) if id == holder);
+    assert!(told, "{refused:?}");
+    tx.rollback().await.unwrap();
+    assert_eq!(ids_of(tenure).await, [1], "nothing else is there");
+}
+
+#[tokio::test]
+async fn a_batch_in_a_transaction_knows_its_own_jobs_and_those_that_are_there() {
+    let rig = rig();
+    let tenure = &rig.tenure;
+    let mut client = rig.client().await;
+    let there = tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    let id = tenure.new_id();
+    let draft = |number, id| Draft::of(&Plain { number }).id(id);
+    let mut tx = client.transaction().await.unwrap();
+    let accepted =
+        tenure.enqueue_all_within([draft(2, id), draft(2, id), draft(1, there)], &mut tx).await.unwrap();
+    assert_eq!(accepted, [Accepted::New(id), Accepted::Repeated(id), Accepted::Repeated(there)]);
+    let taken = tenure.enqueue_all_within([draft(3, there)], &mut tx).await.unwrap_err();
+    let is_taken = matches!(taken, Error::Refused { index: 0, refusal: Refusal::IdTaken(id) } if id == there);
+    assert!(is_taken, "{taken}");
+    tx.commit().await.unwrap();
+    assert_eq!(ids_of(tenure).await, [1, 2]);
+}
+
+/// As after the promotion of a replica that has not heard of what was made last.
+#[tokio::test]
+async fn a_lane_that_the_database_has_forgotten_is_not_relied_on() {
+    let rig = rig();
+    let mut client = rig.client().await;
+    rig.tenure.enqueue(Plain { number: 1 }).await.unwrap();
+    assert_eq!(ids_of(&rig.tenure).await, [1]);
+    let forget = format!("UPDATE {}.lane SET kind = 'another'", rig.options.schema);
+    client.batch_execute(&forget).await.unwrap();
+    let mut tx = client.transaction().await.unwrap();
+    let id = rig.tenure.enqueue(Plain { number: 2 }).within(&mut tx).await.unwrap().id();
+    tx.commit().await.unwrap();
+    let job = rig.another().jobs().get(id).await.unwrap();
+    assert_eq!(job.kind.as_str(), "plain");
+}
+
+/// One host that never looks by itself hears of what a transaction has left behind, also when that lasts for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_stays_open_for_a_while_is_heard_of_when_it_commits() {
+    let rig = rig();
+    let other = rig.another();
+    let mut client = rig.client().await;
+    let mut due = other.store().due();
+    let mut tx = client.transaction().await.unwrap();
+    rig.tenure.enqueue_all_within([Draft::of(&Plain { number: 1 })], &mut tx).await.unwrap();
+    SystemClock.sleep(Duration::from_secs(2)).await;
+    due.borrow_and_update();
+    tx.commit().await.unwrap();
+    let heard = tokio::select! {
+        biased;
+        changed = due.changed() => changed.is_ok(),
+        () = SystemClock.sleep(Duration::from_secs(60)) => false,
+    };
+    assert!(heard);
 }
 
 /// A place in another queue is none in this one.

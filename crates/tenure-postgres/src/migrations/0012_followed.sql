@@ -1,0 +1,262 @@
+-- A transaction that tells something holds, until its commit is done, a lock that all have in common who tell something, on the
+-- whole server. So a program that takes part in a user's transaction says nothing in it: it follows the transaction, and tells
+-- others when that has committed.
+
+DO $$ BEGIN PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); END $$;
+
+-- Tells others that there is something for them when this transaction commits, unless `tenure.hints` is off. Then they find it
+-- when they look the next time.
+CREATE FUNCTION hint(what text) RETURNS void LANGUAGE plpgsql VOLATILE AS $body$
+BEGIN
+    IF lower(coalesce(current_setting('tenure.hints', true), '')) NOT IN ('off', 'false', 'no', '0') THEN
+        PERFORM pg_notify(current_schema() || ':tenure', what);
+    END IF;
+END $body$;
+
+-- As `accept` was, but that it tells nobody.
+CREATE FUNCTION take_in(asked jsonb, job_args bytea, at bigint DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+DECLARE
+    present bigint := coalesce(at, micros());
+    job_id uuid := (asked->>'id')::uuid;
+    job_key bytea := decode(asked->>'key', 'hex');
+    key_until bigint := present + (asked->>'key_for')::bigint;
+    job_priority smallint := coalesce((asked->>'priority')::smallint, 0);
+    job_due bigint := coalesce((asked->>'at')::bigint, present + (asked->>'wait')::bigint);
+    job_seq bigint;
+    job_lane int;
+    missing uuid;
+    there record;
+    holder record;
+    of_queue record;
+    full_at bigint;
+    job_terms text := asked->>'terms';
+    answer text := 'new';
+BEGIN
+    SELECT l.kind, j.args, j.lane INTO there FROM job j JOIN lane l ON l.id = j.lane WHERE j.id = job_id;
+    IF FOUND THEN
+        INSERT INTO tally (lane, queued) VALUES (there.lane, 0);
+        IF there.kind = asked->>'kind' AND there.args = job_args THEN
+            RETURN 'repeated ' || job_id;
+        END IF;
+        RETURN 'id_taken ' || job_id;
+    END IF;
+    IF jsonb_array_length(asked->'after') > 0 THEN
+        SELECT a.value::uuid INTO missing FROM jsonb_array_elements_text(asked->'after') a
+            WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = a.value::uuid) LIMIT 1;
+    END IF;
+    SELECT q.fair, q.gone, q.terms, q.max_depth INTO of_queue FROM queue q WHERE q.name = coalesce(asked->>'queue', 'default');
+    -- Of what is there now: who holds up everybody until his transaction ends is not worth a few jobs too many.
+    IF of_queue.max_depth IS NOT NULL THEN
+        SELECT of_queue.max_depth INTO full_at WHERE of_queue.max_depth <= (
+            SELECT coalesce(sum(coalesce(t.scheduled, 0) + coalesce(t.queued, 0) + coalesce(t.blocked, 0)), 0) FROM tally t
+            WHERE t.lane = ANY (ARRAY(SELECT l.id FROM lane l WHERE l.queue = coalesce(asked->>'queue', 'default'))));
+    END IF;
+    -- What the job does not say, its queue says.
+    IF of_queue.terms IS NOT NULL THEN
+        job_terms := (coalesce(jsonb_strip_nulls(jsonb_build_object('retry', of_queue.terms::jsonb->'retry',
+            'retention', of_queue.terms::jsonb->'retention')), '{}') || coalesce(job_terms, '{}')::jsonb)::text;
+    END IF;
+    job_seq := nextval(pg_get_serial_sequence('job', 'seq'));
+    WHILE job_key IS NOT NULL LOOP
+        SELECT k.id, k.until INTO holder FROM unique_key k WHERE k.key = job_key;
+        IF FOUND AND (holder.until IS NULL OR holder.until > present) THEN
+            IF asked->>'conflict' = 'reject' THEN
+                RETURN 'key_held ' || holder.id;
+            END IF;
+            IF asked->>'conflict' = 'return' THEN
+                RETURN 'existing ' || holder.id;
+            END IF;
+            IF missing IS NOT NULL THEN
+                RETURN 'no_such_job ' || missing;
+            END IF;
+            -- Only a place in the same queue is one that it may take. Whether there is one at all is seen by taking it, which is
+            -- undone.
+            IF full_at IS NOT NULL AND EXISTS (SELECT FROM job j JOIN lane l ON l.id = j.lane
+                WHERE j.id = holder.id AND l.queue <> coalesce(asked->>'queue', 'default')) THEN
+                BEGIN
+                    IF displace(holder.id, job_id) THEN
+                        RAISE configuration_limit_exceeded;
+                    END IF;
+                    RETURN 'existing ' || holder.id;
+                EXCEPTION WHEN configuration_limit_exceeded THEN
+                    RETURN 'queue_full ' || full_at;
+                END;
+            END IF;
+            IF NOT displace(holder.id, job_id) THEN
+                RETURN 'existing ' || holder.id;
+            END IF;
+            DELETE FROM unique_key k WHERE k.key = job_key AND k.id = holder.id;
+            PERFORM surely(FOUND);
+            INSERT INTO unique_key (key, seq, id, until) VALUES (job_key, job_seq, job_id, key_until);
+            answer := 'replaced ' || holder.id;
+            EXIT;
+        END IF;
+        IF missing IS NOT NULL THEN
+            RETURN 'no_such_job ' || missing;
+        END IF;
+        DELETE FROM unique_key k WHERE k.key = job_key AND k.until <= present;
+        INSERT INTO unique_key (key, seq, id, until) VALUES (job_key, job_seq, job_id, key_until)
+            ON CONFLICT (key) DO NOTHING;
+        -- Otherwise somebody has taken it meanwhile: whoever that is holds it now.
+        EXIT WHEN FOUND;
+    END LOOP;
+    IF missing IS NOT NULL THEN
+        RETURN 'no_such_job ' || missing;
+    END IF;
+    IF full_at IS NOT NULL AND answer = 'new' THEN
+        -- The key is given back: nothing is done.
+        DELETE FROM unique_key k WHERE k.key = job_key AND k.id = job_id;
+        RETURN 'queue_full ' || full_at;
+    END IF;
+    IF of_queue.gone THEN
+        UPDATE queue q SET gone = false WHERE q.name = coalesce(asked->>'queue', 'default') AND q.gone;
+    END IF;
+    job_lane := lane_of(coalesce(asked->>'queue', 'default'), asked->>'kind');
+    INSERT INTO job (seq, id, lane, priority, created, due, terms, args)
+        VALUES (job_seq, job_id, job_lane, job_priority, present, job_due, job_terms, job_args);
+    IF jsonb_array_length(asked->'tags') > 0 THEN
+        INSERT INTO tag (tag, seq, id) SELECT t.value, job_seq, job_id
+            FROM jsonb_array_elements_text(asked->'tags') t ON CONFLICT DO NOTHING;
+    END IF;
+    IF (asked->>'gated')::boolean
+        OR of_queue.fair THEN
+        INSERT INTO arrival (seq, what, id) VALUES (job_seq, 0, job_id);
+    ELSIF job_due > present THEN
+        INSERT INTO later (due, seq, lane, priority, begun, gated)
+            VALUES (job_due, job_seq, job_lane, job_priority, false, false);
+        INSERT INTO tally (lane, scheduled) VALUES (job_lane, 1);
+    ELSE
+        INSERT INTO ready (due, round, seq, lane, priority, begun)
+            VALUES (coalesce(job_due, present), 0, job_seq, job_lane, job_priority, false);
+        INSERT INTO tally (lane, queued) VALUES (job_lane, 1);
+    END IF;
+    RETURN answer;
+END $body$;
+
+-- As before, but for how it tells others.
+CREATE OR REPLACE FUNCTION accept(asked jsonb, job_args bytea, at bigint DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+DECLARE
+    answer text := take_in(asked, job_args, at);
+BEGIN
+    IF split_part(answer, ' ', 1) IN ('new', 'replaced') THEN
+        PERFORM hint('d');
+    END IF;
+    RETURN answer;
+END $body$;
+
+-- Accepts jobs in their order, the bytes of whose args follow one another, and answers what became of each, in lines, and in the
+-- last one the transaction that is to be followed. It comes to an end with the first that is refused. `plain`: whether they are
+-- due now, ask nothing of others and have no terms, their ids are not the same, and each names its lane; then one statement does it, unless
+-- a lane is another one, something was agreed about a queue of theirs, or one of them is there already.
+CREATE FUNCTION accept_all(asked jsonb, bytes bytea, at bigint DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+DECLARE
+    present bigint := coalesce(at, micros());
+    one jsonb;
+    answer text;
+    answers text[] := '{}';
+    place int := 1;
+BEGIN
+    IF (asked->>'plain')::boolean
+        AND NOT EXISTS (SELECT FROM jsonb_to_recordset(asked->'lanes') n (id int, queue text, kind text)
+            LEFT JOIN lane l ON l.id = n.id LEFT JOIN queue q ON q.name = n.queue
+            WHERE (l.queue, l.kind) IS DISTINCT FROM (n.queue, n.kind) OR q.fair OR q.terms IS NOT NULL OR q.gone)
+        AND NOT EXISTS (SELECT FROM jsonb_array_elements(asked->'jobs') a JOIN job j ON j.id = (a.value->>'id')::uuid) THEN
+        WITH u AS MATERIALIZED (
+            SELECT a.n, (a.v->>'id')::uuid AS id, (a.v->>'lane')::int AS lane, (a.v->>'priority')::smallint AS priority,
+                (a.v->>'bytes')::int AS size, sum((a.v->>'bytes')::int) OVER (ORDER BY a.n) AS upto
+            FROM jsonb_array_elements(asked->'jobs') WITH ORDINALITY a (v, n)),
+        t AS (INSERT INTO tally (lane, queued) SELECT u.lane, count(*) FROM u GROUP BY u.lane),
+        j AS (INSERT INTO job (id, lane, priority, created, args)
+            SELECT u.id, u.lane, u.priority, present, substr(bytes, (u.upto - u.size)::int + 1, u.size) FROM u ORDER BY u.n
+            RETURNING job.seq, job.lane, job.priority)
+        INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT present, 0, j.seq, j.lane, j.priority, false FROM j;
+        RETURN repeat(E'new\n', jsonb_array_length(asked->'jobs')) || pg_current_xact_id();
+    END IF;
+    FOR one IN SELECT a.value FROM jsonb_array_elements(asked->'jobs') WITH ORDINALITY a ORDER BY a.ordinality LOOP
+        answer := take_in(one, substr(bytes, place, (one->>'bytes')::int), at);
+        answers := answers || answer;
+        EXIT WHEN split_part(answer, ' ', 1) NOT IN ('new', 'repeated', 'existing', 'replaced');
+        place := place + (one->>'bytes')::int;
+    END LOOP;
+    RETURN array_to_string(answers || pg_current_xact_id()::text, E'\n');
+END $body$;
+
+-- As before, but for how it tells others.
+CREATE OR REPLACE FUNCTION cancel(id uuid, reason text DEFAULT '') RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+DECLARE
+    job_seq bigint;
+BEGIN
+    SELECT j.seq INTO job_seq FROM job j LEFT JOIN standing s ON s.seq = j.seq
+        WHERE j.id = cancel.id AND coalesce(s.state, 0) < 2 AND NOT EXISTS (
+            SELECT FROM receipt r WHERE r.lane = j.lane AND r.block = j.seq >> 8 AND has_bit(r.seqs, j.seq));
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO arrival (seq, what, id, note) VALUES (job_seq, 3, cancel.id, reason) ON CONFLICT (seq, what) DO NOTHING;
+    PERFORM hint('da');
+    RETURN true;
+END $body$;
+
+-- As `complete_job` was, but that others are told by whoever calls it, if it says so.
+CREATE FUNCTION end_job(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
+    job_place text, at bigint DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+DECLARE
+    present bigint := coalesce(at, micros());
+    done record;
+    is_keyed boolean;
+BEGIN
+    PERFORM stand_alone(job_id);
+    UPDATE standing s SET state = 2, lapse = NULL, until = NULL, cancel = NULL, ended = present,
+            expires = present + kept_for, output = job_output, place = job_place
+        WHERE s.seq = job_seq AND s.fence = job_fence AND s.state = 1
+            AND EXISTS (SELECT FROM job j WHERE j.seq = job_seq AND j.id = job_id)
+        RETURNING s.lane, s.awaited INTO done;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the job % is not held any more by whoever names it', job_id USING ERRCODE = 'TE001';
+    END IF;
+    -- A key that is held for a time stays.
+    DELETE FROM unique_key k WHERE k.seq = job_seq AND k.until IS NULL AND k.key = (
+        SELECT decode(string_agg(lpad(to_hex(b.value::int), 2, '0'), '' ORDER BY b.ordinality), 'hex')
+        FROM job j CROSS JOIN LATERAL
+            jsonb_array_elements_text(j.terms::jsonb->'unique'->'key') WITH ORDINALITY b WHERE j.seq = job_seq);
+    IF done.awaited THEN
+        INSERT INTO ending (seq, id, state) VALUES (job_seq, job_id, 2)
+            ON CONFLICT (seq) DO UPDATE SET state = excluded.state;
+    END IF;
+    is_keyed := EXISTS (SELECT FROM keyed k WHERE k.seq = job_seq);
+    IF is_keyed THEN
+        INSERT INTO arrival (seq, what, id) VALUES (job_seq, 2, job_id);
+    ELSE
+        INSERT INTO tally (lane, running, succeeded) VALUES (done.lane, -1, 1);
+    END IF;
+    RETURN is_keyed OR done.awaited OR EXISTS (SELECT FROM lane l JOIN queue q ON q.name = l.queue
+        WHERE l.id = done.lane AND q.limit_to IS NOT NULL);
+END $body$;
+
+-- As before, but for how it tells others.
+CREATE OR REPLACE FUNCTION complete_job(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
+    job_place text, at bigint DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+BEGIN
+    IF end_job(job_seq, job_id, job_fence, kept_for, job_output, job_place, at) THEN
+        PERFORM hint('d');
+    END IF;
+END $body$;
+
+-- As `complete_job`, and answers which transaction is to be followed, if others are to be told.
+CREATE FUNCTION complete_job_quietly(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
+    job_place text, at bigint DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
+BEGIN
+    RETURN CASE WHEN end_job(job_seq, job_id, job_fence, kept_for, job_output, job_place, at)
+        THEN pg_current_xact_id()::text END;
+END $body$;
+
+REVOKE ALL ON FUNCTION hint(text), take_in(jsonb, bytea, bigint), accept_all(jsonb, bytea, bigint),
+    end_job(bigint, uuid, bigint, bigint, bytea, text, bigint),
+    complete_job_quietly(bigint, uuid, bigint, bigint, bytea, text, bigint) FROM PUBLIC;
