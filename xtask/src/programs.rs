@@ -105,7 +105,7 @@ fn pass_alone(failed: &[Failed], tally: &mut Tally) -> Result<bool, Failure> {
     for Failed { program, tests, .. } in failed {
         println!("\nonce more, alone: {}: {}", program.name, tests.join(", "));
         let (args, said) = (second_try::args(&program.args, tests), second_try::said(&program.said));
-        let (said, passed) = run_one(&Program { args, said, ..program.clone() })?;
+        let Ran { said, passed, .. } = run_one(&Program { args, said, ..program.clone() })?;
         let again = Tally::of(said).map_err(lost(&program.name))?;
         if !passed || again.passed != tests.len() as u64 {
             return Ok(false);
@@ -157,10 +157,15 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
     std::thread::scope(|scope| {
         let lane = || -> Result<(), Failure> {
             while let Some(program) = next() {
-                let (said, passed) = run_one(&program)?;
+                let Ran { said, passed, took } = run_one(&program)?;
                 let (tally, failed) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
                 let left = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
-                println!("\n     Ran {} ({} of {all} begun)", program.name, all - left);
+                println!(
+                    "\n     Ran {} in {} s ({} of {all} begun)",
+                    program.name,
+                    took.as_secs(),
+                    all - left
+                );
                 let own = Tally::of(said).map_err(lost(&program.name))?;
                 tally.add_all(own);
                 if !passed {
@@ -181,8 +186,16 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
     Ok(failed)
 }
 
-/// Runs one to its end, and answers what it said and whether it passed.
-fn run_one(program: &Program) -> Result<(File, bool), Failure> {
+/// What came of one that was run.
+struct Ran {
+    said: File,
+    passed: bool,
+    /// About as long as it took.
+    took: Duration,
+}
+
+/// Runs one to its end.
+fn run_one(program: &Program) -> Result<Ran, Failure> {
     // In a file, so that it can be read while it runs.
     let said = File::create(&program.said).map_err(lost(&program.name))?;
     let mut running = Command::new(&program.file)
@@ -194,29 +207,29 @@ fn run_one(program: &Program) -> Result<(File, bool), Failure> {
         .stdout(said)
         .spawn()
         .map_err(lost(&program.name))?;
-    let status = ended(&mut running, LONGEST_RUN).map_err(lost(&program.name))?;
+    let (status, took) = ended(&mut running, LONGEST_RUN).map_err(lost(&program.name))?;
     if status.is_none() {
         let mut said = File::options().append(true).open(&program.said).map_err(lost(&program.name))?;
         let minutes = LONGEST_RUN.as_secs() / 60;
         writeln!(said, "it hung, and was ended after {minutes} minutes").map_err(lost(&program.name))?;
     }
     let passed = status.is_some_and(|status| status.success());
-    Ok((File::open(&program.said).map_err(lost(&program.name))?, passed))
+    Ok(Ran { said: File::open(&program.said).map_err(lost(&program.name))?, passed, took })
 }
 
-/// How a program ended by itself, if it did; one that takes longer than that is ended.
-fn ended(running: &mut Child, longest: Duration) -> std::io::Result<Option<ExitStatus>> {
+/// How a program ended by itself, if it did, and after how long; one that takes longer than that is ended.
+fn ended(running: &mut Child, longest: Duration) -> std::io::Result<(Option<ExitStatus>, Duration)> {
     // Nobody says anything here: to wait for it is to wait.
     let (_silent, nothing) = mpsc::channel::<()>();
     let mut left = longest;
     loop {
         if let Some(status) = running.try_wait()? {
-            return Ok(Some(status));
+            return Ok((Some(status), longest - left));
         }
         if left.is_zero() {
             running.kill()?;
             running.wait()?;
-            return Ok(None);
+            return Ok((None, longest));
         }
         let _ = nothing.recv_timeout(LOOK_AGAIN);
         left = left.saturating_sub(LOOK_AGAIN);
@@ -320,8 +333,8 @@ mod tests {
     #[test]
     fn one_that_hangs_is_ended() {
         let mut hangs = Command::new("/bin/sleep").arg("600").spawn().unwrap();
-        assert_eq!(ended(&mut hangs, Duration::from_millis(1)).unwrap(), None);
+        assert_eq!(ended(&mut hangs, Duration::from_millis(1)).unwrap().0, None);
         let mut ends = Command::new("/bin/true").spawn().unwrap();
-        assert!(ended(&mut ends, LONGEST_RUN).unwrap().unwrap().success());
+        assert!(ended(&mut ends, LONGEST_RUN).unwrap().0.unwrap().success());
     }
 }
