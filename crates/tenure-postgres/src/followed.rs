@@ -7,119 +7,152 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_store::Fault;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
+use tokio_postgres::Row;
 
-use crate::command::{Errand, errand};
+use crate::fault::Effect;
 use crate::link::Link;
-use crate::memory::Memory;
+use crate::listening::{self, NOBODY};
+use crate::memory::{Memory, Told};
 use crate::news::News;
 use crate::patience::{pause, within};
 use crate::query::Query;
 
 /// How soon it is looked whether one has committed that was entered just now.
 const FIRST: Duration = Duration::from_millis(2);
-/// How soon after one another looks are, as long as more are entered.
+/// How soon after one another looks are at the most.
 const APART: Duration = Duration::from_millis(5);
-/// How seldom they become while one stays open and none is entered.
-const SELDOM: Duration = Duration::from_secs(1);
-/// So many are followed at the most. What the others leave behind is found by whoever looks for jobs the next time.
+/// While none is entered, one that is open is looked at again after a tenth of the time for which that has been so, but not more seldom.
+const SELDOM: Duration = Duration::from_secs(10);
+/// When it is looked again after it could not be.
+const AGAIN: Duration = Duration::from_secs(1);
+/// About so many are followed at the most.
 const MOST: usize = 4096;
 
 /// How each of these transactions stands. One of which there is no trace any more has ended long ago.
 const LOOK: &str =
     "SELECT u.id, coalesce(pg_xact_status(u.id::xid8), 'committed') FROM unnest($1::text[]) u (id)";
 
-/// The transactions that are followed, by their numbers.
+/// The transactions that are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    open: Mutex<BTreeSet<String>>,
+    kept: Mutex<Kept>,
     /// Rings when one was entered.
     entered: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Their numbers.
+    open: BTreeSet<String>,
+    /// Whether there were more than can be followed. Others are told of them with the next look, and find what has not committed by then
+    /// when they look for jobs the next time.
+    are_more: bool,
+}
+
+impl Kept {
+    fn is_any(&self) -> bool {
+        self.are_more || !self.open.is_empty()
+    }
+
+    fn enter(&mut self, id: String) {
+        if self.open.len() < MOST {
+            self.open.insert(id);
+        } else {
+            self.are_more = true;
+        }
+    }
 }
 
 impl Followed {
     /// Follows this transaction.
     pub(crate) fn enter(&self, id: &str) {
-        let mut open = self.open();
-        if open.len() < MOST {
-            open.insert(id.to_owned());
-        }
+        self.kept().enter(id.to_owned());
         self.entered.notify_one();
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Follows transactions until the store is closed. What it asks it asks whoever reads.
-pub(crate) async fn work(
-    memory: Arc<Memory>,
-    reads: mpsc::Sender<Errand>,
-    mut closed: watch::Receiver<bool>,
-) {
+/// Follows transactions until the store is closed; then it looks once more, and tells others itself.
+pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
+    let memory = Arc::clone(&link.memory);
     tokio::select! {
         biased;
         _ = closed.wait_for(|closed| *closed) => {}
-        () = follow(&memory, &reads) => {}
+        () = follow(&mut link, &memory) => {}
+    }
+    if look(&mut link, &memory.followed).await.is_ok_and(|has_committed| has_committed)
+        && let Ok(connection) = link.connection().await
+    {
+        let hint = listening::hint(Told::read("wd"), NOBODY);
+        // A hint may be lost.
+        let _ = connection.run(&[listening::tell(hint)], Effect::None).await;
     }
 }
 
-async fn follow(memory: &Memory, reads: &mpsc::Sender<Errand>) {
+/// It does not end.
+async fn follow(link: &mut Link, memory: &Memory) {
     let followed = &memory.followed;
-    let mut gap = FIRST;
     loop {
-        let asked = std::mem::take(&mut *followed.open());
-        if asked.is_empty() {
-            followed.entered.notified().await;
-            gap = FIRST;
-            pause(FIRST).await;
-            continue;
-        }
-        let (errand, answer) = errand(move |link| Box::pin(look(link, asked)));
-        if reads.send(errand).await.is_err() {
-            return;
-        }
-        match answer.await {
-            Ok(Ok(Looked { open, has_committed })) => {
-                followed.open().extend(open);
-                if has_committed {
+        followed.entered.notified().await;
+        // For how long none has been entered, about.
+        let mut age = Duration::ZERO;
+        while followed.kept().is_any() {
+            let gap = if age.is_zero() { FIRST } else { (age / 10).clamp(APART, SELDOM) };
+            // One that is entered is looked at soon, however long others have been open.
+            if within(gap, followed.entered.notified()).await.is_some() {
+                age = Duration::ZERO;
+                pause(APART).await;
+            }
+            match look(link, followed).await {
+                Ok(true) => {
                     memory.publish(News::of_due());
+                    // Whoever waits for an end here hears of it as if somebody else had told.
+                    memory.bulletin.call_others();
+                }
+                Ok(false) => {}
+                Err(fault) => {
+                    tracing::debug!(%fault, "it is not known yet what became of transactions that are followed");
+                    pause(AGAIN).await;
                 }
             }
-            Ok(Err(fault)) => {
-                tracing::debug!(%fault, "it is not known what became of transactions that were followed");
-                memory.publish(News::of_due());
-            }
-            Err(_) => return,
-        }
-        gap = (gap * 2).clamp(APART, SELDOM);
-        // One that was entered is looked at soon, however long others have been open.
-        if within(gap, followed.entered.notified()).await.is_some() {
-            gap = APART;
-            pause(APART).await;
+            age += gap;
         }
     }
 }
 
-/// What came of a look.
-struct Looked {
-    /// Those that are still open.
-    open: BTreeSet<String>,
-    /// Whether one has committed.
-    has_committed: bool,
-}
-
-async fn look(link: &mut Link, asked: BTreeSet<String>) -> Result<Looked, Fault> {
-    let asked: Vec<String> = asked.into_iter().collect();
-    let rows = link.connection().await?.read(Query::new(LOOK).with(asked)).await?;
-    let mut looked = Looked { open: BTreeSet::new(), has_committed: false };
+/// Whether one has committed that was followed, or may have. Those that are open are followed further.
+async fn look(link: &mut Link, followed: &Followed) -> Result<bool, Fault> {
+    let asked = std::mem::take(&mut *followed.kept());
+    if !asked.is_any() {
+        return Ok(false);
+    }
+    let rows = ask(link, asked.open.iter().cloned().collect()).await;
+    let mut kept = followed.kept();
+    let rows = match rows {
+        Ok(rows) => rows,
+        Err(fault) if fault.is_passing() => {
+            asked.open.into_iter().for_each(|id| kept.enter(id));
+            kept.are_more |= asked.are_more;
+            return Err(fault);
+        }
+        // Another server, which has never heard of them.
+        Err(_) => return Ok(true),
+    };
+    let mut has_committed = asked.are_more;
     for row in rows {
         match row.get::<_, &str>(1) {
-            "in progress" => _ = looked.open.insert(row.get(0)),
+            "in progress" => kept.enter(row.get(0)),
             "aborted" => {}
-            _ => looked.has_committed = true,
+            _ => has_committed = true,
         }
     }
-    Ok(looked)
+    Ok(has_committed)
+}
+
+async fn ask(link: &mut Link, ids: Vec<String>) -> Result<Vec<Row>, Fault> {
+    link.connection().await?.read(Query::new(LOOK).with(ids)).await
 }

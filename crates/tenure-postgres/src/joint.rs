@@ -35,17 +35,16 @@ impl PostgresStore {
         let lanes = self.memory.lanes();
         let ids: Option<Vec<i32>> = jobs.iter().map(|job| lanes.find(&job.queue, &job.kind)).collect();
         let Some(ids) = ids else { return };
-        let named: BTreeMap<i32, Value> = ids
-            .iter()
-            .zip(jobs)
-            .map(|(id, job)| {
-                (*id, json!({ "id": id, "queue": job.queue.as_str(), "kind": job.kind.as_str() }))
-            })
-            .collect();
-        about["lanes"] = named.into_values().collect();
-        for (place, id) in ids.into_iter().enumerate() {
-            about["jobs"][place]["lane"] = id.into();
+        let mut places = BTreeMap::new();
+        let mut named = Vec::new();
+        for ((place, job), id) in jobs.iter().enumerate().zip(ids) {
+            let of_lane = *places.entry(id).or_insert_with(|| {
+                named.push(json!({ "id": id, "queue": job.queue.as_str(), "kind": job.kind.as_str() }));
+                named.len() - 1
+            });
+            about["jobs"][place]["lane"] = of_lane.into();
         }
+        about["lanes"] = named.into();
         about["plain"] = true.into();
     }
 }

@@ -30,7 +30,7 @@ const ECHO: Duration = Duration::from_secs(2);
 const TELL: &str =
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema() || ':tenure', $1)";
 /// Who tells something and does not listen.
-const NOBODY: i32 = 0;
+pub(crate) const NOBODY: i32 = 0;
 const WHO: &str = "SELECT pg_backend_pid()";
 
 /// What was heard, and who said it.

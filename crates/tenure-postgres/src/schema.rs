@@ -7,6 +7,7 @@ use tenure_store::Fault;
 use crate::connection::Connection;
 use crate::fault::Effect;
 use crate::link::Link;
+use crate::patience::pause;
 use crate::query::Query;
 
 struct Step {
@@ -30,12 +31,15 @@ const STEPS: &[Step] = &[
     Step { name: "0012_followed", sql: include_str!("migrations/0012_followed.sql") },
 ];
 
-/// How long bringing the schema up to date may take, and waiting for somebody who does. Whoever has very many jobs may need that.
+/// How long bringing the schema up to date may take. Whoever has very many jobs may need that.
 const LONGEST: Duration = Duration::from_secs(6 * 3600);
-/// Statements may take so long, and whoever waits for the lock. It is said before that.
-const TAKE_TIME: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+/// How often somebody asks whether another one has done it.
+const AGAIN: Duration = Duration::from_millis(200);
 
-/// The lock that lets one program at a time look after schemas.
+/// The lock that lets one program at a time look after schemas. Whoever waits for it does so without a transaction: that would keep what is
+/// deleted meanwhile from being removed, and a server behind a pooler from others.
+const TRY_LOCK: &str = "SELECT pg_try_advisory_xact_lock(6084113905)";
+/// The same for somebody who runs steps by hand.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6084113905)";
 const WERE_RUN: &str = "SELECT number, sql FROM migration ORDER BY number";
 const KEEP: &str = "INSERT INTO migration (number, name, sql) VALUES ($1, $2, $3)";
@@ -80,16 +84,15 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     if !standing.may_migrate {
         return Err(Fault::Broken(behind(standing)));
     }
-    tracing::info!(%schema, from = standing.here, to = known(), "the schema is brought up to date");
+    begin(connection).await?;
+    // Whoever uses a table is waited for no longer than by any call: all others would stand behind this program.
+    connection.execute_text("SET LOCAL statement_timeout = 0").await?;
     connection.be_patient(LONGEST);
-    connection.in_transaction = true;
-    connection.run(&[Query::new("BEGIN")], Effect::None).await?;
-    connection.execute_text(TAKE_TIME).await?;
-    connection.run(&[Query::new(LOCK)], Effect::None).await?;
-    // Whoever has a table stays in nobody's way for long: all others would stand behind this program.
-    connection.execute_text(&format!("SET LOCAL lock_timeout = {}", patience.as_millis())).await?;
     // Somebody else may have done it meanwhile.
     let standing = look(connection, &schema).await?;
+    if standing.here < known() {
+        tracing::info!(%schema, from = standing.here, to = known(), "the schema is brought up to date");
+    }
     for statement in statements(&schema, standing) {
         connection.execute_text(&statement).await?;
     }
@@ -103,6 +106,24 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     connection.in_transaction = false;
     connection.be_patient(patience);
     Ok(())
+}
+
+/// Begins a transaction in which nobody else looks after schemas. Somebody who does is waited for, however long that takes.
+async fn begin(connection: &mut Connection) -> Result<(), Fault> {
+    let mut has_told = false;
+    loop {
+        connection.in_transaction = true;
+        let begun = connection.run(&[Query::new("BEGIN"), Query::new(TRY_LOCK)], Effect::None).await?;
+        if begun.last().and_then(|answered| answered.rows.first()).is_some_and(|row| row.get(0)) {
+            return Ok(());
+        }
+        connection.run(&[Query::new("ROLLBACK")], Effect::None).await?;
+        connection.in_transaction = false;
+        if !std::mem::replace(&mut has_told, true) {
+            tracing::info!("somebody else brings a schema up to date, and is waited for");
+        }
+        pause(AGAIN).await;
+    }
 }
 
 /// How the schema stands. A schema of a later version, or one that this role may not even look at, is refused.

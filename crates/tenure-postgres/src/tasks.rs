@@ -75,7 +75,7 @@ pub(crate) struct Ending {
 
 /// Brings the schema up to date and starts the tasks, on a thread of their own.
 pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Result<(Tasks, Ending), Fault> {
-    let (opened, answer) = oneshot::channel();
+    let (mut opened, answer) = oneshot::channel();
     let (alive, ended) = mpsc::channel::<()>(1);
     let (closed, closing) = watch::channel(false);
     let no_thread =
@@ -88,8 +88,12 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         let _alive = alive;
         runtime.block_on(async move {
             let mut link = Link::new(Arc::clone(&database), Arc::clone(&memory));
-            if let Err(fault) = prepare(&mut link).await {
-                // Whoever opens it may have stopped waiting.
+            // Whoever opens it may have stopped waiting, as for somebody who brings the schema up to date.
+            let prepared = tokio::select! {
+                prepared = prepare(&mut link) => prepared,
+                () = opened.closed() => return,
+            };
+            if let Err(fault) = prepared {
                 let _ = opened.send(Err(fault));
                 return;
             }
@@ -190,7 +194,7 @@ fn spawn(
     let (standing, inbox) = mpsc::channel(WAITING);
     running.spawn(work::stand_alone(new_link(), Inbox::new(inbox, closing.clone())));
     running.spawn(listening::work(Arc::clone(database), Arc::clone(memory), closing.clone(), hears));
-    running.spawn(followed::work(Arc::clone(memory), reads.clone(), closing.clone()));
+    running.spawn(followed::work(new_link(), closing.clone()));
     let (leases, inbox) = mpsc::channel(WAITING);
     running.spawn(LeaseTask::new(new_link()).run(Inbox::new(inbox, closing.clone())));
     let (timers, inbox) = mpsc::channel(WAITING);

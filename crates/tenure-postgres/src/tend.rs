@@ -136,4 +136,4 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
 }
 
 #[cfg(test)]
-pub(crate) const STATEMENTS: [&str; 2] = [SPENT, EXPIRED];
+pub(crate) const STATEMENTS: [&str; 3] = [FREE_KEYS, SPENT, EXPIRED];

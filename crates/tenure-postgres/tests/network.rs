@@ -274,7 +274,7 @@ async fn a_program_whose_connections_an_operator_ends_goes_on_with_what_it_holds
     assert!(operator.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
     let settlements = succeeded(held);
     let settled = insist(|| store.settle(settlements.clone(), None)).await.settled;
-    assert!(matches!(settled[..], [Settled::Done(_)]), "{settled:?}");
+    assert!(matches!(settled[..], [Settled::Done(_) | Settled::Repeated]), "{settled:?}");
     assert_eq!(insist(|| store.reserve(ask(1, 9))).await.jobs.len(), 1);
     store.close().await.unwrap();
 }
@@ -300,18 +300,17 @@ async fn a_server_that_has_no_room_for_more_connections_is_waited_for() {
                 Err(error) => {
                     assert_eq!(error.code().map(|code| code.code()), Some("53300"), "{error}");
                     match store.reserve(ask(1, 1)).await {
-                        Err(fault) => return fault,
+                        Err(Fault::Unavailable(text)) if text.contains("53300") => return,
+                        Err(fault) => assert!(fault.is_passing(), "{fault}"),
                         Ok(_) => operator.query_one(end, &[]).await.map(drop).unwrap(),
                     }
                 }
             }
         }
     };
-    let fault = timeout(LONG, full).await.unwrap();
-    assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("53300")), "{fault}");
+    timeout(LONG, full).await.expect("it is told that there is no room");
     drop(guests);
-    let reserved = insist(|| store.reserve(ask(1, 1))).await.jobs;
-    assert!(reserved.len() <= 1);
     insist(|| store.enqueue(jobs(1, 2))).await;
+    assert_eq!(insist(|| store.reserve(ask(1, 1))).await.jobs.len(), 1);
     store.close().await.unwrap();
 }

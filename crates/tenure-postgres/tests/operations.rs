@@ -134,24 +134,29 @@ async fn how_a_database_stands_is_told_without_opening_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whose_transaction_is_the_oldest_is_told() {
     let server = own_postgres::Server::start_with(&["max_prepared_transactions=2"]).unwrap();
-    let (one, other) = (user(&server.url()).await, user(&server.url()).await);
-    let oldest = async || status(&server.url(), options("tenure")).await.unwrap().oldest;
+    let [writes, reads, harmless] =
+        [user(&server.url()).await, user(&server.url()).await, user(&server.url()).await];
+    let oldest =
+        async || status(&server.url(), options("tenure")).await.unwrap().oldest.map(|oldest| oldest.who);
     assert_eq!(oldest().await, None);
-    let begin =
-        "SET application_name = 'reports'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()";
-    one.batch_execute(begin).await.unwrap();
-    while oldest().await.is_none_or(|oldest| oldest.seconds == 0) {}
-    other.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    // It has been open for longest, and keeps nothing: each of its statements sees what is there then.
+    harmless.batch_execute("SET application_name = 'harmless'; BEGIN; SELECT 1").await.unwrap();
+    assert_eq!(oldest().await, None);
+    writes.batch_execute("SET application_name = 'shop'; BEGIN; SELECT pg_current_xact_id()").await.unwrap();
     let told = oldest().await.unwrap();
-    assert!(
-        told.who.starts_with("reports of postgres, process") && told.who.ends_with("idle in transaction"),
-        "{told:?}"
-    );
-    one.batch_execute("PREPARE TRANSACTION 'sale 7'").await.unwrap();
-    other.batch_execute("COMMIT").await.unwrap();
+    assert!(told.starts_with("shop of postgres, process") && told.ends_with("idle in transaction"), "{told}");
+    writes.batch_execute("PREPARE TRANSACTION 'sale 7'").await.unwrap();
+    assert_eq!(oldest().await.unwrap(), "sale 7, a prepared transaction of postgres");
+    writes.batch_execute("ROLLBACK PREPARED 'sale 7'").await.unwrap();
+    let reading = "SET application_name = 'reports'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    reads.batch_execute(reading).await.unwrap();
+    // It came later, and sees what the other one sees and more.
+    writes.batch_execute("SELECT pg_current_xact_id()").await.unwrap();
+    writes.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
     let told = oldest().await.unwrap();
-    assert_eq!(told.who, "sale 7, a prepared transaction of postgres");
-    one.batch_execute("ROLLBACK PREPARED 'sale 7'").await.unwrap();
+    assert!(told.starts_with("reports of postgres"), "{told}");
+    writes.batch_execute("COMMIT").await.unwrap();
+    reads.batch_execute("COMMIT").await.unwrap();
     assert_eq!(oldest().await, None);
 }
 

@@ -94,6 +94,7 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 
 const THERE: &str = "SELECT count(*) FROM tenure.ready";
 /// Long after a program has told something it may tell the next along with what it writes.
 const APART: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A server with two programs that know a lane and hear hints, on which commits wait from now on; one does. Both programs may tell hints.
 struct HeldUp {
@@ -194,7 +195,7 @@ async fn users_transactions_that_enqueue_commit_at_the_same_time_and_others_hear
     held.until_waiting(2).await;
     assert!(!due.has_changed().unwrap() && !two.is_finished() && !three.is_finished());
     held.let_go();
-    due.changed().await.unwrap();
+    tokio::time::timeout(LONG, due.changed()).await.expect("it is heard of").unwrap();
     two.await.unwrap();
     three.await.unwrap();
     assert_eq!(held.other.reserve(ask(host(1), 9)).await.unwrap().jobs.len(), 2);

@@ -26,11 +26,11 @@ pub struct Status {
     pub hosts: Vec<Host>,
     /// How a program on it learns what the others do.
     pub hearing: Hearing,
-    /// The oldest transaction there, whoever's it is, if it keeps what was deleted from being removed.
+    /// Of the transactions there the one that sees the oldest state, if any is open that whoever asks may know of.
     pub oldest: Option<Oldest>,
 }
 
-/// A transaction that was begun before all others. As long as it is open, the store removes nothing that was deleted since.
+/// A transaction that sees an older state than all others. What it may still see is not removed, though it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Oldest {
     /// Whose it is, in a few words for a person who wants to end it.

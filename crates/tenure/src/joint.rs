@@ -22,7 +22,7 @@ pub struct Within<'a> {
 
 impl<'a> Enqueue<'a> {
     /// Enqueues it in a transaction of your own on the database in which the store is: it lives or dies with that.
-    /// Workers hear of it when the transaction commits, and nobody if it rolls back.
+    /// Workers hear of it soon after the transaction has committed, and nobody if it rolls back.
     ///
     /// ```no_run
     /// # use serde::{Deserialize, Serialize};

@@ -72,7 +72,10 @@ fn hearing(hearing: Hearing) -> &'static str {
 /// What to say of the oldest transaction, once it is one that somebody should know of.
 fn old(oldest: &Oldest) -> Option<String> {
     let (who, minutes) = (&oldest.who, oldest.seconds / 60);
-    (minutes > 0).then(|| format!("{who}: a transaction has been open for {minutes} min, and nothing deleted since is removed; end it"))
+    let text = format!(
+        "{who}: its transaction has been open for {minutes} min; what that may still see is not removed"
+    );
+    (minutes > 0).then_some(text)
 }
 
 /// In the unit that a person reads best.
@@ -101,6 +104,6 @@ mod tests {
     fn a_transaction_is_told_of_once_it_is_old() {
         let open_for = |seconds| old(&Oldest { who: "psql of me".to_owned(), seconds });
         assert_eq!(open_for(59), None);
-        assert!(open_for(720).unwrap().starts_with("psql of me: a transaction has been open for 12 min"));
+        assert!(open_for(720).unwrap().starts_with("psql of me: its transaction has been open for 12 min"));
     }
 }

@@ -147,8 +147,8 @@ BEGIN
 END $body$;
 
 -- Accepts jobs in their order, the bytes of whose args follow one another, and answers what became of each, in lines, and in the
--- last one the transaction that is to be followed. It comes to an end with the first that is refused. `plain`: whether they are
--- due now, ask nothing of others and have no terms, their ids are not the same, and each names its lane; then one statement does it, unless
+-- last one the transaction that is to be followed, if any is new. It comes to an end with the first that is refused. `plain`: whether they are
+-- due now, ask nothing of others and have no terms, their ids are not the same, and each names the place of its lane among `lanes`; then one statement does it, unless
 -- a lane is another one, something was agreed about a queue of theirs, or one of them is there already.
 CREATE FUNCTION accept_all(asked jsonb, bytes bytea, at bigint DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
@@ -157,15 +157,17 @@ DECLARE
     one jsonb;
     answer text;
     answers text[] := '{}';
+    is_news boolean := false;
     place int := 1;
 BEGIN
     IF (asked->>'plain')::boolean
         AND NOT EXISTS (SELECT FROM jsonb_to_recordset(asked->'lanes') n (id int, queue text, kind text)
             LEFT JOIN lane l ON l.id = n.id LEFT JOIN queue q ON q.name = n.queue
             WHERE (l.queue, l.kind) IS DISTINCT FROM (n.queue, n.kind) OR q.fair OR q.terms IS NOT NULL OR q.gone)
-        AND NOT EXISTS (SELECT FROM jsonb_array_elements(asked->'jobs') a JOIN job j ON j.id = (a.value->>'id')::uuid) THEN
+        AND NOT EXISTS (SELECT FROM job j
+            WHERE j.id = ANY (ARRAY(SELECT (a.value->>'id')::uuid FROM jsonb_array_elements(asked->'jobs') a))) THEN
         WITH u AS MATERIALIZED (
-            SELECT a.n, (a.v->>'id')::uuid AS id, (a.v->>'lane')::int AS lane, (a.v->>'priority')::smallint AS priority,
+            SELECT a.n, (a.v->>'id')::uuid AS id, (asked->'lanes'->(a.v->>'lane')::int->>'id')::int AS lane, (a.v->>'priority')::smallint AS priority,
                 (a.v->>'bytes')::int AS size, sum((a.v->>'bytes')::int) OVER (ORDER BY a.n) AS upto
             FROM jsonb_array_elements(asked->'jobs') WITH ORDINALITY a (v, n)),
         t AS (INSERT INTO tally (lane, queued) SELECT u.lane, count(*) FROM u GROUP BY u.lane),
@@ -178,10 +180,11 @@ BEGIN
     FOR one IN SELECT a.value FROM jsonb_array_elements(asked->'jobs') WITH ORDINALITY a ORDER BY a.ordinality LOOP
         answer := take_in(one, substr(bytes, place, (one->>'bytes')::int), at);
         answers := answers || answer;
+        is_news := is_news OR split_part(answer, ' ', 1) IN ('new', 'replaced');
         EXIT WHEN split_part(answer, ' ', 1) NOT IN ('new', 'repeated', 'existing', 'replaced');
         place := place + (one->>'bytes')::int;
     END LOOP;
-    RETURN array_to_string(answers || pg_current_xact_id()::text, E'\n');
+    RETURN array_to_string(CASE WHEN is_news THEN answers || pg_current_xact_id()::text ELSE answers END, E'\n');
 END $body$;
 
 -- As before, but for how it tells others.

@@ -21,15 +21,19 @@ const EPOCH: &str = "SELECT value FROM meta WHERE name = 'epoch'";
 const JOBS: &str =
     "SELECT sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed),
          sum(cancelled) FROM tally";
-/// What is deleted stays where it was for as long as anybody may still see it. A role sees of others what it may.
+/// What is deleted stays where it was for as long as any transaction may still see it. A role sees of others what it may.
 const OLDEST: &str = "SELECT who, seconds FROM (
          SELECT format('%s of %s, process %s, %s', coalesce(nullif(application_name, ''), 'a program'), usename, pid,
-                 coalesce(state, 'at work')) AS who, extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
+                 coalesce(state, 'at work')) AS who,
+             extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds,
+             greatest(age(backend_xid), age(backend_xmin)) AS age
          FROM pg_stat_activity
-         WHERE backend_type = 'client backend' AND backend_xmin IS NOT NULL AND xact_start IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
-         UNION ALL SELECT format('%s, a prepared transaction of %s', gid, owner), extract(epoch FROM clock_timestamp() - prepared)::bigint
+         WHERE coalesce(backend_xid, backend_xmin) IS NOT NULL AND xact_start IS NOT NULL AND backend_type = 'client backend'
+             AND datname = current_database() AND pid <> pg_backend_pid()
+         UNION ALL SELECT format('%s, a prepared transaction of %s', gid, owner),
+             extract(epoch FROM clock_timestamp() - prepared)::bigint, age(transaction)
          FROM pg_prepared_xacts WHERE database = current_database()) t
-     ORDER BY seconds DESC LIMIT 1";
+     ORDER BY age DESC, seconds DESC LIMIT 1";
 
 /// How a database stands. It is not brought up to date, and no job is read.
 ///
