@@ -41,14 +41,18 @@ const BY_CARGO: &[(&str, &[&str])] = &[
 const LONGEST: &[&str] = &[
     "tenure_cli browser",
     "tenure_postgres conformance",
+    "tenure_cli apps",
     "tenure_cli contract",
     "the adapter for sqlx",
     "tenure_sim seeds",
+    "tenure_cli exec",
     "tenure_sqlite conformance",
-    "tenure_cli apps",
-    "tenure_models models",
-    "the examples of the documentation",
     "tenure_cli pattern",
+    "tenure postgres",
+    "tenure_models models",
+    "tenure_cli stops",
+    "tenure_postgres outage",
+    "the examples of the documentation",
 ];
 
 /// One test program, as cargo has built it.

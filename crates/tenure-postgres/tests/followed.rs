@@ -60,22 +60,6 @@ async fn looker(operator: &Client) -> i32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_that_fails_forgets_no_transaction() {
-    let server = Server::start_hasty().unwrap();
-    let (store, (_other, mut due)) = (open(&server).await, listener(&server).await);
-    let (mut client, operator) = (user(&server).await, user(&server).await);
-    let tx = client.transaction().await.unwrap();
-    put(&store, &tx, 1).await;
-    let pid = looker(&operator).await;
-    operator.query_one("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
-    sleep(Duration::from_secs(1)).await;
-    due.borrow_and_update();
-    tx.commit().await.unwrap();
-    timeout(LONG, due.changed()).await.expect("it is heard of").unwrap();
-    store.close().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_right_after_the_commit_has_told_others() {
     let server = Server::start_hasty().unwrap();
     let (_other, mut due) = listener(&server).await;

@@ -181,6 +181,31 @@ async fn a_network_that_falls_silent_is_given_up_and_nothing_is_done_twice_when_
     other.close().await.unwrap();
 }
 
+/// A program that cannot look what became of a user's transaction looks again, and tells others of it in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_is_followed_through_a_time_in_which_nothing_is_heard_of_it() {
+    let server = Server::start_hasty().unwrap();
+    let network = Network::before(&server).await;
+    let store = PostgresStore::open(&network.url(), hurried(), None).await.unwrap();
+    let (other, mut client) = (open(&server).await, operator(&server).await);
+    let mut due = other.due();
+    let (joint, jobs) = (store.joint().unwrap(), jobs(1, 1));
+    joint.prepare(&jobs).await.unwrap();
+    let call = joint.enqueue(&jobs).unwrap();
+    let tx = client.transaction().await.unwrap();
+    let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
+    network.says.is_silent.store(true, Ordering::Release);
+    assert!(matches!(joint.enqueued(&jobs, &answer).unwrap(), Enqueued::Stored(_)));
+    sleep(Duration::from_secs(3)).await;
+    network.says.is_silent.store(false, Ordering::Release);
+    network.cut_all();
+    while timeout(Duration::from_secs(1), due.changed()).await.is_ok() {}
+    tx.commit().await.unwrap();
+    timeout(LONG, due.changed()).await.expect("it is heard of").unwrap();
+    store.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_swallowed_is_unknown_and_what_was_done_is_found_when_it_is_asked_again() {
     let server = Server::start_hasty().unwrap();
