@@ -1,4 +1,4 @@
-//! Runs the test programs side by side, one lane for each processor: most of them wait most of the time, and
+//! Runs the test programs side by side, one more than there are processors: most of them wait most of the time, and
 //! `cargo test` runs them one after the other. What cargo alone knows how to build and run goes along in a lane.
 
 use std::collections::VecDeque;
@@ -91,7 +91,7 @@ pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
         said: beside.join(format!("cargo-{number}.said")),
         folder: root.to_path_buf(),
     }));
-    let lanes = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     println!("{} test programs, {lanes} at a time", programs.len());
     let failed = in_lanes(longest_first(programs), lanes, tally)?;
     // Once more at the end, where it is looked for: a thousand lines of other programs may have come behind it.

@@ -9,9 +9,14 @@ use crate::Error;
 /// Where Debian puts them, one directory a version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 const OLDEST: u32 = 15;
+/// Names the directory of the binaries to take, in place of the newest ones that are installed.
+const CHOSEN: &str = "OWN_POSTGRES_BIN";
 
-/// The directory of the newest binaries; installs some if there are none.
+/// The directory of the chosen binaries, or of the newest ones; installs some if there are none.
 pub(crate) fn find_or_install() -> Result<PathBuf, Error> {
+    if let Some(chosen) = std::env::var_os(CHOSEN).filter(|chosen| !chosen.is_empty()) {
+        return are_there(PathBuf::from(chosen));
+    }
     let _alone = one_at_a_time()?;
     if let Some(found) = find() {
         return Ok(found);
@@ -40,6 +45,16 @@ pub(crate) fn find_or_install_pooler() -> Result<PathBuf, Error> {
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|said| said.stdout.trim_ascii() == b"0")
+}
+
+fn are_there(bin: PathBuf) -> Result<PathBuf, Error> {
+    let missing = ["initdb", "pg_ctl"].into_iter().find(|program| !bin.join(program).exists());
+    match missing {
+        None => Ok(bin),
+        Some(program) => {
+            Err(Error::NotInstalled(format!("{CHOSEN} names {}, where there is no {program}", bin.display())))
+        }
+    }
 }
 
 fn find() -> Option<PathBuf> {
@@ -109,5 +124,16 @@ pub(crate) fn apt(args: &[&str]) -> Result<(), Error> {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => Err(Error::NotInstalled(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
         Err(error) => Err(Error::NotInstalled(format!("apt-get: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_binaries_that_are_not_there_are_told_by_name() {
+        let error = are_there(PathBuf::from("/no/such/place")).unwrap_err();
+        assert!(error.to_string().contains("OWN_POSTGRES_BIN names /no/such/place"), "{error}");
     }
 }

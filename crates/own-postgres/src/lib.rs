@@ -2,8 +2,9 @@
 //!
 //! It is made from the installed binaries in a directory of its own, listens on a free port of this machine only, runs
 //! as an ordinary user, and is gone with its [`Server`], also when the process that started it is killed. A test that
-//! needs one installs Debian's package if there is none and it may. What stands before it or beside it in tests comes the
-//! same way: [a pooler](Server::pooler), and [what tests rules for Prometheus](promtool).
+//! needs one installs Debian's package if there is none and it may; `OWN_POSTGRES_BIN` names the directory of others than
+//! the newest binaries. What stands before it or beside it in tests comes the same way: [a pooler](Server::pooler), and
+//! [what tests rules for Prometheus](promtool).
 
 mod binaries;
 mod pooler;

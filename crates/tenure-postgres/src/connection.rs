@@ -229,11 +229,6 @@ impl Connection {
         Sent::Done
     }
 
-    /// Whether the server need not plan this statement first, as far as is known: behind a pooler it may always have to.
-    pub(crate) fn has_planned(&self, query: &Query) -> bool {
-        self.pooled.is_some() || self.prepared.contains_key(query.sql)
-    }
-
     /// Prepares those statements that are not yet, together.
     async fn prepare(&mut self, queries: &[Query]) -> Result<(), Error> {
         let mut missing: Vec<&'static str> =

@@ -77,41 +77,59 @@ impl Marks {
         self.of.get(&lane).and_then(|mark| mark.pace.whole_in(now))
     }
 
-    /// Notes a look that began there, took so long, and claimed what lies from the first of these places to the last.
+    /// Notes a look that began there, at this lane and maybe at others, took so long, and claimed what lies from the first of these
+    /// places to the last.
     pub(crate) fn looked(
         &mut self,
         lane: i32,
         from: Place,
         took: Duration,
-        claimed: Option<(Place, Place)>,
+        (first, last): (Place, Place),
         now: Moment,
     ) {
-        let Some((first, last)) = claimed else {
-            let whole = self.of.get_mut(&lane).filter(|_| from == START);
-            whole.into_iter().for_each(|mark| mark.pace.looked_in_vain(now));
-            return;
-        };
         // A mark in one priority would hide what comes before it in another, and one in a round what is served next.
         if first.0 != last.0 || last.1 != 0 {
             self.of.remove(&lane);
             return;
         }
-        if self.of.len() >= LANES && !self.of.contains_key(&lane) {
-            return;
-        }
-        let place = (last.0, 0, last.2.saturating_sub(BEFORE_MICROS), 0);
-        let Some(mark) = self.of.get_mut(&lane) else {
-            self.of.insert(lane, Mark { place, pace: Pace::new(took, now), put_back: false });
-            return;
-        };
+        let Some(mark) = self.of.get_mut(&lane) else { return self.begin_mark(lane, last, took, now) };
         // It was put back while this look was under way: what was found there is still there.
         if from != START && mark.place < from {
             return;
         }
-        mark.place = place;
+        mark.place = before(last);
         if !std::mem::take(&mut mark.put_back) || from == START {
             mark.pace.looked(from == START, took, now);
         }
+    }
+
+    /// Notes a look that began there, at this lane and at others, took so long, and claimed of the others what lies up to this place:
+    /// whatever lies before that in this lane would have been claimed first.
+    pub(crate) fn looked_beside(&mut self, lane: i32, from: Place, took: Duration, last: Place, now: Moment) {
+        if last.1 != 0 {
+            return self.looked_in_vain(lane, from, now);
+        }
+        let Some(mark) = self.of.get_mut(&lane) else { return self.begin_mark(lane, last, took, now) };
+        if from != START && mark.put_back {
+            return;
+        }
+        // A mark in another priority would hide what joins this line in that of its own.
+        if mark.place.0 == last.0 {
+            mark.place = mark.place.max(before(last));
+        }
+        mark.pace.looked(from == START, took, now);
+    }
+
+    fn begin_mark(&mut self, lane: i32, last: Place, took: Duration, now: Moment) {
+        if self.of.len() < LANES {
+            self.of.insert(lane, Mark { place: before(last), pace: Pace::new(took, now), put_back: false });
+        }
+    }
+
+    /// Notes a look that began there and claimed nothing.
+    pub(crate) fn looked_in_vain(&mut self, lane: i32, from: Place, now: Moment) {
+        let whole = self.of.get_mut(&lane).filter(|_| from == START);
+        whole.into_iter().for_each(|mark| mark.pace.looked_in_vain(now));
     }
 
     /// Whether every look is one at a whole line.
@@ -134,6 +152,11 @@ impl Marks {
     }
 }
 
+/// Where claims begin that come after one that claimed this last.
+fn before((priority, _, due, _): Place) -> Place {
+    (priority, 0, due.saturating_sub(BEFORE_MICROS), 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +171,7 @@ mod tests {
 
     const FIRST: Place = (0, 0, 5_000_000, 7);
     const LAST: Place = (0, 0, 6_000_000, 8);
-    const PLACES: Option<(Place, Place)> = Some((FIRST, LAST));
+    const PLACES: (Place, Place) = (FIRST, LAST);
 
     #[test]
     fn a_line_that_is_read_fast_is_read_whole() {
@@ -189,7 +212,7 @@ mod tests {
         let put_back = marks.begin(1, at(5_102));
         assert!(put_back < late);
         // Who takes it passes much, which is not usual.
-        marks.looked(1, put_back, millis(90), Some((late, LAST)), at(5_190));
+        marks.looked(1, put_back, millis(90), (late, LAST), at(5_190));
         assert!(marks.begin(1, at(5_191)) > late);
         marks.begin(1, at(10_100));
         assert!(!marks.looked_aside(1, millis(100), None, at(10_200)));
@@ -222,7 +245,7 @@ mod tests {
         );
         assert!(marks.begin(1, at(64_999)) > START);
         assert_eq!(marks.begin(1, at(65_000)), START);
-        marks.looked(1, START, Duration::ZERO, None, at(65_000));
+        marks.looked_in_vain(1, START, at(65_000));
         assert!(marks.begin(1, at(65_001)) > START, "it has found nothing");
     }
 
@@ -256,8 +279,41 @@ mod tests {
         for last in [(1, 0, 1, 2), (0, 4, 1, 2)] {
             marks.looked(1, START, millis(1), PLACES, at(0));
             marks.looked(1, START, millis(99), PLACES, at(0));
-            marks.looked(1, START, millis(99), Some(((0, 0, 1, 1), last)), at(1));
+            marks.looked(1, START, millis(99), ((0, 0, 1, 1), last), at(1));
             assert_eq!(marks.begin(1, at(2)), START);
         }
+    }
+
+    #[test]
+    fn a_line_of_which_nothing_was_claimed_beside_others_is_passed_as_far_as_they_are() {
+        let mut marks = Marks::default();
+        marks.looked_beside(1, START, millis(99), LAST, at(0));
+        let begun = marks.begin(1, at(1));
+        assert!(begun > START && begun < LAST && marks.take_asked() == [(1, begun)]);
+        let further = (0, 0, 7_000_000, 9);
+        marks.looked_beside(1, begun, millis(1), further, at(2));
+        let mark = marks.begin(1, at(3));
+        assert!(mark > begun && mark < further);
+        marks.looked_beside(1, mark, millis(1), (5, 0, 8_000_000, 10), at(4));
+        assert_eq!(marks.begin(1, at(5)), mark, "what joins this line in its priority is seen");
+        marks.looked_beside(1, mark, millis(1), LAST, at(6));
+        assert_eq!(marks.begin(1, at(7)), mark);
+        // What somebody finds before it is not passed, though others go on.
+        let late = (0, 0, 1_000_000, 3);
+        assert!(marks.looked_aside(1, millis(99), Some(late), at(8)));
+        let put_back = marks.begin(1, at(9));
+        marks.looked_beside(1, put_back, millis(1), further, at(10));
+        assert!(marks.begin(1, at(11)) < late);
+    }
+
+    #[test]
+    fn a_line_that_is_short_itself_is_read_whole_beside_a_long_one() {
+        let mut marks = Marks::default();
+        marks.looked_beside(1, START, millis(99), LAST, at(0));
+        marks.begin(1, at(1));
+        assert!(!marks.looked_aside(1, millis(1), None, at(2)));
+        assert_eq!(marks.begin(1, at(3)), START);
+        marks.looked_beside(2, START, millis(99), (0, 4, 1, 2), at(4));
+        assert_eq!(marks.begin(2, at(5)), START, "nothing is known of one that is served by rounds");
     }
 }

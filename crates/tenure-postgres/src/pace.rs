@@ -32,8 +32,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// That of somebody whose first look, at the whole, took so long. If that was long, it may have been planned first, or much may
-    /// already have stayed where it was: a look aside, which is asked for at once, tells which.
+    /// That of somebody whose first look, at the whole, took so long. If that was long, nothing may have been in memory yet, or much
+    /// may already have stayed where it was: a look aside, which is asked for at once, tells which.
     pub(crate) fn new(took: Duration, now: Moment) -> Self {
         Self { usual: took.min(PROMPT), whole_from: now, slow: took > PROMPT, asked: None }
     }

@@ -10,7 +10,7 @@ mod common;
 
 use common::{ask, jobs, open, succeeded};
 use own_postgres::Server;
-use tenure_core::StateName;
+use tenure_core::{Kind, StateName};
 use tenure_store::{Enqueued, Jobs, Settled, Store, Views};
 
 #[tokio::test]
@@ -67,6 +67,19 @@ async fn a_hundred_thousand_jobs() {
 #[tokio::test]
 #[ignore = "for whoever looks at speed"]
 async fn a_hundred_thousand_jobs_behind_an_old_snapshot() {
+    for kinds in [1, 2] {
+        behind_an_old_snapshot(kinds).await;
+    }
+}
+
+async fn behind_an_old_snapshot(kinds: usize) {
+    let jobs = |count, batch| {
+        let mut jobs = jobs(count, batch);
+        for (number, job) in jobs.iter_mut().enumerate() {
+            job.kind = Kind::new(&format!("kind_{}", number % kinds)).unwrap();
+        }
+        jobs
+    };
     let server = Server::start().unwrap();
     let store = open(&server).await;
     let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
@@ -89,7 +102,7 @@ async fn a_hundred_thousand_jobs_behind_an_old_snapshot() {
     for third in took.chunks(67) {
         let mut third = third.to_vec();
         third.sort_unstable();
-        println!("median {:?}, longest {:?}", third[third.len() / 2], third[third.len() - 1]);
+        println!("{kinds} kinds: median {:?}, longest {:?}", third[third.len() / 2], third[third.len() - 1]);
     }
     println!("{done} done");
     client.batch_execute("COMMIT").await.unwrap();

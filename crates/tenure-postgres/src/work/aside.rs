@@ -116,7 +116,7 @@ mod tests {
         let place = (0, 0, 9_000_000, 8);
         for millis in [1, 100] {
             let took = Duration::from_millis(millis);
-            link.memory.marks().looked(LANE, START, took, Some((place, place)), at(0));
+            link.memory.marks().looked(LANE, START, took, (place, place), at(0));
             let seen = Head { held: 30_000_000, later: 9_000_000 };
             link.memory.heads().looked(heads::START, took, seen, at(0));
         }

@@ -116,13 +116,15 @@ macro_rules! claim {
 }
 
 const OF_ONE: &str = claim!("SELECT ctid ", first_of_one!());
-/// The first of several lanes are chosen before any is locked: what others have locked meanwhile is left to them.
+/// The first of several lanes, each behind a place of its own, are chosen before any is locked: what others have locked meanwhile is
+/// left to them.
 const OF_SEVERAL: &str = claim!(
     "SELECT ctid FROM ready WHERE ctid = ANY (ARRAY(
-         SELECT p.ctid FROM unnest($1::int[]) l (lane) CROSS JOIN LATERAL (
+         SELECT p.ctid FROM unnest($1::int[], $8::smallint[], $9::bigint[], $10::bigint[], $11::bigint[])
+             l (lane, priority, round, due, seq) CROSS JOIN LATERAL (
              SELECT ctid, priority, round, due, seq FROM ready
              WHERE lane = l.lane AND due <= (SELECT now FROM n) AND limit_id IS NULL
-                 AND (priority, round, due, seq) > ($8, $9, $10, $11) AND (xmax = 0 OR $14)
+                 AND (priority, round, due, seq) > (l.priority, l.round, l.due, l.seq) AND (xmax = 0 OR $14)
              ORDER BY priority, round, due, seq LIMIT (SELECT most FROM go)) p
          ORDER BY p.priority, p.round, p.due, p.seq LIMIT (SELECT most FROM go))) FOR UPDATE SKIP LOCKED"
 );
@@ -149,8 +151,8 @@ const FRESH_OF_ONE: &str = concat!(
     grants_and_jobs!("first")
 );
 
-/// Where a claim looks: the lane, if it is one, and behind which place of it.
-pub(super) type Of = Option<(i32, Place)>;
+/// Where a claim looks: at which lanes, and behind which place of each; at none, if that is not to be remembered.
+pub(super) type Of = Vec<(i32, Place)>;
 
 /// A claim: its statement, and where it looks.
 pub(super) struct Claim {
@@ -181,10 +183,8 @@ pub(super) fn meant(memory: &Memory, wants: &[Want]) -> (Vec<String>, Vec<i32>) 
 pub(super) fn whole_in(memory: &Memory, wants: &[Want], now: Moment) -> Option<Duration> {
     let lanes = memory.lanes();
     let of = |want: &Want| lanes.of_queue(&want.queue, |kind| want.kinds.take(kind));
-    // Several lanes have no mark in common.
-    let marked = wants.iter().map(of).filter(|lanes| lanes.len() == 1).flatten();
     let marks = memory.marks();
-    marked.filter_map(|lane| marks.whole_in(lane, now)).min()
+    wants.iter().flat_map(of).filter_map(|lane| marks.whole_in(lane, now)).min()
 }
 
 /// What grants what is wanted of a queue; `None` if none of its lanes is known.
@@ -196,19 +196,21 @@ pub(super) fn claim(
     how: &How<'_>,
 ) -> Option<Claim> {
     let lanes = memory.lanes().of_queue(&want.queue, |kind| want.kinds.take(kind));
-    // Several lanes have no mark in common.
-    let (sql, of) = match lanes.as_slice() {
-        [] => return None,
-        // A given clock is for those who want to know beforehand what comes.
-        [_] if time.told().is_some() => (OF_ONE, None),
-        [lane] => {
-            let of = Some((*lane, memory.marks().begin(*lane, time.clock().moment())));
-            (if how.fresh { FRESH_OF_ONE } else { OF_ONE }, of)
-        }
-        _ => (OF_SEVERAL, None),
+    let is_given = time.told().is_some();
+    let sql = match lanes.len() {
+        0 => return None,
+        1 if how.fresh && !is_given => FRESH_OF_ONE,
+        1 => OF_ONE,
+        _ => OF_SEVERAL,
     };
     let How { at_most, lapses_behind, meant: (queues, all_lanes), .. } = *how;
-    let (priority, round, due, seq) = of.map_or(START, |(_, from)| from);
+    let mut from = vec![START; lanes.len()];
+    // A given clock is for those who want to know beforehand what comes.
+    if !is_given {
+        let (mut marks, now) = (memory.marks(), time.clock().moment());
+        from = lanes.iter().map(|lane| marks.begin(*lane, now)).collect();
+    }
+    let of = if is_given { Vec::new() } else { lanes.iter().copied().zip(from.iter().copied()).collect() };
     let query = Query::new(sql)
         .with(lanes)
         .with(value::bound(at_most))
@@ -216,16 +218,24 @@ pub(super) fn claim(
         .with(value::micros(ask.ttl))
         .with(value::of_host(ask.holder))
         .with(want.queue.as_str().to_owned())
-        .with(lapses_behind.is_some())
-        .with(priority)
-        .with(round)
-        .with(due)
-        .with(seq)
+        .with(lapses_behind.is_some());
+    let query = behind(query, &from)
         .with(queues.clone())
         .with(all_lanes.clone())
-        .with(time.told().is_some() || memory.looks_closely())
+        .with(is_given || memory.looks_closely())
         .with(lapses_behind.map_or(i64::MIN, |head| head.held));
     (at_most > 0).then_some(Claim { query, of })
+}
+
+/// Has a claim look behind these places: one for each lane.
+fn behind(query: Query, from: &[Place]) -> Query {
+    if let [(priority, round, due, seq)] = *from {
+        return query.with(priority).with(round).with(due).with(seq);
+    }
+    let priorities: Vec<i16> = from.iter().map(|place| place.0).collect();
+    let (rounds, dues, seqs): (Vec<i64>, Vec<i64>, Vec<i64>) =
+        from.iter().map(|(_, round, due, seq)| (*round, *due, *seq)).collect();
+    query.with(priorities).with(rounds).with(dues).with(seqs)
 }
 
 /// What was claimed, as the server has told it.
@@ -267,6 +277,17 @@ impl Granted {
     pub(super) fn places(&self) -> Option<(Place, Place)> {
         let places = || self.jobs().iter().map(place);
         Some((places().min()?, places().max()?))
+    }
+
+    /// The same for each lane.
+    pub(super) fn places_by_lane(&self) -> BTreeMap<i32, (Place, Place)> {
+        let mut places = BTreeMap::new();
+        for row in self.jobs() {
+            let (lane, place) = (row.get(5), place(row));
+            let (first, last) = places.entry(lane).or_insert((place, place));
+            (*first, *last) = (place.min(*first), place.max(*last));
+        }
+        places
     }
 
     /// How long the server looked for the first of them.

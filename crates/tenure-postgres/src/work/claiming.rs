@@ -1,6 +1,6 @@
 //! A claim under way: what it asks, and what it was granted by now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,9 +132,9 @@ impl<'a> Claiming<'a> {
         self.memory.claims_begun()
     }
 
-    /// Takes in what was claimed. How long it took says nothing if it had to be planned first. It answers false if that was to be
-    /// jobs that were never claimed before, and was none because there are others: they may be locked for a moment.
-    pub(super) fn take_in(&mut self, claimed: Vec<Answered>, of: &[(usize, Of)], is_planned: bool) -> bool {
+    /// Takes in what was claimed. It answers false if that was to be jobs that were never claimed before, and was none because there
+    /// are others: they may be locked for a moment.
+    pub(super) fn take_in(&mut self, claimed: Vec<Answered>, of: &[(usize, Of)]) -> bool {
         for (claimed, (index, of)) in claimed.into_iter().zip(of) {
             let granted = claim::Granted::of(claimed.rows);
             let jobs = granted.len();
@@ -145,12 +145,8 @@ impl<'a> Claiming<'a> {
                     return false;
                 }
             }
-            if let Some((lane, from)) = of {
-                let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
-                self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(*lane, now)).min();
-                if is_planned {
-                    marks.looked(*lane, *from, granted.took(), granted.places(), now);
-                }
+            if !of.is_empty() {
+                self.note_look(of, &granted);
             }
             if jobs < self.ask.wants[*index].at_most {
                 self.memory.look_closely();
@@ -164,6 +160,23 @@ impl<'a> Claiming<'a> {
             self.granted.granted.push((*index, granted));
         }
         true
+    }
+
+    /// Notes how long the look at these lanes took, and what was claimed of each.
+    fn note_look(&mut self, of: &Of, granted: &claim::Granted) {
+        let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
+        let whole_in = of.iter().filter_map(|(lane, _)| marks.whole_in(*lane, now)).min();
+        self.whole_in = self.whole_in.into_iter().chain(whole_in).min();
+        let (took, all) = (granted.took(), granted.places());
+        let by_lane = if of.len() > 1 { granted.places_by_lane() } else { BTreeMap::new() };
+        for (lane, from) in of {
+            let claimed = if of.len() > 1 { by_lane.get(lane).copied() } else { all };
+            match (claimed, all) {
+                (Some(claimed), _) => marks.looked(*lane, *from, took, claimed, now),
+                (None, Some((_, last))) => marks.looked_beside(*lane, *from, took, last, now),
+                (None, None) => marks.looked_in_vain(*lane, *from, now),
+            }
+        }
     }
 
     pub(super) fn look_around(&self) -> Query {

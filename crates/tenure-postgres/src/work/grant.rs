@@ -248,11 +248,10 @@ async fn claim_all(
         let sent = clock.moment();
         let connection = link.in_transaction()?;
         connection.in_transaction = !is_alone;
-        let is_planned = queries[claimed.clone()].iter().all(|query| connection.has_planned(query));
         let mut done = connection.run(&queries, effect).await?;
         connection.in_transaction = !is_last;
         let behind = done.split_off(claimed.end);
-        if !claiming.take_in(done.split_off(claimed.start), &of, is_planned) {
+        if !claiming.take_in(done.split_off(claimed.start), &of) {
             return Box::pin(claim_all(link, ask, Vec::new(), first, early)).await;
         }
         let look = behind.into_iter().next().map(|answered| answered.rows).unwrap_or_default();
@@ -291,4 +290,54 @@ fn seen(around: Result<(Around, Moment), Fault>) -> Option<(Around, Moment)> {
         tracing::warn!(%fault, "it could not be seen when the next job comes due; the next look at the store finds out");
     });
     told.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use own_postgres::Server;
+    use tenure_core::{HostId, QueueName};
+    use tenure_store::{Kinds, Want};
+
+    use super::*;
+    use crate::plans::fresh;
+
+    /// What was there before, and is dead: it comes first in each line.
+    const MUCH: &str = "INSERT INTO ready (due, round, seq, lane, priority, begun)
+         SELECT 1000000, 0, -g, l.id, 0, false FROM generate_series(1, 20000) g CROSS JOIN lane l";
+    const LANES: &str = "SELECT enqueue('mail', '{}'), enqueue('print', '{}'), enqueue('mail', '{}')";
+
+    fn ask(at_most: usize) -> Reserve {
+        let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most };
+        Reserve {
+            holder: HostId::from_bytes([1; 16]),
+            ttl: Duration::from_secs(60),
+            wants: vec![want],
+            at_most,
+        }
+    }
+
+    /// Whoever looked at whole lines with his second claim as well would keep all that he was granted waiting while what is dead is
+    /// passed once more.
+    #[tokio::test]
+    async fn the_first_claim_of_a_program_finds_out_that_much_is_dead_in_each_of_its_lines() {
+        let server = Server::start_hasty().unwrap();
+        let (mut link, mut other) = (fresh(&server).await, fresh(&server).await);
+        let connection = link.connection().await.unwrap();
+        connection.execute_text(LANES).await.unwrap();
+        connection.execute_text(MUCH).await.unwrap();
+        let reading = other.connection().await.unwrap();
+        let snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM ready LIMIT 1";
+        reading.execute_text(snapshot).await.unwrap();
+        connection.execute_text("DELETE FROM ready WHERE seq < 0").await.unwrap();
+        meet_lanes(&mut link).await.unwrap();
+        // The first of the lines has the first job, and the other has none that comes before it.
+        let (granted, _) = grant(&mut link, &ask(1), Vec::new(), None).await.unwrap();
+        assert_eq!(granted.grants.had, [1]);
+        let now = link.database.time.clock().moment();
+        for lane in [1, 2] {
+            assert!(link.memory.marks().begin(lane, now) > crate::marks::START, "{lane}");
+        }
+        let (granted, _) = grant(&mut link, &ask(5), Vec::new(), None).await.unwrap();
+        assert_eq!(granted.grants.had, [2], "nothing that waits is passed");
+    }
 }
