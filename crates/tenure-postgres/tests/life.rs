@@ -67,7 +67,7 @@ async fn a_hundred_thousand_jobs() {
 #[tokio::test]
 #[ignore = "for whoever looks at speed"]
 async fn a_hundred_thousand_jobs_behind_an_old_snapshot() {
-    for kinds in [1, 2] {
+    for kinds in [1, 2, 40] {
         behind_an_old_snapshot(kinds).await;
     }
 }

@@ -184,7 +184,7 @@ pub(super) fn whole_in(memory: &Memory, wants: &[Want], now: Moment) -> Option<D
     let lanes = memory.lanes();
     let of = |want: &Want| lanes.of_queue(&want.queue, |kind| want.kinds.take(kind));
     let marks = memory.marks();
-    wants.iter().flat_map(of).filter_map(|lane| marks.whole_in(lane, now)).min()
+    wants.iter().filter_map(|want| marks.whole_in(&of(want), now)).min()
 }
 
 /// What grants what is wanted of a queue; `None` if none of its lanes is known.
@@ -204,13 +204,14 @@ pub(super) fn claim(
         _ => OF_SEVERAL,
     };
     let How { at_most, lapses_behind, meant: (queues, all_lanes), .. } = *how;
-    let mut from = vec![START; lanes.len()];
     // A given clock is for those who want to know beforehand what comes.
-    if !is_given {
-        let (mut marks, now) = (memory.marks(), time.clock().moment());
-        from = lanes.iter().map(|lane| marks.begin(*lane, now)).collect();
-    }
-    let of = if is_given { Vec::new() } else { lanes.iter().copied().zip(from.iter().copied()).collect() };
+    let (from, of) = if is_given {
+        (vec![START; lanes.len()], Vec::new())
+    } else {
+        let from = memory.marks().begin(&lanes, time.clock().moment());
+        let of = lanes.iter().copied().zip(from.iter().copied()).collect();
+        (from, of)
+    };
     let query = Query::new(sql)
         .with(lanes)
         .with(value::bound(at_most))
@@ -219,7 +220,11 @@ pub(super) fn claim(
         .with(value::of_host(ask.holder))
         .with(want.queue.as_str().to_owned())
         .with(lapses_behind.is_some());
-    let query = behind(query, &from)
+    let query = match *from.as_slice() {
+        [(priority, round, due, seq)] => query.with(priority).with(round).with(due).with(seq),
+        _ => behind_each(query, &from),
+    };
+    let query = query
         .with(queues.clone())
         .with(all_lanes.clone())
         .with(is_given || memory.looks_closely())
@@ -227,14 +232,12 @@ pub(super) fn claim(
     (at_most > 0).then_some(Claim { query, of })
 }
 
-/// Has a claim look behind these places: one for each lane.
-fn behind(query: Query, from: &[Place]) -> Query {
-    if let [(priority, round, due, seq)] = *from {
-        return query.with(priority).with(round).with(due).with(seq);
-    }
-    let priorities: Vec<i16> = from.iter().map(|place| place.0).collect();
-    let (rounds, dues, seqs): (Vec<i64>, Vec<i64>, Vec<i64>) =
-        from.iter().map(|(_, round, due, seq)| (*round, *due, *seq)).collect();
+/// Has a statement look behind these places, one for each lane, or before them.
+pub(super) fn behind_each(query: Query, places: &[Place]) -> Query {
+    let priorities: Vec<i16> = places.iter().map(|place| place.0).collect();
+    let rounds: Vec<i64> = places.iter().map(|place| place.1).collect();
+    let dues: Vec<i64> = places.iter().map(|place| place.2).collect();
+    let seqs: Vec<i64> = places.iter().map(|place| place.3).collect();
     query.with(priorities).with(rounds).with(dues).with(seqs)
 }
 
@@ -273,18 +276,12 @@ impl Granted {
         self.jobs().first().and_then(|row| value::instant(row, 10).ok())
     }
 
-    /// The first and the last of the places that they had.
-    pub(super) fn places(&self) -> Option<(Place, Place)> {
-        let places = || self.jobs().iter().map(place);
-        Some((places().min()?, places().max()?))
-    }
-
-    /// The same for each lane.
-    pub(super) fn places_by_lane(&self) -> BTreeMap<i32, (Place, Place)> {
-        let mut places = BTreeMap::new();
+    /// The first and the last of the places that they had, for each lane.
+    pub(super) fn places(&self) -> BTreeMap<i32, (Place, Place)> {
+        let mut places: BTreeMap<i32, (Place, Place)> = BTreeMap::new();
         for row in self.jobs() {
-            let (lane, place) = (row.get(5), place(row));
-            let (first, last) = places.entry(lane).or_insert((place, place));
+            let place = place(row);
+            let (first, last) = places.entry(row.get(5)).or_insert((place, place));
             (*first, *last) = (place.min(*first), place.max(*last));
         }
         places

@@ -1,6 +1,6 @@
 //! A claim under way: what it asks, and what it was granted by now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,18 +165,9 @@ impl<'a> Claiming<'a> {
     /// Notes how long the look at these lanes took, and what was claimed of each.
     fn note_look(&mut self, of: &Of, granted: &claim::Granted) {
         let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
-        let whole_in = of.iter().filter_map(|(lane, _)| marks.whole_in(*lane, now)).min();
-        self.whole_in = self.whole_in.into_iter().chain(whole_in).min();
-        let (took, all) = (granted.took(), granted.places());
-        let by_lane = if of.len() > 1 { granted.places_by_lane() } else { BTreeMap::new() };
-        for (lane, from) in of {
-            let claimed = if of.len() > 1 { by_lane.get(lane).copied() } else { all };
-            match (claimed, all) {
-                (Some(claimed), _) => marks.looked(*lane, *from, took, claimed, now),
-                (None, Some((_, last))) => marks.looked_beside(*lane, *from, took, last, now),
-                (None, None) => marks.looked_in_vain(*lane, *from, now),
-            }
-        }
+        let lanes: Vec<i32> = of.iter().map(|(lane, _)| *lane).collect();
+        self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(&lanes, now)).min();
+        marks.looked(of, granted.took(), &granted.places(), now);
     }
 
     pub(super) fn look_around(&self) -> Query {

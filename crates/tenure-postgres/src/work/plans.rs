@@ -45,3 +45,17 @@ async fn no_statement_of_a_worker_reads_all_jobs_or_all_that_is_told_of_them() {
     }
     assert!(looked_at > 30, "{looked_at}");
 }
+
+/// What a claim passes without looking at it, its index passes, too: a condition that each entry is asked about would be no mark.
+#[tokio::test]
+async fn a_look_behind_a_mark_begins_there() {
+    let server = Server::start_hasty().unwrap();
+    let mut link = fresh(&server).await;
+    for (number, sql) in claim::STATEMENTS.into_iter().chain(aside::STATEMENTS).enumerate() {
+        let plan = plan_of(&mut link, number, sql).await;
+        let begins = |line: &String| {
+            line.contains("Index Cond: ((lane = ") && line.contains("ROW(priority, round, due, seq)")
+        };
+        assert!(plan.iter().any(begins), "{sql}\n{}", plan.join("\n"));
+    }
+}
