@@ -37,6 +37,8 @@ pub(crate) struct Marks {
     paces: BTreeMap<Vec<i32>, Pace>,
     /// Lanes that are to be looked at as wholes, aside.
     asked: Vec<Vec<i32>>,
+    /// How often something was found, or joined a line, before a mark.
+    changes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,33 +46,57 @@ struct Mark {
     place: Place,
     /// Whether it was put back to something that was found before it. Who begins there passes all that he else would not.
     put_back: bool,
+    /// With which of the changes it was put back. A look that had begun by then moves it no further.
+    changed: u64,
+}
+
+/// A look under way: at which lanes, and behind which place of each.
+#[derive(Debug, Clone)]
+pub(crate) struct Behind {
+    pub lanes: Vec<i32>,
+    pub from: Vec<Place>,
+    /// The changes by then.
+    begun: u64,
+}
+
+/// What a look has claimed.
+pub(crate) struct Claimed {
+    /// How long it took until that was found.
+    pub took: Duration,
+    /// The first and the last of the places, for each lane.
+    pub places: BTreeMap<i32, (Place, Place)>,
+    /// The server's time then.
+    pub at: i64,
 }
 
 impl Marks {
     /// Behind which place of each of these lanes a claim begins now. If they are to be looked at as wholes aside, that is
     /// [asked](Self::take_asked) for.
-    pub(crate) fn begin(&mut self, lanes: &[i32], now: Moment) -> Vec<Place> {
-        let Some(pace) = self.paces.get_mut(lanes).filter(|pace| pace.is_behind(now)) else {
-            return vec![START; lanes.len()];
+    pub(crate) fn begin(&mut self, lanes: Vec<i32>, now: Moment) -> Behind {
+        let from = match self.paces.get_mut(&lanes).filter(|pace| pace.is_behind(now)) {
+            None => vec![START; lanes.len()],
+            Some(pace) => {
+                if pace.asks(now) {
+                    self.asked.push(lanes.clone());
+                }
+                self.places(&lanes)
+            }
         };
-        if pace.asks(now) {
-            self.asked.push(lanes.to_vec());
-        }
-        self.places(lanes)
+        Behind { lanes, from, begun: self.changes }
+    }
+
+    fn place(&self, lane: i32) -> Place {
+        self.of.get(&lane).map_or(START, |mark| mark.place)
     }
 
     fn places(&self, lanes: &[i32]) -> Vec<Place> {
-        lanes.iter().map(|lane| self.of.get(lane).map_or(START, |mark| mark.place)).collect()
+        lanes.iter().map(|lane| self.place(*lane)).collect()
     }
 
     /// The lanes that are to be looked at as wholes, aside, and their marks.
     pub(crate) fn take_asked(&mut self) -> Vec<(Vec<i32>, Vec<Place>)> {
         let asked = std::mem::take(&mut self.asked);
-        asked
-            .into_iter()
-            .map(|lanes| (self.places(&lanes), lanes))
-            .map(|(places, lanes)| (lanes, places))
-            .collect()
+        asked.into_iter().map(|lanes| (lanes.clone(), self.places(&lanes))).collect()
     }
 
     /// Notes a look aside, at all that comes before the marks of these lanes: how long it took, and what was found first in any of
@@ -87,13 +113,18 @@ impl Marks {
         }
         let mut is_any = false;
         for (lane, (priority, round, due, seq)) in found {
-            let before = (*priority, *round, *due, seq - 1);
-            if let Some(mark) = self.of.get_mut(lane).filter(|mark| before < mark.place) {
-                *mark = Mark { place: before, put_back: true };
-                is_any = true;
-            }
+            is_any |= self.put_back(*lane, (*priority, *round, *due, seq - 1));
         }
         is_any
+    }
+
+    /// Puts a mark back to there, if it lies behind that.
+    fn put_back(&mut self, lane: i32, place: Place) -> bool {
+        let mark = self.of.get_mut(&lane).filter(|mark| place < mark.place);
+        let Some(mark) = mark else { return false };
+        self.changes += 1;
+        *mark = Mark { place, put_back: true, changed: self.changes };
+        true
     }
 
     /// When these lanes are looked at as wholes again; `None` if they always are.
@@ -101,79 +132,82 @@ impl Marks {
         self.paces.get(lanes).and_then(|pace| pace.whole_in(now))
     }
 
-    /// Notes a look at these lanes, behind a place of each, that took so long, and claimed of some lanes what lies from the first of
-    /// these places to the last.
-    pub(crate) fn looked(
-        &mut self,
-        of: &[(i32, Place)],
-        took: Duration,
-        claimed: &BTreeMap<i32, (Place, Place)>,
-        now: Moment,
-    ) {
-        let lanes: Vec<i32> = of.iter().map(|(lane, _)| *lane).collect();
-        let is_whole = of.iter().all(|(_, from)| *from == START);
-        let Some(last) = claimed.values().map(|(_, last)| *last).max() else {
-            let pace = self.paces.get_mut(&lanes).filter(|_| is_whole);
-            pace.into_iter().for_each(|pace| pace.looked_in_vain(now));
-            return;
-        };
-        let is_usual = of
-            .iter()
-            .all(|(lane, from)| *from != START && self.of.get(lane).is_some_and(|mark| !mark.put_back));
-        for (lane, from) in of {
-            match claimed.get(lane) {
-                Some(places) => self.claimed(*lane, *from, *places),
-                None => self.claimed_beside(*lane, *from, last),
-            }
-        }
-        if lanes.iter().all(|lane| !self.of.contains_key(lane)) {
-            self.paces.remove(&lanes);
-            return;
-        }
-        let is_room = self.paces.len() < SETS;
-        match self.paces.get_mut(&lanes) {
-            Some(pace) if is_whole || is_usual => pace.looked(is_whole, took, now),
-            None if is_whole && is_room => {
-                self.paces.insert(lanes, Pace::new(took, now));
-            }
-            // It has passed what others do not.
-            _ => {}
+    /// Notes a look that claimed nothing: nobody knows how long it took.
+    pub(crate) fn looked_in_vain(&mut self, look: &Behind, now: Moment) {
+        if look.is_whole() {
+            self.paces.get_mut(&look.lanes).into_iter().for_each(|pace| pace.looked_in_vain(now));
         }
     }
 
-    /// Of a lane was claimed what lies from the first of these places to the last, by a look that began there.
-    fn claimed(&mut self, lane: i32, from: Place, (first, last): (Place, Place)) {
+    /// Notes a look.
+    pub(crate) fn looked(&mut self, look: &Behind, claimed: &Claimed, now: Moment) {
+        let Some(last) = claimed.places.values().map(|(_, last)| *last).max() else { return };
+        let mut is_usual = true;
+        for (lane, from) in look.lanes.iter().copied().zip(look.from.iter().copied()) {
+            let was_put_back = self.of.get(&lane).is_some_and(|mark| mark.put_back);
+            match claimed.places.get(&lane) {
+                Some(places) => self.claimed(lane, look.begun, *places),
+                None => self.claimed_beside(lane, look.begun, last, claimed.at),
+            }
+            // A lane that has no mark is always read whole: that is usual, too.
+            is_usual &= !was_put_back && (from == START) == (self.place(lane) == START);
+        }
+        if look.lanes.iter().all(|lane| !self.of.contains_key(lane)) {
+            self.paces.remove(&look.lanes);
+            return;
+        }
+        match self.paces.get_mut(&look.lanes) {
+            Some(pace) if look.is_whole() || is_usual => pace.looked(look.is_whole(), claimed.took, now),
+            // It has passed what others do not.
+            Some(_) => {}
+            None if look.is_whole() => {
+                if self.paces.len() >= SETS {
+                    self.paces.clear();
+                }
+                self.paces.insert(look.lanes.clone(), Pace::new(claimed.took, now));
+            }
+            None => {}
+        }
+    }
+
+    /// Of a lane was claimed what lies from the first of these places to the last.
+    fn claimed(&mut self, lane: i32, begun: u64, (first, last): (Place, Place)) {
         // A mark in one priority would hide what comes before it in another, and one in a round what is served next.
         if first.0 != last.0 || last.1 != 0 {
             self.of.remove(&lane);
             return;
         }
-        self.pass(lane, from, before(last, BEFORE_MICROS), |_| true);
+        self.pass(lane, begun, before(last.0, last.2, BEFORE_MICROS));
     }
 
-    /// Of other lanes was claimed what lies up to this place, by a look that began there: whatever lies before that in this lane would
-    /// have been claimed first.
-    fn claimed_beside(&mut self, lane: i32, from: Place, last: Place) {
-        let place = before(last, BESIDE_MICROS);
-        // A mark in another priority would hide what joins this line in that of its own.
-        let is_none = !self.of.contains_key(&lane);
-        if last.1 == 0 && (!is_none || last.0 <= USUAL) {
-            self.pass(lane, from, place, |mark| mark.0 == place.0 && mark < place);
+    /// Of other lanes was claimed what lies up to this place, at this time: whatever lies before that in this lane would have been
+    /// claimed first.
+    fn claimed_beside(&mut self, lane: i32, begun: u64, last: Place, at: i64) {
+        let mark = self.of.get(&lane).copied();
+        // A mark in a less urgent priority than that of most jobs, or of its own, would hide what joins this line in that.
+        let priority =
+            mark.map_or(USUAL, |mark| if mark.place.0 == last.0 { last.0 } else { mark.place.0.max(USUAL) });
+        let due = if priority == last.0 { last.2 } else { at };
+        let place = before(priority, due, BESIDE_MICROS);
+        let may_pass = last.1 == 0 && priority <= last.0 && mark.is_none_or(|mark| mark.place < place);
+        if may_pass {
+            self.pass(lane, begun, place);
+        } else if mark.is_some_and(|mark| mark.put_back && mark.changed <= begun) {
+            // It was looked for what was found there, and more often would be to pass all the rest each time.
+            self.of.remove(&lane);
         }
     }
 
-    /// Sets a mark, or moves it if it may be.
-    fn pass(&mut self, lane: i32, from: Place, place: Place, may_move: impl Fn(Place) -> bool) {
+    /// Sets a mark, unless something before it has changed while the look was under way.
+    fn pass(&mut self, lane: i32, begun: u64, place: Place) {
         let is_room = self.of.len() < LANES;
         match self.of.get_mut(&lane) {
-            // It was put back while this look was under way: what was found there is still there.
-            Some(mark) if from != START && mark.place < from => {}
-            Some(mark) if may_move(mark.place) => *mark = Mark { place, put_back: false },
-            // Who began behind a mark that is forgotten by now has not seen why it was.
-            None if from == START && is_room => {
-                self.of.insert(lane, Mark { place, put_back: false });
+            Some(mark) if mark.changed > begun => {}
+            Some(mark) => *mark = Mark { place, put_back: false, ..*mark },
+            None if is_room => {
+                self.of.insert(lane, Mark { place, put_back: false, changed: 0 });
             }
-            _ => {}
+            None => {}
         }
     }
 
@@ -187,13 +221,19 @@ impl Marks {
         let Some(mark) = self.of.get(&lane) else { return };
         // One that is due at once stands behind all others of its priority.
         if priority < mark.place.0 || due.is_some_and(|due| (priority, 0, due, 0) <= mark.place) {
-            self.of.remove(&lane);
+            self.put_back(lane, START);
         }
     }
 }
 
-/// Where claims begin that come after one that claimed this last.
-fn before((priority, _, due, _): Place, micros: i64) -> Place {
+impl Behind {
+    fn is_whole(&self) -> bool {
+        self.from.iter().all(|from| *from == START)
+    }
+}
+
+/// Where claims begin that come after one that claimed in this priority what was due then.
+fn before(priority: i16, due: i64, micros: i64) -> Place {
     (priority, 0, due.saturating_sub(micros), 0)
 }
 

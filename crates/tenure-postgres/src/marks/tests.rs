@@ -13,21 +13,30 @@ fn millis(millis: u64) -> Duration {
 const FIRST: Place = (0, 0, 15_000_000, 7);
 const LAST: Place = (0, 0, 16_000_000, 8);
 const LATE: Place = (0, 0, 1_000_000, 9);
+/// The server's time of each claim.
+const TIME: i64 = 40_000_000;
 
-/// A look at one lane that claimed what lies between these places.
-fn looked(marks: &mut Marks, from: Place, took: u64, places: (Place, Place), now: u64) {
-    marks.looked(&[(1, from)], millis(took), &BTreeMap::from([(1, places)]), at(now));
+/// Notes a look that took so many milliseconds, and claimed what lies between these places of each lane.
+fn note(marks: &mut Marks, look: &Behind, took: u64, places: &[(i32, Place, Place)], now: u64) {
+    let places = places.iter().map(|(lane, first, last)| (*lane, (*first, *last))).collect();
+    marks.looked(look, &Claimed { took: millis(took), places, at: TIME }, at(now));
+}
+
+/// A claim of a lane that is looked at alone.
+fn claim(marks: &mut Marks, took: u64, now: u64) {
+    let look = marks.begin(vec![1], at(now));
+    note(marks, &look, took, &[(1, FIRST, LAST)], now);
 }
 
 fn begin(marks: &mut Marks, now: u64) -> Place {
-    marks.begin(&[1], at(now))[0]
+    marks.begin(vec![1], at(now)).from[0]
 }
 
 /// A lane whose second look took so long.
 fn slow(took: u64) -> Marks {
     let mut marks = Marks::default();
-    looked(&mut marks, START, 1, (FIRST, LAST), 0);
-    looked(&mut marks, START, took, (FIRST, LAST), 0);
+    claim(&mut marks, 1, 0);
+    claim(&mut marks, took, 0);
     marks
 }
 
@@ -36,7 +45,7 @@ fn a_line_that_is_read_fast_is_read_whole() {
     let mut marks = Marks::default();
     for turn in 0..10 {
         assert_eq!(begin(&mut marks, turn), START);
-        looked(&mut marks, START, 1, (FIRST, LAST), turn);
+        claim(&mut marks, 1, turn);
     }
 }
 
@@ -45,7 +54,6 @@ fn a_line_that_is_read_slowly_is_read_behind_its_mark_for_a_while() {
     let mut marks = slow(21);
     let begun = begin(&mut marks, 1);
     assert!(begun > START && begun < LAST, "{begun:?}");
-    assert_eq!(marks.begin(&[2], at(1)), [START], "another lane");
     assert!(begin(&mut marks, 3_999) > START && marks.whole_in(&[1], at(3_999)) == Some(millis(1)));
     assert!(marks.take_asked().is_empty());
     assert_eq!(begin(&mut marks, 4_000), begun, "200 times 20 milliseconds later somebody else looks");
@@ -59,17 +67,16 @@ fn a_line_that_is_read_slowly_is_read_behind_its_mark_for_a_while() {
 #[test]
 fn what_a_look_aside_has_found_is_not_passed_by_a_claim_that_was_under_way() {
     let mut marks = slow(100);
-    let mark = begin(&mut marks, 5_000);
+    let under_way = marks.begin(vec![1], at(5_000));
     assert!(marks.looked_aside(&[1], millis(100), &[(1, LATE)], at(5_100)));
-    looked(&mut marks, mark, 1, (FIRST, LAST), 5_101);
-    let put_back = begin(&mut marks, 5_102);
-    assert!(put_back < LATE);
-    // Who takes it passes much, which is not usual.
-    looked(&mut marks, put_back, 90, (LATE, LAST), 5_190);
+    note(&mut marks, &under_way, 1, &[(1, FIRST, LAST)], 5_101);
+    let put_back = marks.begin(vec![1], at(5_102));
+    assert!(put_back.from[0] < LATE);
+    note(&mut marks, &put_back, 90, &[(1, LATE, LAST)], 5_190);
     assert!(begin(&mut marks, 5_191) > LATE);
     begin(&mut marks, 10_100);
-    assert!(!marks.looked_aside(&[1], millis(100), &[], at(10_200)));
-    assert!(marks.whole_in(&[1], at(10_201)).is_some(), "and a look at the whole is still a slow one");
+    marks.looked_aside(&[1], millis(20), &[], at(10_200));
+    assert!(marks.whole_in(&[1], at(10_201)).is_some(), "to pass much once was not usual");
 }
 
 #[test]
@@ -89,8 +96,9 @@ fn a_line_at_which_nobody_looks_aside_is_looked_at_by_a_claim_in_the_end() {
     let soon = marks.whole_in(&[1], at(60_001));
     assert_eq!(soon, Some(millis(4_999)), "so long it may take until something is found");
     assert!(begin(&mut marks, 64_999) > START);
-    assert_eq!(begin(&mut marks, 65_000), START);
-    marks.looked(&[(1, START)], Duration::ZERO, &BTreeMap::new(), at(65_000));
+    let look = marks.begin(vec![1], at(65_000));
+    assert_eq!(look.from, [START]);
+    marks.looked_in_vain(&look, at(65_000));
     assert!(begin(&mut marks, 65_001) > START, "it has found nothing");
 }
 
@@ -109,97 +117,159 @@ fn nothing_that_came_in_before_the_mark_waits_for_long() {
     assert!(begin(&mut marks, 5_000) > START && marks.take_asked().len() == 1);
     marks.looked_aside(&[1], millis(5_000), &[], at(5_000));
     marks.joined(1, 0, None);
-    let mark = begin(&mut marks, 5_001);
-    assert!(mark > START);
+    assert!(begin(&mut marks, 5_001) > START);
     marks.joined(1, 0, Some(1));
     assert_eq!(begin(&mut marks, 5_001), START);
-    // A claim that was under way when it came has not looked there.
-    looked(&mut marks, mark, 1, (FIRST, LAST), 5_002);
-    assert_eq!(begin(&mut marks, 5_003), START);
+}
+
+/// Wherever it began: it has not seen what committed after that.
+#[test]
+fn a_claim_that_was_under_way_does_not_pass_what_has_joined_its_line_since() {
+    let mut marks = slow(100);
+    let behind = marks.begin(vec![1], at(1));
+    marks.joined(1, 0, Some(1));
+    note(&mut marks, &behind, 1, &[(1, FIRST, LAST)], 2);
+    let whole = marks.begin(vec![1], at(3));
+    assert_eq!(whole.from, [START]);
+    note(&mut marks, &whole, 100, &[(1, FIRST, LAST)], 4);
+    assert!(begin(&mut marks, 5) > START);
+    begin(&mut marks, 5_100);
+    marks.looked_aside(&[1], millis(1), &[], at(5_101));
+    let whole = marks.begin(vec![1], at(5_102));
+    assert_eq!(whole.from, [START]);
+    marks.joined(1, 0, Some(1));
+    note(&mut marks, &whole, 100, &[(1, FIRST, LAST)], 5_200);
+    assert_eq!(begin(&mut marks, 5_201), START);
 }
 
 #[test]
 fn a_line_of_several_priorities_or_rounds_has_no_mark() {
     for last in [(1, 0, 1, 2), (0, 4, 1, 2)] {
         let mut marks = slow(99);
-        looked(&mut marks, START, 99, ((0, 0, 1, 1), last), 1);
-        assert_eq!(begin(&mut marks, 2), START);
-        assert!(marks.whole_in(&[1], at(2)).is_none());
+        begin(&mut marks, 6_000);
+        marks.looked_aside(&[1], millis(1), &[], at(6_001));
+        let look = marks.begin(vec![1], at(6_002));
+        note(&mut marks, &look, 99, &[(1, (0, 0, 1, 1), last)], 6_003);
+        assert_eq!(begin(&mut marks, 6_004), START);
+        assert!(marks.whole_in(&[1], at(6_004)).is_none());
     }
 }
 
-const BOTH: [i32; 2] = [1, 2];
+fn both(marks: &mut Marks, now: u64) -> Behind {
+    marks.begin(vec![1, 2], at(now))
+}
 
-/// A look at two lanes that claimed something of the first, up to this place.
-fn looked_at_both(marks: &mut Marks, from: &[Place], took: u64, last: Place, now: u64) {
-    let of: Vec<(i32, Place)> = BOTH.into_iter().zip(from.iter().copied()).collect();
-    marks.looked(&of, millis(took), &BTreeMap::from([(1, (last, last))]), at(now));
+/// Two lanes, of which the first look claimed something of the first, up to this place, and took long.
+fn beside(last: Place) -> Marks {
+    let mut marks = Marks::default();
+    let look = both(&mut marks, 0);
+    note(&mut marks, &look, 99, &[(1, last, last)], 0);
+    marks
 }
 
 #[test]
 fn a_line_of_which_nothing_was_claimed_beside_another_is_passed_about_as_far() {
-    let mut marks = Marks::default();
-    looked_at_both(&mut marks, &[START; 2], 99, LAST, 0);
-    let begun = marks.begin(&BOTH, at(1));
-    assert!(begun[1] > START && begun[1] < begun[0] && begun[0] < LAST, "{begun:?}");
-    assert_eq!(marks.take_asked(), [(BOTH.to_vec(), begun.clone())]);
+    let mut marks = beside(LAST);
+    let begun = both(&mut marks, 1);
+    assert!(begun.from[1] > START && begun.from[1] < begun.from[0] && begun.from[0] < LAST, "{begun:?}");
+    assert_eq!(marks.take_asked(), [(vec![1, 2], begun.from.clone())]);
     let further = (0, 0, 27_000_000, 19);
-    looked_at_both(&mut marks, &begun, 1, further, 2);
-    let moved = marks.begin(&BOTH, at(3));
-    assert!(moved[1] > begun[1] && moved[1] < moved[0] && moved[0] < further);
-    looked_at_both(&mut marks, &moved, 1, (5, 0, 38_000_000, 20), 4);
-    assert_eq!(marks.begin(&BOTH, at(5))[1], moved[1], "what joins it in its own priority is seen");
-    looked_at_both(&mut marks, &moved, 1, LAST, 6);
-    assert_eq!(marks.begin(&BOTH, at(7))[1], moved[1]);
+    note(&mut marks, &begun, 1, &[(1, FIRST, further)], 2);
+    let moved = both(&mut marks, 3);
+    assert!(moved.from[1] > begun.from[1] && moved.from[1] < moved.from[0] && moved.from[0] < further);
+    note(&mut marks, &moved, 1, &[(1, FIRST, LAST)], 4);
+    assert_eq!(both(&mut marks, 5).from[1], moved.from[1], "it does not go back");
 }
 
 #[test]
-fn a_line_of_which_nothing_is_known_is_not_passed_as_far_as_jobs_of_less_priority() {
-    let mut marks = Marks::default();
-    looked_at_both(&mut marks, &[START; 2], 99, (50, 0, 16_000_000, 8), 0);
-    let begun = marks.begin(&BOTH, at(1));
-    assert!(begun[0] > START && begun[1] == START, "{begun:?}");
+fn a_line_is_not_passed_as_far_as_jobs_of_less_priority_and_may_be_passed_as_far_as_the_usual() {
+    let mut marks = beside((50, 0, 16_000_000, 8));
+    let begun = both(&mut marks, 1);
+    assert_eq!((begun.from[0].0, begun.from[1]), (50, (0, 0, TIME - BESIDE_MICROS, 0)));
+    // Nothing is known of what is less urgent than what was claimed.
+    let mut marks = beside((-5, 0, 16_000_000, 8));
+    let begun = both(&mut marks, 1);
+    assert_eq!((begun.from[0].0, begun.from[1]), (-5, START));
+    // An urgent one was the last of its line.
+    note(&mut marks, &begun, 1, &[(2, (-5, 0, 1, 1), (-5, 0, 1, 1))], 2);
+    let begun = both(&mut marks, 3);
+    note(&mut marks, &begun, 1, &[(1, FIRST, LAST)], 4);
+    assert_eq!(both(&mut marks, 5).from[1], (0, 0, LAST.2 - BESIDE_MICROS, 0));
 }
 
 #[test]
 fn what_is_found_in_one_of_several_lines_is_not_passed_until_it_was_looked_at() {
-    let mut marks = Marks::default();
-    looked_at_both(&mut marks, &[START; 2], 99, LAST, 0);
-    let begun = marks.begin(&BOTH, at(1));
-    assert!(marks.looked_aside(&BOTH, millis(99), &[(2, LATE)], at(2)));
-    looked_at_both(&mut marks, &begun, 1, LAST, 3);
-    let put_back = marks.begin(&BOTH, at(4));
-    assert!(put_back[1] < LATE, "that look was under way");
-    // Somebody else had it by then.
-    looked_at_both(&mut marks, &put_back, 95, LAST, 100);
-    assert!(marks.begin(&BOTH, at(101))[1] > LATE);
-    marks.begin(&BOTH, at(5_100));
-    assert!(!marks.looked_aside(&BOTH, millis(99), &[], at(5_200)));
-    assert!(marks.begin(&BOTH, at(5_201))[0] > START, "to pass much once more was not usual");
+    for found in [LATE, (-5, 0, 16_000_000, 3), (50, 0, 1, 3)] {
+        let mut marks = beside((50, 0, 17_000_000, 8));
+        let look = both(&mut marks, 1);
+        note(&mut marks, &look, 1, &[(1, FIRST, LAST), (2, (50, 0, 1, 2), (50, 0, 2_000_000, 3))], 1);
+        let under_way = both(&mut marks, 1);
+        assert!(marks.looked_aside(&[1, 2], millis(99), &[(2, found)], at(2)), "{found:?}");
+        note(&mut marks, &under_way, 1, &[(1, FIRST, LAST)], 3);
+        let put_back = both(&mut marks, 4);
+        assert!(put_back.from[1] < found && put_back.from[1] > START);
+        // Somebody else had it by then, or it has to wait for others: it is passed, or else the line is read whole once.
+        note(&mut marks, &put_back, 95, &[(1, FIRST, LAST)], 100);
+        let next = both(&mut marks, 101);
+        let took = if next.from[1] == START { 95 } else { 1 };
+        note(&mut marks, &next, took, &[(1, FIRST, LAST)], 101);
+        let passed = both(&mut marks, 102).from[1];
+        assert!(passed == (0, 0, LAST.2 - BESIDE_MICROS, 0), "{passed:?}");
+        both(&mut marks, 5_100);
+        marks.looked_aside(&[1, 2], millis(20), &[], at(5_200));
+        assert!(both(&mut marks, 5_201).from[0] > START, "to pass much once more was not usual");
+    }
 }
 
 #[test]
-fn a_line_that_is_read_alone_is_fast_though_it_is_slow_beside_another() {
-    let mut marks = Marks::default();
-    looked_at_both(&mut marks, &[START; 2], 99, LAST, 0);
-    assert!(marks.begin(&BOTH, at(1))[0] > START);
-    assert_eq!(marks.begin(&[1], at(1)), [START]);
-    // One that is forgotten is read whole beside others, which says nothing of how long it takes behind marks.
-    marks.looked_aside(&BOTH, millis(99), &[], at(2));
-    marks.joined(2, 0, Some(1));
+fn what_a_line_that_is_read_whole_takes_beside_others_says_nothing_of_their_marks() {
+    let mut marks = beside(LAST);
+    assert!(both(&mut marks, 1).from[0] > START);
+    marks.looked_aside(&[1, 2], millis(99), &[], at(2));
     for turn in 10..50 {
-        let begun = marks.begin(&BOTH, at(turn));
-        assert!(begun[0] > START && begun[1] == START);
-        marks.looked(
-            &[(1, begun[0]), (2, START)],
-            millis(90),
-            &BTreeMap::from([(1, (LAST, LAST)), (2, (FIRST, LAST))]),
-            at(turn),
-        );
         marks.joined(2, 0, Some(1));
+        let look = both(&mut marks, turn);
+        assert!(look.from[0] > START && look.from[1] == START);
+        note(&mut marks, &look, 90, &[(1, FIRST, LAST), (2, FIRST, LAST)], turn);
     }
-    assert!(marks.whole_in(&BOTH, at(50)).is_some());
-    marks.begin(&BOTH, at(5_100));
-    marks.looked_aside(&BOTH, millis(20), &[], at(5_200));
-    assert!(marks.whole_in(&BOTH, at(5_201)).is_some(), "20 ms are no usual look");
+    both(&mut marks, 5_100);
+    marks.looked_aside(&[1, 2], millis(20), &[], at(5_200));
+    assert!(marks.whole_in(&[1, 2], at(5_201)).is_some(), "20 ms are no usual look");
+}
+
+/// Here claims take long because they claim much: nobody's snapshot is old.
+#[test]
+fn lines_of_which_one_never_has_a_mark_are_read_whole_once_it_is_known_how_long_that_takes() {
+    let mut marks = Marks::default();
+    let mut behind = 0;
+    for turn in 0..1_000 {
+        let look = both(&mut marks, turn * 20);
+        behind += u32::from(look.from[0] > START);
+        for (lanes, _) in marks.take_asked() {
+            marks.looked_aside(&lanes, millis(1), &[], at(turn * 20));
+        }
+        note(&mut marks, &look, 8, &[(1, FIRST, LAST), (2, (0, 0, 1, 1), (7, 0, 1, 2))], turn * 20);
+    }
+    assert!(behind < 100, "{behind}");
+}
+
+#[test]
+fn lanes_that_are_looked_at_alone_and_beside_others_have_their_marks_in_common_and_not_their_pace() {
+    let mut marks = beside(LAST);
+    assert!(both(&mut marks, 1).from[0] > START);
+    assert_eq!(begin(&mut marks, 1), START, "it is not known to take long");
+    let further = (0, 0, 27_000_000, 19);
+    let look = marks.begin(vec![1], at(2));
+    note(&mut marks, &look, 1, &[(1, FIRST, further)], 2);
+    assert!(both(&mut marks, 3).from[0] > LAST);
+}
+
+#[test]
+fn what_is_kept_in_mind_is_bounded() {
+    let mut marks = Marks::default();
+    for set in 0..2 * i32::try_from(SETS).unwrap() {
+        let look = marks.begin(vec![set, set + 1], at(1));
+        note(&mut marks, &look, 99, &[(set, FIRST, LAST)], 1);
+        assert!(marks.whole_in(&[set, set + 1], at(1)).is_some() && marks.paces.len() <= SETS);
+    }
 }

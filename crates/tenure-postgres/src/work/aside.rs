@@ -101,7 +101,7 @@ mod tests {
     use tenure_store::{Hints, Moment};
 
     use super::*;
-    use crate::marks::START;
+    use crate::marks::Claimed;
     use crate::plans::fresh;
 
     const LANE: i32 = 7;
@@ -122,19 +122,20 @@ mod tests {
         let mut link = fresh(&server).await;
         link.connection().await.unwrap().execute_text(LATE).await.unwrap();
         let place = (0, 0, 9_000_000, 8);
-        let claimed = BTreeMap::from([(LANE, (place, place))]);
         for millis in [1, 100] {
             let took = Duration::from_millis(millis);
-            link.memory.marks().looked(&[(LANE, START), (OTHER, START)], took, &claimed, at(0));
+            let look = link.memory.marks().begin(BOTH.to_vec(), at(0));
+            let places = BTreeMap::from([(LANE, (place, place))]);
+            link.memory.marks().looked(&look, &Claimed { took, places, at: 9_000_000 }, at(0));
             let seen = Head { held: 30_000_000, later: 9_000_000 };
             link.memory.heads().looked(heads::START, took, seen, at(0));
         }
-        let marks = link.memory.marks().begin(&BOTH, at(5_000));
+        let marks = link.memory.marks().begin(BOTH.to_vec(), at(5_000)).from;
         assert_eq!(link.memory.marks().take_asked(), [(BOTH.to_vec(), marks.clone())]);
         let mut due = link.memory.bulletin.due();
         look_at_lanes(&mut link, BOTH.to_vec(), marks.clone()).await;
         assert!(due.has_changed().unwrap());
-        assert_eq!(link.memory.marks().begin(&BOTH, at(100)), [(0, 0, 1_000_000, 4), marks[1]]);
+        assert_eq!(link.memory.marks().begin(BOTH.to_vec(), at(100)).from, [(0, 0, 1_000_000, 4), marks[1]]);
         due.mark_unchanged();
         look_at_heads(&mut link).await;
         assert!(due.has_changed().unwrap());

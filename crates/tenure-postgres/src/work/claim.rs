@@ -13,7 +13,7 @@ use crate::fault::unreadable;
 use crate::grants::Grant;
 use crate::heads::Head;
 use crate::lanes::Lanes;
-use crate::marks::{Place, START};
+use crate::marks::{Behind, Claimed, Place, START};
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::Query;
@@ -151,8 +151,8 @@ const FRESH_OF_ONE: &str = concat!(
     grants_and_jobs!("first")
 );
 
-/// Where a claim looks: at which lanes, and behind which place of each; at none, if that is not to be remembered.
-pub(super) type Of = Vec<(i32, Place)>;
+/// Where a claim looks; `None` if that is not to be remembered.
+pub(super) type Of = Option<Behind>;
 
 /// A claim: its statement, and where it looks.
 pub(super) struct Claim {
@@ -205,13 +205,9 @@ pub(super) fn claim(
     };
     let How { at_most, lapses_behind, meant: (queues, all_lanes), .. } = *how;
     // A given clock is for those who want to know beforehand what comes.
-    let (from, of) = if is_given {
-        (vec![START; lanes.len()], Vec::new())
-    } else {
-        let from = memory.marks().begin(&lanes, time.clock().moment());
-        let of = lanes.iter().copied().zip(from.iter().copied()).collect();
-        (from, of)
-    };
+    let now = time.clock().moment();
+    let of = (!is_given).then(|| memory.marks().begin(lanes.clone(), now));
+    let from = of.as_ref().map_or_else(|| vec![START; lanes.len()], |look| look.from.clone());
     let query = Query::new(sql)
         .with(lanes)
         .with(value::bound(at_most))
@@ -276,20 +272,16 @@ impl Granted {
         self.jobs().first().and_then(|row| value::instant(row, 10).ok())
     }
 
-    /// The first and the last of the places that they had, for each lane.
-    pub(super) fn places(&self) -> BTreeMap<i32, (Place, Place)> {
+    /// What the look at these lanes has claimed; `None` if that is nothing.
+    pub(super) fn claimed(&self) -> Option<Claimed> {
+        let first = self.jobs().first()?;
         let mut places: BTreeMap<i32, (Place, Place)> = BTreeMap::new();
         for row in self.jobs() {
             let place = place(row);
             let (first, last) = places.entry(row.get(5)).or_insert((place, place));
             (*first, *last) = (place.min(*first), place.max(*last));
         }
-        places
-    }
-
-    /// How long the server looked for the first of them.
-    pub(super) fn took(&self) -> Duration {
-        self.jobs().first().map_or(Duration::ZERO, |row| value::took(row, 11))
+        Some(Claimed { took: value::took(first, 11), places, at: first.get(10) })
     }
 
     /// The jobs, in order: whoever is told of them next may settle them.

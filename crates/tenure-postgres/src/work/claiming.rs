@@ -13,6 +13,7 @@ use super::claim::{self, How, Of};
 use crate::heads::{self, Head};
 use crate::keyed::{self, Around};
 use crate::link::Link;
+use crate::marks::Behind;
 use crate::memory::Memory;
 use crate::news::News;
 use crate::query::{Answered, Query};
@@ -145,8 +146,8 @@ impl<'a> Claiming<'a> {
                     return false;
                 }
             }
-            if !of.is_empty() {
-                self.note_look(of, &granted);
+            if let Some(look) = of {
+                self.note_look(look, &granted);
             }
             if jobs < self.ask.wants[*index].at_most {
                 self.memory.look_closely();
@@ -162,12 +163,14 @@ impl<'a> Claiming<'a> {
         true
     }
 
-    /// Notes how long the look at these lanes took, and what was claimed of each.
-    fn note_look(&mut self, of: &Of, granted: &claim::Granted) {
+    /// Notes a look, and what it has claimed.
+    fn note_look(&mut self, look: &Behind, granted: &claim::Granted) {
         let (mut marks, now) = (self.memory.marks(), self.time.clock().moment());
-        let lanes: Vec<i32> = of.iter().map(|(lane, _)| *lane).collect();
-        self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(&lanes, now)).min();
-        marks.looked(of, granted.took(), &granted.places(), now);
+        self.whole_in = self.whole_in.into_iter().chain(marks.whole_in(&look.lanes, now)).min();
+        match granted.claimed() {
+            Some(claimed) => marks.looked(look, &claimed, now),
+            None => marks.looked_in_vain(look, now),
+        }
     }
 
     pub(super) fn look_around(&self) -> Query {

@@ -334,7 +334,7 @@ mod tests {
         let (granted, _) = grant(&mut link, &ask(1), Vec::new(), None).await.unwrap();
         assert_eq!(granted.grants.had, [1]);
         let now = link.database.time.clock().moment();
-        let begun = link.memory.marks().begin(&[1, 2], now);
+        let begun = link.memory.marks().begin(vec![1, 2], now).from;
         assert!(begun.iter().all(|from| *from > crate::marks::START), "{begun:?}");
         let (granted, _) = grant(&mut link, &ask(5), Vec::new(), None).await.unwrap();
         assert_eq!(granted.grants.had, [2], "nothing that waits is passed");
