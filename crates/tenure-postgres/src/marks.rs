@@ -8,9 +8,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tenure_core::Priority;
 use tenure_store::Moment;
 
 use crate::pace::Pace;
+use crate::value;
 
 /// A place in line: priority, round, due, seq.
 pub(crate) type Place = (i16, i64, i64, i64);
@@ -22,8 +24,6 @@ pub(crate) const START: Place = (i16::MIN, 0, i64::MIN, 0);
 const BEFORE_MICROS: i64 = 100_000;
 /// So much before the last place of others: what joins a line may be older than what others have by then.
 const BESIDE_MICROS: i64 = 5_000_000;
-/// The priority of jobs of which nothing else is said.
-const USUAL: i16 = 0;
 /// Lanes that have marks at most.
 const LANES: usize = 10_000;
 /// Sets of lanes of which it is known how long looks at them take, at most.
@@ -185,8 +185,9 @@ impl Marks {
     fn claimed_beside(&mut self, lane: i32, begun: u64, last: Place, at: i64) {
         let mark = self.of.get(&lane).copied();
         // A mark in a less urgent priority than that of most jobs, or of its own, would hide what joins this line in that.
+        let usual = value::of_priority(Priority::default());
         let priority =
-            mark.map_or(USUAL, |mark| if mark.place.0 == last.0 { last.0 } else { mark.place.0.max(USUAL) });
+            mark.map_or(usual, |mark| if mark.place.0 == last.0 { last.0 } else { mark.place.0.max(usual) });
         let due = if priority == last.0 { last.2 } else { at };
         let place = before(priority, due, BESIDE_MICROS);
         let may_pass = last.1 == 0 && priority <= last.0 && mark.is_none_or(|mark| mark.place < place);
