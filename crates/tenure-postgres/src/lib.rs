@@ -29,6 +29,7 @@ mod aside;
 mod bits;
 mod change;
 mod check_in;
+mod closely;
 mod code;
 mod command;
 mod connection;

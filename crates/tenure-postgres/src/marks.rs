@@ -11,6 +11,7 @@ use std::time::Duration;
 use tenure_core::Priority;
 use tenure_store::Moment;
 
+use crate::closely::Closely;
 use crate::pace::Pace;
 use crate::value;
 
@@ -35,6 +36,8 @@ pub(crate) struct Marks {
     of: BTreeMap<i32, Mark>,
     /// How long looks take, at lanes that are looked at together.
     paces: BTreeMap<Vec<i32>, Pace>,
+    /// Which claims look closely: what was found before a mark is looked for by one that does.
+    closely: Closely,
     /// Lanes that are to be looked at as wholes, aside.
     asked: Vec<Vec<i32>>,
     /// How often something was found, or joined a line, before a mark.
@@ -55,6 +58,8 @@ struct Mark {
 pub(crate) struct Behind {
     pub lanes: Vec<i32>,
     pub from: Vec<Place>,
+    /// Whether also at what others have touched.
+    pub closely: bool,
     /// The changes by then.
     begun: u64,
 }
@@ -82,7 +87,8 @@ impl Marks {
                 self.places(&lanes)
             }
         };
-        Behind { lanes, from, begun: self.changes }
+        let closely = self.closely.claims(&lanes);
+        Behind { lanes, from, closely, begun: self.changes }
     }
 
     fn place(&self, lane: i32) -> Place {
@@ -115,7 +121,20 @@ impl Marks {
         for (lane, (priority, round, due, seq)) in found {
             is_any |= self.put_back(*lane, (*priority, *round, *due, seq - 1));
         }
+        if is_any {
+            self.look_closely_at_all();
+        }
         is_any
+    }
+
+    /// Has the next claim of these lanes look closely: one has not found all that it was to find.
+    pub(crate) fn look_closely(&mut self, lanes: &[i32]) {
+        self.closely.is_next(lanes);
+    }
+
+    /// Has the next claim of any lanes look closely: something was found that somebody may have locked, and given up.
+    pub(crate) fn look_closely_at_all(&mut self) {
+        self.closely.is_next_of_all();
     }
 
     /// Puts a mark back to there, if it lies behind that.

@@ -39,8 +39,6 @@ pub(crate) struct Memory {
     pub spoke: Notify,
     /// Who this program is when it speaks; 0 while nobody may.
     voice: AtomicI32,
-    /// How many claims have been made since one came back with less than was asked for.
-    claims: AtomicU32,
     /// How many more claims look also for jobs that were claimed before.
     begun: AtomicU32,
 }
@@ -71,8 +69,6 @@ impl Bell {
     }
 }
 
-/// Of so many claims one looks closely.
-const CLOSELY: u32 = 8;
 /// Where a job was that was claimed before, more will be: so many claims look for them at once.
 const BEGUN: u32 = 256;
 
@@ -174,16 +170,6 @@ impl Memory {
     /// Lets somebody speak up, or nobody if it is 0.
     pub(crate) fn let_speak(&self, me: i32) {
         self.voice.store(me, Ordering::Release);
-    }
-
-    /// Whether the next claim shall look also at what others have touched.
-    pub(crate) fn looks_closely(&self) -> bool {
-        self.claims.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLOSELY)
-    }
-
-    /// A claim has not found all that it was to find: the next looks closely.
-    pub(crate) fn look_closely(&self) {
-        self.claims.store(0, Ordering::Relaxed);
     }
 
     /// Jobs were met that had been claimed before.

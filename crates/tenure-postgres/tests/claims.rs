@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use given::jobs::{ask, new_job, new_jobs, settle};
 use given::{host, number, options, schema, server, user};
-use tenure_core::{JobId, Kind, NewJob, Priority, Reserved, Verdict};
+use tenure_core::{JobId, Kind, NewJob, Priority, QueueName, Reserved, Verdict};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Accepted, Enqueued, Jobs, Store, Views};
+use tenure_store::{Accepted, Enqueued, Jobs, Kinds, Reserve, Store, Views, Want};
 
 async fn opened(schema: &str) -> Arc<PostgresStore> {
     PostgresStore::open(&server().url(), options(schema), None).await.unwrap()
@@ -71,6 +71,32 @@ async fn a_line_of_jobs_that_were_all_claimed_before_is_granted() {
     for store in [store, other] {
         store.close().await.unwrap();
     }
+}
+
+/// What somebody has taken and given up again is found in each queue, also where others come first with every claim.
+#[tokio::test]
+async fn what_was_given_up_is_found_in_the_second_of_two_queues() {
+    let schema = schema();
+    let store = opened(&schema).await;
+    let queues = [QueueName::default(), QueueName::new("other").unwrap()];
+    let of_queue = |number: u64| NewJob { queue: queues[1].clone(), ..new_job(number) };
+    let wants = || queues.clone().map(|queue| Want { queue, kinds: Kinds::All, at_most: 1 });
+    let claim = async || {
+        let both = Reserve { wants: wants().to_vec(), ..ask(host(1), 2) };
+        store.reserve(both).await.unwrap().jobs
+    };
+    store.enqueue(vec![new_job(1), of_queue(2)]).await.unwrap();
+    assert_eq!(claim().await.len(), 2);
+    store.enqueue(vec![of_queue(3)]).await.unwrap();
+    let client = user(&server().url()).await;
+    let given_up = format!("BEGIN; DELETE FROM {schema}.ready; ROLLBACK");
+    client.batch_execute(&given_up).await.unwrap();
+    let mut granted = Vec::new();
+    for _ in 0..10 {
+        granted.extend(claim().await);
+    }
+    assert_eq!(ids(&granted), [new_job(3).id]);
+    store.close().await.unwrap();
 }
 
 /// Agrees on something about the queue as who edits it does, and answers what a claim for five jobs is granted that had begun

@@ -272,4 +272,21 @@ fn what_is_kept_in_mind_is_bounded() {
         note(&mut marks, &look, 99, &[(set, FIRST, LAST)], 1);
         assert!(marks.whole_in(&[set, set + 1], at(1)).is_some() && marks.paces.len() <= SETS);
     }
+    for lane in 0..i32::try_from(LANES + 10).unwrap() {
+        let look = marks.begin(vec![lane], at(1));
+        note(&mut marks, &look, 99, &[(lane, FIRST, LAST)], 1);
+    }
+    assert_eq!(marks.of.len(), LANES);
+}
+
+#[test]
+fn what_was_found_before_a_mark_is_looked_for_closely_by_all() {
+    let mut marks = slow(21);
+    for lanes in [vec![1], vec![1, 2]] {
+        while marks.begin(lanes.clone(), at(1)).closely {}
+    }
+    assert!(marks.looked_aside(&[1], millis(1), &[(1, LATE)], at(2)));
+    for lanes in [vec![1], vec![1, 2]] {
+        assert!(marks.begin(lanes, at(3)).closely);
+    }
 }

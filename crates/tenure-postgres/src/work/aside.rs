@@ -45,14 +45,8 @@ async fn look_at_lanes(link: &mut Link, lanes: Vec<i32>, marks: Vec<Place>) {
         rows.iter().filter_map(|row| place(row).map(|place| (row.get(0), place))).collect();
     let now = link.database.time.clock().moment();
     if link.memory.marks().looked_aside(&lanes, took, &found, now) {
-        self::found(link);
+        link.memory.bulletin.call_due();
     }
-}
-
-/// Has workers look. It may be something that somebody has locked, and given up.
-fn found(link: &Link) {
-    link.memory.look_closely();
-    link.memory.bulletin.call_due();
 }
 
 fn place(row: &Row) -> Option<Place> {
@@ -74,7 +68,8 @@ async fn look_at_heads(link: &mut Link) {
     let is_none = around.head.held == around.now.as_micros();
     let first = Head { held: if is_none { i64::MAX } else { around.head.held }, ..around.head };
     if link.memory.heads().looked_aside(around.took, first, now) {
-        found(link);
+        link.memory.marks().look_closely_at_all();
+        link.memory.bulletin.call_due();
     }
 }
 

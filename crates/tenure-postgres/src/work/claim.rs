@@ -187,7 +187,7 @@ pub(super) fn whole_in(memory: &Memory, wants: &[Want], now: Moment) -> Option<D
     wants.iter().filter_map(|want| marks.whole_in(&of(want), now)).min()
 }
 
-/// What grants what is wanted of a queue; `None` if none of its lanes is known.
+/// What grants what is wanted of a queue; `None` if none of its lanes is known, or nothing is wanted any more.
 pub(super) fn claim(
     memory: &Memory,
     ask: &Reserve,
@@ -204,6 +204,10 @@ pub(super) fn claim(
         _ => OF_SEVERAL,
     };
     let How { at_most, lapses_behind, meant: (queues, all_lanes), .. } = *how;
+    // Who makes no claim has no turn.
+    if at_most == 0 {
+        return None;
+    }
     // A given clock is for those who want to know beforehand what comes.
     let now = time.clock().moment();
     let of = (!is_given).then(|| memory.marks().begin(lanes.clone(), now));
@@ -223,9 +227,9 @@ pub(super) fn claim(
     let query = query
         .with(queues.clone())
         .with(all_lanes.clone())
-        .with(is_given || memory.looks_closely())
+        .with(of.as_ref().is_none_or(|look| look.closely))
         .with(lapses_behind.map_or(i64::MIN, |head| head.held));
-    (at_most > 0).then_some(Claim { query, of })
+    Some(Claim { query, of })
 }
 
 /// Has a statement look behind these places, one for each lane, or before them.

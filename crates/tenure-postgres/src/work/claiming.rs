@@ -142,7 +142,7 @@ impl<'a> Claiming<'a> {
             if granted.met_begun {
                 self.memory.met_begun();
                 if jobs == 0 {
-                    self.memory.look_closely();
+                    self.look_closely(of);
                     return false;
                 }
             }
@@ -150,7 +150,7 @@ impl<'a> Claiming<'a> {
                 self.note_look(look, &granted);
             }
             if jobs < self.ask.wants[*index].at_most {
-                self.memory.look_closely();
+                self.look_closely(of);
             }
             self.left = self.left.saturating_sub(jobs);
             if let (Some(started), None) = (granted.started(), self.time.told()) {
@@ -161,6 +161,13 @@ impl<'a> Claiming<'a> {
             self.granted.granted.push((*index, granted));
         }
         true
+    }
+
+    /// Has the next claim look closely where this one has looked. One by a given clock always does.
+    fn look_closely(&self, of: &Of) {
+        if let Some(look) = of {
+            self.memory.marks().look_closely(&look.lanes);
+        }
     }
 
     /// Notes a look, and what it has claimed.
