@@ -10,10 +10,8 @@ use tenure_store::Fault;
 use tokio::sync::{Notify, watch};
 use tokio_postgres::Row;
 
-use crate::fault::Effect;
 use crate::link::Link;
-use crate::listening::{self, NOBODY};
-use crate::memory::{Memory, Told};
+use crate::memory::Memory;
 use crate::news::News;
 use crate::patience::{pause, within};
 use crate::query::Query;
@@ -76,7 +74,7 @@ impl Followed {
     }
 }
 
-/// Follows transactions until the store is closed; then it looks once more, and tells others itself.
+/// Follows transactions until the store is closed. Then it looks once more: one may have committed just now.
 pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
     let memory = Arc::clone(&link.memory);
     tokio::select! {
@@ -84,12 +82,8 @@ pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
         _ = closed.wait_for(|closed| *closed) => {}
         () = follow(&mut link, &memory) => {}
     }
-    if look(&mut link, &memory.followed).await.is_ok_and(|has_committed| has_committed)
-        && let Ok(connection) = link.connection().await
-    {
-        let hint = listening::hint(Told::read("wd"), NOBODY);
-        // A hint may be lost.
-        let _ = connection.run(&[listening::tell(hint)], Effect::None).await;
+    if look(&mut link, &memory.followed).await.is_ok_and(|has_committed| has_committed) {
+        memory.publish(News::of_due());
     }
 }
 
@@ -126,23 +120,21 @@ async fn follow(link: &mut Link, memory: &Memory) {
 
 /// Whether one has committed that was followed, or may have. Those that are open are followed further.
 async fn look(link: &mut Link, followed: &Followed) -> Result<bool, Fault> {
-    let asked = std::mem::take(&mut *followed.kept());
-    if !asked.is_any() {
+    let asked = Asked { kept: std::mem::take(&mut *followed.kept()), followed };
+    if !asked.kept.is_any() {
         return Ok(false);
     }
-    let rows = ask(link, asked.open.iter().cloned().collect()).await;
-    let mut kept = followed.kept();
-    let rows = match rows {
+    let rows = match ask(link, asked.kept.open.iter().cloned().collect()).await {
         Ok(rows) => rows,
-        Err(fault) if fault.is_passing() => {
-            asked.open.into_iter().for_each(|id| kept.enter(id));
-            kept.are_more |= asked.are_more;
-            return Err(fault);
-        }
+        Err(fault) if fault.is_passing() => return Err(fault),
         // Another server, which has never heard of them.
-        Err(_) => return Ok(true),
+        Err(_) => {
+            asked.answered();
+            return Ok(true);
+        }
     };
-    let mut has_committed = asked.are_more;
+    let asked = asked.answered();
+    let (mut kept, mut has_committed) = (followed.kept(), asked.are_more);
     for row in rows {
         match row.get::<_, &str>(1) {
             "in progress" => kept.enter(row.get(0)),
@@ -155,4 +147,25 @@ async fn look(link: &mut Link, followed: &Followed) -> Result<bool, Fault> {
 
 async fn ask(link: &mut Link, ids: Vec<String>) -> Result<Vec<Row>, Fault> {
     link.connection().await?.read(Query::new(LOOK).with(ids)).await
+}
+
+/// Those that it is looked at. They are followed further unless it is known what became of them, also if the look is given up.
+struct Asked<'f> {
+    kept: Kept,
+    followed: &'f Followed,
+}
+
+impl Asked<'_> {
+    /// It is known what became of them, or who is open is followed anew.
+    fn answered(mut self) -> Kept {
+        std::mem::take(&mut self.kept)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let (mut kept, asked) = (self.followed.kept(), std::mem::take(&mut self.kept));
+        asked.open.into_iter().for_each(|id| kept.enter(id));
+        kept.are_more |= asked.are_more;
+    }
 }

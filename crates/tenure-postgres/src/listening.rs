@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::connector::Ear;
 use crate::database::Database;
 use crate::fault::Effect;
+use crate::link::Link;
 use crate::memory::{Memory, Told};
 use crate::patience::{pause, within};
 use crate::query::Query;
@@ -23,6 +24,8 @@ const APART: Duration = Duration::from_millis(5);
 const LATER: Duration = Duration::from_millis(100);
 /// How often everybody looks where nothing is heard.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long the end of a program waits until others have been told what happened last.
+const LAST: Duration = Duration::from_secs(1);
 /// How long a program waits to hear itself.
 const ECHO: Duration = Duration::from_secs(2);
 
@@ -127,7 +130,8 @@ async fn tell_and_hear(
             () = waiting, if !is_resting => {
                 let Some(untold) = memory.take_untold() else { continue };
                 memory.let_speak(0);
-                connection.run(&[tell(hint(untold, me))], Effect::None).await?;
+                connection.run(&[tell(hint(untold.told(), me))], Effect::None).await?;
+                untold.done();
             }
         }
         rest.set(pause(APART));
@@ -151,6 +155,8 @@ fn is_said_by(text: &str, me: i32) -> bool {
 
 /// Tells what happens here, where nothing is heard. Until that does not work.
 async fn only_tell(connection: &mut Connection, memory: &Memory) -> Fault {
+    // Whoever told others before may not have come to it.
+    memory.ring_again();
     let telling = async {
         loop {
             something_to_tell(memory).await;
@@ -190,10 +196,26 @@ async fn something_to_tell(memory: &Memory) {
 /// Tells what was not told yet.
 async fn tell_untold(connection: &mut Connection, memory: &Memory) -> Result<(), Fault> {
     if let Some(untold) = memory.take_untold() {
-        connection.run(&[tell(hint(untold, NOBODY))], Effect::None).await?;
+        connection.run(&[tell(hint(untold.told(), NOBODY))], Effect::None).await?;
+        untold.done();
         pause(APART).await;
     }
     Ok(())
+}
+
+/// Tells what nobody came to tell before all that was accepted had been done and the store was closed.
+pub(crate) async fn tell_last(mut link: Link) {
+    let memory = Arc::clone(&link.memory);
+    let Some(untold) = memory.take_untold() else { return };
+    let telling = async {
+        let connection = link.connection().await?;
+        connection.run(&[tell(hint(untold.told(), NOBODY))], Effect::None).await
+    };
+    // A hint may be lost, and nobody shall wait long for the end of his program because of one.
+    match within(LAST, telling).await {
+        Some(Ok(_)) => untold.done(),
+        Some(Err(_)) | None => tracing::debug!("others find by themselves what was written last"),
+    }
 }
 
 /// Whether a program hears hints here.
@@ -278,5 +300,22 @@ mod tests {
         assert_eq!(*due.borrow(), 2);
         close.send(true).unwrap();
         working.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_nobody_came_to_tell_is_told_at_the_end() {
+        let server = Server::start_hasty().unwrap();
+        let link = fresh(&server).await;
+        let (database, memory) = (Arc::clone(&link.database), Arc::clone(&link.memory));
+        let (ear, mut heard) = ear();
+        let mut other = database.connect(Some(ear)).await.unwrap();
+        let me = who(&mut other).await.unwrap();
+        begin(&mut other, &mut heard, &database.options.schema, me).await.unwrap();
+        memory.publish(crate::news::News::of_due());
+        // Somebody has begun to tell it, and is stopped.
+        drop(memory.take_untold());
+        tell_last(link).await;
+        assert_eq!(heard.recv().await.unwrap().1, hint(Told::read("wd"), NOBODY));
+        assert!(memory.take_untold().is_none());
     }
 }

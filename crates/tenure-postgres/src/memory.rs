@@ -39,6 +39,8 @@ pub(crate) struct Memory {
     pub spoke: Notify,
     /// Who this program is when it speaks; 0 while nobody may.
     voice: AtomicI32,
+    /// How many looks of upkeep in a row have taken long.
+    pub slow_looks: AtomicU32,
     /// How many more claims look also for jobs that were claimed before.
     begun: AtomicU32,
 }
@@ -189,9 +191,50 @@ impl Memory {
         }
     }
 
-    /// What other programs have not been told; it is told from now on.
-    pub(crate) fn take_untold(&self) -> Option<Told> {
+    /// What other programs have not been told.
+    pub(crate) fn take_untold(&self) -> Option<Untold<'_>> {
         let untold = self.untold.swap(0, Ordering::AcqRel);
-        (untold != 0).then_some(Told(untold))
+        (untold != 0).then_some(Untold { memory: self, left: Told(untold) })
+    }
+}
+
+/// What somebody is about to tell other programs. If he does not come to it, it is left for the next.
+#[derive(Debug)]
+pub(crate) struct Untold<'m> {
+    memory: &'m Memory,
+    left: Told,
+}
+
+impl Untold<'_> {
+    pub(crate) fn told(&self) -> Told {
+        self.left
+    }
+
+    /// They have been told.
+    pub(crate) fn done(mut self) {
+        self.left = Told(0);
+    }
+}
+
+impl Drop for Untold<'_> {
+    fn drop(&mut self) {
+        self.memory.untold.fetch_or(self.left.0, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_did_not_come_to_tell_is_left_for_the_next() {
+        let memory = Memory::default();
+        memory.publish(News::of_due());
+        drop(memory.take_untold().unwrap());
+        memory.publish(News::of_asking());
+        let untold = memory.take_untold().unwrap();
+        assert_eq!(untold.told(), Told::read("wda"));
+        untold.done();
+        assert!(memory.take_untold().is_none());
     }
 }

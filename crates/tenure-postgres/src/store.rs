@@ -177,8 +177,10 @@ impl Jobs for PostgresStore {
             let looked = self.ask(&self.tasks.others, |link| Box::pin(upkeep::look(link)));
             let due = match looked.await {
                 Ok((due, shown)) => {
-                    // Should the task have ended, whoever asks it something is told.
-                    let _ = self.tasks.leases.send(leases::Command::Compare(shown)).await;
+                    if let Some(shown) = shown {
+                        // Should the task have ended, whoever asks it something is told.
+                        let _ = self.tasks.leases.send(leases::Command::Compare(shown)).await;
+                    }
                     due
                 }
                 // A part of the look may take too long that none of the urgent chores depends on.

@@ -103,6 +103,7 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
             let _ = begun.await;
             if opened.send(Ok(tasks)).is_ok() {
                 while running.join_next().await.is_some() {}
+                listening::tell_last(Link::new(database, memory)).await;
             }
         });
     };

@@ -1,5 +1,7 @@
 //! What time has brought, seen at one look: an idle program asks this from time to time, and nothing else.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tenure_store::Fault;
@@ -99,18 +101,28 @@ const LOOK: &str = concat!(
          (SELECT true FROM lease_line WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1))"
 );
 
-/// A look that takes longer says too little of the clock, so that is read by itself.
+/// A look that takes longer says too little of the clock.
 const PROMPT: Duration = Duration::from_millis(25);
+/// When so many have taken longer, one after the other, the clock is read by itself: not each time, or a program that has nothing to
+/// do would ask a slow server the more.
+const SLOW_LOOKS: u32 = 3;
 
-/// Looks; answers what there is to do, and what the clock has shown at this.
-pub(crate) async fn look(link: &mut Link) -> Result<(Due, Shown), Fault> {
-    let time = link.database.time.clone();
+/// Looks; answers what there is to do, and what the clock has shown at this if that was told promptly.
+pub(crate) async fn look(link: &mut Link) -> Result<(Due, Option<Shown>), Fault> {
+    let (time, memory) = (link.database.time.clone(), Arc::clone(&link.memory));
     let connection = link.connection().await?;
-    let (row, mut shown) = ask(connection, &time, LOOK).await?;
-    if shown.answered.since(shown.sent) > PROMPT {
-        shown = ask(connection, &time, NOW).await?.1;
+    let (row, shown) = ask(connection, &time, LOOK).await?;
+    let shown = if shown.answered.since(shown.sent) <= PROMPT {
+        Some(shown)
+    } else if memory.slow_looks.fetch_add(1, Ordering::Relaxed) + 1 < SLOW_LOOKS {
+        None
+    } else {
+        Some(ask(connection, &time, NOW).await?.1)
+    };
+    if let Some(shown) = shown {
+        memory.slow_looks.store(0, Ordering::Relaxed);
+        time.heard(shown.at);
     }
-    time.heard(shown.at);
     Ok((due(&row), shown))
 }
 
@@ -144,9 +156,28 @@ mod tests {
         let time = link.database.time.clone();
         let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
         time.heard(time.now().after(hour));
-        let (due, shown) = look(&mut link).await.unwrap();
-        assert_eq!(due, Due::default());
+        let mut shown = None;
+        for _ in 0..SLOW_LOOKS {
+            let (due, has_shown) = look(&mut link).await.unwrap();
+            assert_eq!(due, Due::default());
+            shown = shown.or(has_shown);
+        }
+        let shown = shown.expect("the clock is read by itself if no look was prompt");
         assert!(time.now() < shown.at.after(minute) && time.now() >= shown.at.before(minute));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_answers_slowly_is_not_asked_for_its_clock_after_each_look() {
+        let server = Server::start_hasty().unwrap();
+        let mut link = fresh(&server).await;
+        let slow = "CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE AS
+             $$ SELECT 1::bigint FROM pg_sleep(0.05) $$";
+        link.connection().await.unwrap().execute_text(slow).await.unwrap();
+        let mut compared = Vec::new();
+        for _ in 0..2 * SLOW_LOOKS {
+            compared.push(look(&mut link).await.unwrap().1.is_some());
+        }
+        assert_eq!(compared, [false, false, true, false, false, true]);
     }
 
     #[tokio::test]

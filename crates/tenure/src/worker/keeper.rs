@@ -35,6 +35,10 @@ const HINTS_APART: Duration = Duration::from_millis(100);
 const HEARING_APART: Duration = Duration::from_secs(10);
 const HEARINGS_AT_ONCE: u32 = 5;
 
+/// The part of the time until what is held has to be renewed after which that may be done, and the host be said to live. Programs
+/// that began together drift apart.
+const SOONEST: f64 = 0.9;
+
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -140,7 +144,7 @@ impl Keeper {
     /// How long until something has to be done, if no hint comes.
     fn until_next(&self, said: &Said) -> Duration {
         let now = self.clock.moment();
-        let every = self.lease.renew_every().mul_f64(0.9 + 0.1 * self.chance.fraction());
+        let every = self.lease.renew_every().mul_f64(SOONEST + (1.0 - SOONEST) * self.chance.fraction());
         let renew = self.holding.oldest_sent().map(|sent| sent.after(every));
         let hear = said.is_unheard.then(|| said.hearing.next(now).unwrap_or(now));
         let announce = Some(said.announced.after(every));
@@ -151,16 +155,17 @@ impl Keeper {
     /// Says that the host lives, if it has not said so lately; and hears what it is told to do, then and when it was called.
     async fn announce_again(&self, said: &mut Said, called: bool) -> Result<(), Fault> {
         let now = self.clock.moment();
-        let is_time = now.since(said.announced) >= self.renew_every();
+        let is_time = now.since(said.announced) >= self.lease.renew_every().mul_f64(SOONEST);
         if is_time {
             self.announce().await?;
         }
         let is_long_ago = said.heard.is_none_or(|heard| now.since(heard) >= self.renew_every());
-        said.is_unheard |= called || (is_time && is_long_ago);
+        // Only hints are paced: what is heard without any keeps none of them waiting, and is heard with the hint if there is one.
+        let is_owed = is_time && is_long_ago && !called && !said.is_unheard;
+        said.is_unheard |= called || is_owed;
         match &self.commands {
             None => said.is_unheard = false,
-            // Only hints are paced: what is heard without any keeps none of them waiting.
-            Some(commands) if said.is_unheard && (is_time || said.hearing.take(now)) => {
+            Some(commands) if said.is_unheard && (is_owed || said.hearing.take(now)) => {
                 // What a fault has kept back is asked for again soon.
                 self.hear(commands).await.inspect_err(|_| said.hearing.refill())?;
                 (said.is_unheard, said.heard) = (false, Some(now));

@@ -100,6 +100,33 @@ async fn a_worker_hears_what_it_is_told_soon_after_a_fault_has_kept_it_back() {
     assert!(run.await.unwrap().unwrap().told);
 }
 
+/// Where no hints are heard there is one each second that says nothing.
+#[tokio::test]
+async fn hints_about_nobody_here_have_a_worker_ask_the_store_no_more_often() {
+    let rig = crate::common::memory();
+    let store = Arc::new(FaultyStore::new(Arc::clone(&rig.store), Faults::none(1)));
+    let worker = Worker::new(&Tenure::on(store.clone(), Chance::seeded(1)), Gate::default());
+    let worker = worker.queue("default", 1).job(polite).keeper_on_runtime();
+    let run = tokio::spawn(worker.run(std::future::pending::<()>()));
+    let calls_in_five_minutes = async |is_hinted: bool| {
+        let before = store.tally().calls;
+        for _ in 0..300 {
+            if is_hinted {
+                let nobody = rig.tenure.worker_commands();
+                nobody.tell(crate::common::host(77), WorkerCommand::Run).await.unwrap();
+            }
+            pass(&rig.clock, Duration::from_secs(1)).await;
+        }
+        store.tally().calls - before
+    };
+    calls_in_five_minutes(true).await;
+    let (unhinted, hinted) = (calls_in_five_minutes(false).await, calls_in_five_minutes(true).await);
+    assert!(unhinted > 100, "{unhinted}");
+    // A few at once are answered at once, and a whole second may come a little before it would say by itself that it lives.
+    assert!(hinted <= unhinted + 15, "{hinted} calls, and {unhinted} without hints");
+    run.abort();
+}
+
 /// By real time, and with a lease of an hour: if it heard so only when it says that it lives, this would take minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_every_store_a_worker_hears_at_once_that_it_is_told_to_end() {
