@@ -74,7 +74,8 @@ impl Followed {
     }
 }
 
-/// Follows transactions until the store is closed. Then it looks once more: one may have committed just now.
+/// Follows transactions until the store is closed. Then it looks once more: one may have committed just now, and so it is taken to be
+/// if nobody can be asked.
 pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
     let memory = Arc::clone(&link.memory);
     tokio::select! {
@@ -82,7 +83,7 @@ pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
         _ = closed.wait_for(|closed| *closed) => {}
         () = follow(&mut link, &memory) => {}
     }
-    if look(&mut link, &memory.followed).await.is_ok_and(|has_committed| has_committed) {
+    if look(&mut link, &memory.followed).await.unwrap_or(true) {
         memory.publish(News::of_due());
     }
 }
@@ -149,14 +150,14 @@ async fn ask(link: &mut Link, ids: Vec<String>) -> Result<Vec<Row>, Fault> {
     link.connection().await?.read(Query::new(LOOK).with(ids)).await
 }
 
-/// Those that it is looked at. They are followed further unless it is known what became of them, also if the look is given up.
+/// Those that are looked at. They are followed further unless the server has answered, also if the look is given up.
 struct Asked<'f> {
     kept: Kept,
     followed: &'f Followed,
 }
 
 impl Asked<'_> {
-    /// It is known what became of them, or who is open is followed anew.
+    /// The server has answered. Whoever is still open has to be entered again.
     fn answered(mut self) -> Kept {
         std::mem::take(&mut self.kept)
     }

@@ -203,7 +203,7 @@ async fn tell_untold(connection: &mut Connection, memory: &Memory) -> Result<(),
     Ok(())
 }
 
-/// Tells what nobody came to tell before all that was accepted had been done and the store was closed.
+/// Tells what is still untold when the store is closed and all that it had accepted is done.
 pub(crate) async fn tell_last(mut link: Link) {
     let memory = Arc::clone(&link.memory);
     let Some(untold) = memory.take_untold() else { return };
@@ -214,7 +214,8 @@ pub(crate) async fn tell_last(mut link: Link) {
     // A hint may be lost, and nobody shall wait long for the end of his program because of one.
     match within(LAST, telling).await {
         Some(Ok(_)) => untold.done(),
-        Some(Err(_)) | None => tracing::debug!("others find by themselves what was written last"),
+        Some(Err(fault)) => tracing::debug!(%fault, "others find by themselves what was written last"),
+        None => tracing::debug!("others find by themselves what was written last: nobody answers"),
     }
 }
 
@@ -315,7 +316,8 @@ mod tests {
         // Somebody has begun to tell it, and is stopped.
         drop(memory.take_untold());
         tell_last(link).await;
-        assert_eq!(heard.recv().await.unwrap().1, hint(Told::read("wd"), NOBODY));
+        let said = within(ECHO * 30, heard.recv()).await.expect("it is told");
+        assert_eq!(said.unwrap().1, hint(Told::read("wd"), NOBODY));
         assert!(memory.take_untold().is_none());
     }
 }

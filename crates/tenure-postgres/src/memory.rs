@@ -39,7 +39,7 @@ pub(crate) struct Memory {
     pub spoke: Notify,
     /// Who this program is when it speaks; 0 while nobody may.
     voice: AtomicI32,
-    /// How many looks of upkeep in a row have taken long.
+    /// How many more looks of upkeep may take long before the clock is read by itself.
     pub slow_looks: AtomicU32,
     /// How many more claims look also for jobs that were claimed before.
     begun: AtomicU32,

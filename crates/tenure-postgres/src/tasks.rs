@@ -25,6 +25,8 @@ use crate::patience::pause;
 use crate::schema;
 use crate::work::{self, Ask};
 
+/// How often it is looked whether what was accepted elsewhere is done.
+const APART: Duration = Duration::from_millis(1);
 /// What may wait for a task before whoever asks waits, too.
 const WAITING: usize = 4096;
 
@@ -85,7 +87,8 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
         ((Arc::clone(&database), Arc::clone(&memory), closing.clone()), alive.downgrade());
     let work = move || {
         // It is dropped at the end, also if a task has panicked.
-        let _alive = alive;
+        let kept = alive;
+        let alive = &kept;
         runtime.block_on(async move {
             let mut link = Link::new(Arc::clone(&database), Arc::clone(&memory));
             // Whoever opens it may have stopped waiting, as for somebody who brings the schema up to date.
@@ -103,6 +106,10 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
             let _ = begun.await;
             if opened.send(Ok(tasks)).is_ok() {
                 while running.join_next().await.is_some() {}
+                // What was accepted near whoever enqueues is to be told as well, and whoever closes the store waits for it anyway.
+                while alive.strong_count() > 1 {
+                    pause(APART).await;
+                }
                 listening::tell_last(Link::new(database, memory)).await;
             }
         });

@@ -103,9 +103,9 @@ const LOOK: &str = concat!(
 
 /// A look that takes longer says too little of the clock.
 const PROMPT: Duration = Duration::from_millis(25);
-/// When so many have taken longer, one after the other, the clock is read by itself: not each time, or a program that has nothing to
-/// do would ask a slow server the more.
-const SLOW_LOOKS: u32 = 3;
+/// After a look that takes longer the clock is read by itself, but not after so many that follow: a program that has nothing to do
+/// would ask a slow server the more.
+const SLOW_LOOKS: u32 = 2;
 
 /// Looks; answers what there is to do, and what the clock has shown at this if that was told promptly.
 pub(crate) async fn look(link: &mut Link) -> Result<(Due, Option<Shown>), Fault> {
@@ -114,13 +114,15 @@ pub(crate) async fn look(link: &mut Link) -> Result<(Due, Option<Shown>), Fault>
     let (row, shown) = ask(connection, &time, LOOK).await?;
     let shown = if shown.answered.since(shown.sent) <= PROMPT {
         Some(shown)
-    } else if memory.slow_looks.fetch_add(1, Ordering::Relaxed) + 1 < SLOW_LOOKS {
+    } else if let Some(left) = memory.slow_looks.load(Ordering::Relaxed).checked_sub(1) {
+        memory.slow_looks.store(left, Ordering::Relaxed);
         None
     } else {
-        Some(ask(connection, &time, NOW).await?.1)
+        let (_, shown) = ask(connection, &time, NOW).await?;
+        memory.slow_looks.store(SLOW_LOOKS, Ordering::Relaxed);
+        Some(shown)
     };
-    if let Some(shown) = shown {
-        memory.slow_looks.store(0, Ordering::Relaxed);
+    if let Some(shown) = &shown {
         time.heard(shown.at);
     }
     Ok((due(&row), shown))
@@ -156,13 +158,9 @@ mod tests {
         let time = link.database.time.clone();
         let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
         time.heard(time.now().after(hour));
-        let mut shown = None;
-        for _ in 0..SLOW_LOOKS {
-            let (due, has_shown) = look(&mut link).await.unwrap();
-            assert_eq!(due, Due::default());
-            shown = shown.or(has_shown);
-        }
-        let shown = shown.expect("the clock is read by itself if no look was prompt");
+        let (due, shown) = look(&mut link).await.unwrap();
+        assert_eq!(due, Due::default());
+        let shown = shown.expect("the first look tells it, however long it takes");
         assert!(time.now() < shown.at.after(minute) && time.now() >= shown.at.before(minute));
     }
 
@@ -174,10 +172,10 @@ mod tests {
              $$ SELECT 1::bigint FROM pg_sleep(0.05) $$";
         link.connection().await.unwrap().execute_text(slow).await.unwrap();
         let mut compared = Vec::new();
-        for _ in 0..2 * SLOW_LOOKS {
+        for _ in 0..6 {
             compared.push(look(&mut link).await.unwrap().1.is_some());
         }
-        assert_eq!(compared, [false, false, true, false, false, true]);
+        assert_eq!(compared, [true, false, false, true, false, false]);
     }
 
     #[tokio::test]

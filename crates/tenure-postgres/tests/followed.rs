@@ -1,4 +1,4 @@
-//! What is enqueued in a user's transaction is heard of when that has committed, whatever happens on the way.
+//! What is enqueued is heard of, in a user's transaction when that has committed, whatever happens on the way.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::time::Duration;
 use common::{jobs, open};
 use own_postgres::Server;
 use tenure_postgres::{Options, PostgresStore};
-use tenure_store::{Enqueued, Hints, Store};
+use tenure_store::{Enqueued, Hints, Jobs, Store};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls, Transaction};
@@ -72,6 +72,23 @@ async fn a_program_that_ends_right_after_the_commit_has_told_others() {
         tx.commit().await.unwrap();
         timeout(LONG, store.close()).await.expect("it comes to its end").unwrap();
         timeout(LONG, due.changed()).await.expect("it is heard of").unwrap();
+    }
+}
+
+/// The first is told along with the job. The second comes so soon after it that it is to be told by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_right_after_it_has_enqueued_has_told_others_of_all() {
+    let server = Server::start_hasty().unwrap();
+    let (_other, mut due) = listener(&server).await;
+    for chance in 1..=5 {
+        let store = open(&server).await;
+        while timeout(Duration::from_millis(500), due.changed()).await.is_ok() {}
+        let before = *due.borrow_and_update();
+        for number in 0..2 {
+            store.enqueue(jobs(1, 2 * chance + number)).await.unwrap();
+        }
+        timeout(LONG, store.close()).await.expect("it comes to its end").unwrap();
+        timeout(LONG, due.wait_for(|calls| *calls >= before + 2)).await.expect("both are heard of").unwrap();
     }
 }
 

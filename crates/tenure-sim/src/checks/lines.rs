@@ -220,6 +220,21 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_after_the_clock_was_put_back_is_accepted_once_its_time_has_passed() {
+        let again = second(5).after(HEAD_START);
+        let back = [
+            told(10, release(1, 1), LeaseOutcome::Released),
+            told(5, acquire_waiting(3, 10, 60), awaited(1, again)),
+        ];
+        let early = told(5, acquire_waiting(3, 10, 60), granted(2, 15));
+        assert!(then(back.clone().into_iter().chain([early])).is_err());
+        assert_eq!(
+            then(back.into_iter().chain([told(6, acquire_waiting(3, 10, 60), granted(2, 16))])),
+            Ok(())
+        );
+    }
+
+    #[test]
     fn a_line_that_was_left_is_accepted() {
         let left = told(5, LeaseAct::Leave { id: lease_id(2) }, LeaseOutcome::Left);
         assert_eq!(then([left, told(11, acquire_waiting(3, 10, 60), granted(2, 21))]), Ok(()));

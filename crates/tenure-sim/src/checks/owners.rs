@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{
-    Fence, Holder, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerNote, Timestamp, Ttl, What as Noted,
+    Fence, Holder, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, LedgerNote, Timestamp, Ttl,
+    What as Noted,
 };
 
 use crate::history::{Entry, Leased, What};
@@ -23,6 +24,8 @@ pub(super) struct Owned {
     pub(super) owner: Option<Owner>,
     /// Since when it was free, if its owner is gone.
     freed: Option<Timestamp>,
+    /// When it was free at the latest, though it would be later by what its owner was granted.
+    free_by: Option<Timestamp>,
     /// Whether its name was removed since.
     pub(super) forgotten: bool,
 }
@@ -79,11 +82,12 @@ impl Owners {
                 let by = owned.owner.as_ref().filter(|_| again).map_or(by, |owner| &owner.by).clone();
                 let (until, broken, lapsed) = (*until, false, false);
                 owned.owner = Some(Owner { id: *id, by, ttl: *ttl, until, broken, lapsed });
-                owned.fence = owned.fence.max(*fence);
+                (owned.fence, owned.free_by) = (owned.fence.max(*fence), None);
                 owned.forgotten = false;
             }
             (_, LeaseOutcome::Renewed { until } | LeaseOutcome::RenewedLate { until, .. }) => {
                 owned.with_owner(|owner| (owner.until, owner.lapsed) = (*until, false));
+                owned.free_by = None;
             }
             (LeaseAct::Change { to, .. }, LeaseOutcome::Changed { .. }) => {
                 owned.with_owner(|owner| owner.id = *to);
@@ -99,6 +103,7 @@ impl Owners {
                 owned.forgotten = true;
             }
             (_, LeaseOutcome::Breaks { free }) => owned.break_at(*free, now),
+            (_, LeaseOutcome::Refused(LeaseRefusal::Awaited { .. })) => owned.be_free_by(now),
             _ => {}
         }
     }
@@ -113,11 +118,12 @@ impl Owned {
 
     /// Since when nobody has it; unknown if nobody ever had it.
     pub(super) fn free_since(&self, now: Timestamp) -> Option<Timestamp> {
-        match &self.owner {
+        let since = match &self.owner {
             None => self.freed,
             Some(owner) if owner.stands(now) == Stands::Broken => owner.until.or(self.freed),
             Some(owner) => owner.until.filter(|_| owner.stands(now) == Stands::Lapsed),
-        }
+        };
+        since.map(|since| self.free_by.map_or(since, |by| by.min(since)))
     }
 
     /// Whether this is the last ownership.
@@ -131,6 +137,13 @@ impl Owned {
             None => self.freed,
         };
         self.owner = None;
+    }
+
+    /// If a clock was put back it is free since the first look after that, and not only when it is as late again.
+    fn be_free_by(&mut self, now: Timestamp) {
+        if self.free_since(now).is_some_and(|free| free > now) {
+            self.free_by = Some(now);
+        }
     }
 
     fn break_at(&mut self, free: Timestamp, now: Timestamp) {

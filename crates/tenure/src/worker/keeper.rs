@@ -35,10 +35,6 @@ const HINTS_APART: Duration = Duration::from_millis(100);
 const HEARING_APART: Duration = Duration::from_secs(10);
 const HEARINGS_AT_ONCE: u32 = 5;
 
-/// The part of the time until what is held has to be renewed after which that may be done, and the host be said to live. Programs
-/// that began together drift apart.
-const SOONEST: f64 = 0.9;
-
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -53,9 +49,10 @@ pub(crate) struct Keeper {
     pub(crate) commands: Option<watch::Sender<WorkerCommand>>,
 }
 
-/// What was said and heard last.
+/// What was heard last, and what is to be said and heard next.
 struct Said {
-    announced: Moment,
+    /// When it is to be said that the host lives.
+    announce: Moment,
     heard: Option<Moment>,
     hearing: Pace,
     /// Whether what the host is told to do is still to be heard.
@@ -63,11 +60,11 @@ struct Said {
 }
 
 impl Said {
-    fn new(announced: Moment) -> Self {
+    fn new(announce: Moment, lease: Lease) -> Self {
         Self {
-            announced,
+            announce,
             heard: None,
-            hearing: Pace::new(HEARING_APART, HEARINGS_AT_ONCE),
+            hearing: Pace::new(HEARING_APART.min(lease.renew_every()), HEARINGS_AT_ONCE),
             is_unheard: false,
         }
     }
@@ -99,7 +96,7 @@ impl Keeper {
 
     async fn go_on_renewing(&self, stop: &CancellationToken) {
         let mut asked = self.store.asked();
-        let mut said = Said::new(self.clock.moment());
+        let mut said = Said::new(self.clock.moment().after(self.in_a_while()), self.lease);
         // What it was told since it said that it lives, and before hints arrived, it hears at once.
         let mut hinted = true;
         let mut faults = Backoff::new(self.lease.ttl() / 100, self.lease.ttl() / 12);
@@ -141,21 +138,26 @@ impl Keeper {
         self.lease.renew_every().mul_f64(0.8)
     }
 
+    /// When what is done now is to be done again. Programs that began together drift apart.
+    fn in_a_while(&self) -> Duration {
+        self.lease.renew_every().mul_f64(0.9 + 0.1 * self.chance.fraction())
+    }
+
     /// How long until something has to be done, if no hint comes.
     fn until_next(&self, said: &Said) -> Duration {
         let now = self.clock.moment();
-        let every = self.lease.renew_every().mul_f64(SOONEST + (1.0 - SOONEST) * self.chance.fraction());
+        let every = self.in_a_while();
         let renew = self.holding.oldest_sent().map(|sent| sent.after(every));
         let hear = said.is_unheard.then(|| said.hearing.next(now).unwrap_or(now));
-        let announce = Some(said.announced.after(every));
-        let first = [announce, renew, hear, self.holding.first_deadline()].into_iter().flatten().min();
-        first.map_or(every, |moment| moment.since(now)).min(every)
+        let sooner = [renew, hear, self.holding.first_deadline()].into_iter().flatten();
+        sooner.fold(said.announce, Moment::min).since(now).min(every)
     }
 
-    /// Says that the host lives, if it has not said so lately; and hears what it is told to do, then and when it was called.
+    /// Says that the host lives, if it is time; and hears what it is told to do, if hints are to be answered, and if it is time and
+    /// there was no hint for long.
     async fn announce_again(&self, said: &mut Said, called: bool) -> Result<(), Fault> {
         let now = self.clock.moment();
-        let is_time = now.since(said.announced) >= self.lease.renew_every().mul_f64(SOONEST);
+        let is_time = now >= said.announce;
         if is_time {
             self.announce().await?;
         }
@@ -173,7 +175,7 @@ impl Keeper {
             Some(_) => {}
         }
         if is_time {
-            said.announced = now;
+            said.announce = now.after(self.in_a_while());
         }
         Ok(())
     }
