@@ -21,8 +21,13 @@ const LATEST: usize = 100;
 impl Witness {
     /// Writes down what was done with timers, and what is new of their slots.
     async fn timed(&self, doing: TimerDoing) -> Result<(), Fault> {
+        self.timed_since(doing, None).await
+    }
+
+    /// The same, where what is new is no older than this, if it is known.
+    async fn timed_since(&self, doing: TimerDoing, oldest: Option<Timestamp>) -> Result<(), Fault> {
         let mut slots = Vec::new();
-        for record in self.read_records(&doing).await? {
+        for record in self.read_records(&doing, oldest).await? {
             slots.push(self.slot_seen(record).await?);
         }
         self.note(What::Timed(Timed { doing, slots }));
@@ -30,7 +35,11 @@ impl Witness {
     }
 
     /// The records that are new, or not what they were.
-    async fn read_records(&self, doing: &TimerDoing) -> Result<Vec<SlotRecord>, Fault> {
+    async fn read_records(
+        &self,
+        doing: &TimerDoing,
+        oldest: Option<Timestamp>,
+    ) -> Result<Vec<SlotRecord>, Fault> {
         let reads_all = !matches!(doing, TimerDoing::Fires);
         let (mut fresh, mut behind) = (Vec::new(), None);
         loop {
@@ -40,10 +49,13 @@ impl Witness {
             let before = fresh.len();
             let mut records = self.book.records();
             fresh.extend(page.slots.into_iter().filter(|record| records.learn(record)));
-            behind = page.next;
-            if behind.is_none() || (fresh.len() == before && !reads_all) {
+            let Some(place) = page.next else { break };
+            // What a clock that was ahead has left on record is later than all that is new.
+            let is_behind_all = oldest.is_none_or(|oldest| place.slot < oldest);
+            if fresh.len() == before && is_behind_all && !reads_all {
                 break;
             }
+            behind = Some(place);
         }
         fresh.sort_by(|one, other| {
             (&one.timer, one.origin, one.first).cmp(&(&other.timer, other.origin, other.first))
@@ -138,7 +150,8 @@ impl Timers for Witness {
                 self.book.hit(Probe::FiredByAnother);
             }
             if fired.timers > 0 {
-                self.timed(TimerDoing::Fires).await?;
+                let oldest = fired.records.iter().map(|record| record.first).min();
+                self.timed_since(TimerDoing::Fires, oldest).await?;
             }
             Ok(fired)
         })
