@@ -136,7 +136,7 @@ fn a_directory_and_a_missing_directory_are_refused() {
 #[test]
 fn a_directory_that_may_not_be_written_is_refused() {
     // Not even a privileged user may put a file there.
-    assert!(refusal(Path::new("/proc/self/tenure.db")).contains("may be written"));
+    assert!(refusal(Path::new("/proc/self/tenure.db")).contains("is writable"));
 }
 
 #[test]

@@ -127,8 +127,8 @@ async fn a_program_that_only_enqueues_fires_nothing_and_explain_says_so() {
     assert_eq!(
         why,
         [
-            "no worker runs, so that nobody fires timers",
-            "its slot 2026-01-01T00:01:00.000000Z has been ripe for 240 s: no host that fires timers is at work",
+            "no worker or server is running schedules",
+            "its run 2026-01-01T00:01:00.000000Z has been overdue for 240 s: no worker or server is running schedules",
         ]
     );
 }
