@@ -192,7 +192,7 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
     let lines = [
         "held under fence 1",
         "a second time: no",
-        "could not acquire lease month-end within 0.3 s: it is held by web-3 since",
+        "could not acquire lease month-end within 0.3 s: held by web-3 since",
         "web-4 has it under fence 3",
         "compacted until told: true",
         "the work stopped: it was broken",
@@ -206,8 +206,8 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
 fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
     let lines = [
         "host B writes with fence 2",
-        "host A with fence 1 is refused: the lease named in the request is no longer held",
-        "host A was told: its time was over at",
+        "host A with fence 1 is refused: the lease or job is no longer held by this owner",
+        "host A was told: it expired at",
         "on the shelf: by host B",
     ];
     shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
@@ -216,8 +216,8 @@ fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
 #[test]
 fn in_order_keeps_each_cart_in_its_order() {
     let lines = [
-        "cart 7, ink: job ",
-        "cart 8, ink: job ",
+        "cart 7, ink: it waits for job ",
+        "cart 8, ink: it waits for job ",
         "cart 7: add a pen, add ink, check out",
         "cart 8: add a pen, add ink, check out",
         "cart 9: charge failed, charge, deliver",
@@ -259,7 +259,7 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     let lines = [
         "steadily: report of month 5",
         "nightly comes 3 times, first at ",
-        "reminder: it was paused at ",
+        "reminder: paused at ",
         "reminder: report of month 12",
         "a backfill would enqueue 3 jobs",
         "3 jobs so far",
