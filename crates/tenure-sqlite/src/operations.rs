@@ -253,7 +253,7 @@ fn lanes(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         for ((state, counted), column) in StateName::ALL.into_iter().zip(counted).zip(8..) {
             let told = number(column)?;
             if counted != told {
-                let what = format!("{lane}: {counted} jobs are {state}, but the counter is {told}");
+                let what = format!("{lane}: {counted} jobs are {state}, but the counter has {told}");
                 findings.push(Finding { about: "counter".to_owned(), what });
             }
         }

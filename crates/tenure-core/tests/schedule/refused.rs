@@ -122,10 +122,7 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
             "every 101y",
             "interval at column 7: unknown unit `y`; use w, d, h, m, s or ms; write a year as 365d",
         ),
-        (
-            "every 40000d",
-            "interval at column 7: `40000d` is too long; expected a whole number of milliseconds, at most 100 years",
-        ),
+        ("every 40000d", "interval at column 7: `40000d` is too long; expected at most 100 years"),
         (
             "0 0 0 1 1 * 2026 8",
             "cron at column 13: 8 fields instead of 5 or 6; write [second] minute hour day month weekday",
@@ -156,7 +153,7 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
 fn a_rule_within_days_that_comes_less_than_once_in_fifty_years_is_refused() {
     let rule =
         |unit: &str| format!("DTSTART:20260101T000000 RRULE:FREQ={unit};BYMONTH=2;BYMONTHDAY=29;BYHOUR=3");
-    assert!(refusal(&rule("MINUTELY;INTERVAL=97;BYMINUTE=7")).contains("never comes"));
+    assert!(refusal(&rule("MINUTELY;INTERVAL=97;BYMINUTE=7")).contains("never matches"));
     assert!(Schedule::parse(&rule("MINUTELY;BYMINUTE=7")).is_ok());
     assert!(Schedule::parse(&rule("HOURLY")).is_ok());
 }
@@ -220,14 +217,14 @@ fn the_limit_that_was_broken_is_told() {
     let told = |bad: BadSchedule| Invalid::from(bad).to_string();
     let day = Duration::from_secs(86_400);
     let jitter = told(Jitter::within(day * 2).unwrap_err());
-    assert_eq!(jitter, "schedule.jitter: 2d is too long; allowed: at most 1d");
+    assert_eq!(jitter, "schedule.jitter: 2d is too long; expected at most 1d");
     let none = told(At::new([]).unwrap_err());
     assert_eq!(none, "schedule.at: no time given; expected 1 to 1000 of them");
     let many = (0..1_001).map(|n| Timestamp::EPOCH.after(day * n));
     assert_eq!(told(At::new(many).unwrap_err()), "schedule.at: too many times; expected 1 to 1000 of them");
     let days = (0..10_001).map(|_| "sat");
     let days = told(Calendar::of(days).unwrap_err());
-    assert_eq!(days, "schedule.except: too many days; allowed: at most 10000 of them");
+    assert_eq!(days, "schedule.except: too many days; expected at most 10000 of them");
     let bounds = Bounds {
         starts_at: Some(at("2026-01-02T00:00:00Z")),
         ends_at: Some(at("2026-01-01T00:00:00Z")),
@@ -235,7 +232,7 @@ fn the_limit_that_was_broken_is_told() {
     };
     assert_eq!(
         told(parse("0 12 * * *").within(bounds).unwrap_err()),
-        "schedule.ends_at: 2026-01-01T00:00:00.000000Z is before the start; allowed: 2026-01-02T00:00:00.000000Z or later"
+        "schedule.ends_at: 2026-01-01T00:00:00.000000Z is before the start; expected 2026-01-02T00:00:00.000000Z or later"
     );
     let empty = told(Schedule::parse("").unwrap_err());
     assert!(empty.starts_with("schedule: empty; write a cron expression"), "{empty}");
@@ -248,7 +245,7 @@ fn a_zone_that_does_nothing_is_warned_of_and_one_that_parts_days_is_described() 
     for text in ["every 1d in Europe/Berlin", "delay 1h in Europe/Berlin"] {
         let warnings = parse(text).warnings();
         assert_eq!(warnings.len(), 1, "{text}");
-        assert!(warnings[0].starts_with("the zone Europe/Berlin changes nothing"), "{warnings:?}");
+        assert!(warnings[0].starts_with("the time zone Europe/Berlin has no effect"), "{warnings:?}");
         let without_saturdays = parse(text).except(Calendar::of(["sat"]).unwrap()).unwrap();
         assert_eq!(without_saturdays.warnings(), Vec::<String>::new());
         let words = without_saturdays.describe();

@@ -62,7 +62,7 @@ pub(crate) struct RunAsk {
     /// Arguments appended to the program's command; they do not pass through a shell.
     #[schemars(length(max = 1_000))]
     pub(crate) arguments: Vec<String>,
-    /// Who requests the run, for people; up to 200 bytes.
+    /// Name of the requester, for people; up to 200 bytes.
     pub(crate) by: Option<String>,
     /// ID of the job; repeating the request with it starts no second run.
     pub(crate) id: Option<String>,

@@ -108,7 +108,7 @@ fn compare(lane: &str, counted: &Places, told: &[i64; ALL]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((state, counted), told) in StateName::ALL.into_iter().zip(counted).zip(told) {
         if counted != told {
-            let what = format!("{lane}: {counted} jobs are {state}, but the counter is {told}");
+            let what = format!("{lane}: {counted} jobs are {state}, but the counter has {told}");
             findings.push(finding("tally", what));
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             words,
             [
-                "send in mail: 1 jobs are queued, but the counter is 2",
+                "send in mail: 1 jobs are queued, but the counter has 2",
                 "send in mail: 3 jobs exist, but 2 have a place in a queue",
             ]
         );
