@@ -58,7 +58,7 @@ async fn sql_that_was_printed_is_run_by_another_role_and_counts_as_a_migration()
     let client = user(&url_of(&owner)).await;
     client.batch_execute(&missing.sql).await.unwrap();
     let told = refused(&url_of(&runs), &s).await;
-    assert!(told.contains("may not use the schema"), "{told}");
+    assert!(told.contains("may not use schema"), "{told}");
     client.batch_execute(&grants(&options(&s), &runs).unwrap()).await.unwrap();
 
     let now = migration(&url_of(&runs), options(&s)).await.unwrap();

@@ -104,7 +104,7 @@ async fn a_trigger_with_the_args_of_another_kind_is_refused() {
         let timers = rig.tenure.timers();
         timers.set(hourly()).await.unwrap();
         let refused = timers.trigger("hourly").args(&Other {}).await.unwrap_err().to_string();
-        assert_eq!(refused, "args: args of a job of kind other; allowed: kind report");
+        assert_eq!(refused, "args: args of a job of kind other; expected kind report");
         assert_eq!(timers.last_slots("hourly", 10).await.unwrap(), []);
         // Whoever knows better says so.
         let raw = timers.trigger("hourly").args(&Other {}).raw_args(&serde_json::json!({"number": 8}));

@@ -102,7 +102,7 @@ async fn a_timer_whose_jobs_nobody_here_runs_is_refused_unless_it_says_so() {
         worker.timer("a", every(MINUTE), Report::default).timer("a", every(SECOND), Report::default)
     })
     .await;
-    assert_eq!(twice, "timer: a, twice; allowed: each of them once");
+    assert_eq!(twice, "timer: a, twice; expected each timer once");
 
     let (fleet, seen) = (fleet(), Seen::default());
     let host = fleet.start(1, seen, |worker| worker.timer_with(plain().runs_elsewhere())).await;
