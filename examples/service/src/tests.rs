@@ -1,0 +1,72 @@
+//! Tests of the service, on a PostgreSQL server of their own.
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
+use own_postgres::Server;
+use tenure::{JobId, PageAsk, StateName};
+use tower::ServiceExt;
+
+use super::*;
+
+/// An app on an empty database, which is gone with the server.
+async fn empty() -> (App, Server) {
+    let server = Server::start_hasty().expect("PostgreSQL starts");
+    (App::open(&server.url()).await.expect("the app opens its database"), server)
+}
+
+async fn job_ids(app: &App) -> Vec<JobId> {
+    let page = app.tenure.jobs().page(PageAsk { at_most: 100, ..PageAsk::default() }).await.unwrap();
+    page.jobs.iter().map(|job| job.id).collect()
+}
+
+async fn ask(app: &App, method: &str, path: &str, body: &'static str) -> StatusCode {
+    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+    let response = router(app).oneshot(request.body(Body::from(body)).unwrap()).await;
+    response.unwrap().status()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollback_enqueues_nothing() {
+    let (app, _server) = empty().await;
+    let mut tx = app.pool.begin().await.unwrap();
+    let account = sign_up(&app, &mut tx, "ada@example.com", None).await.unwrap();
+    assert!(account.is_some());
+    tx.rollback().await.unwrap();
+    assert!(job_ids(&app).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_enqueues_once_and_the_job_ends_with_its_effect() {
+    let (app, _server) = empty().await;
+    let ada = r#"{"email":"ada@example.com"}"#;
+    assert_eq!(ask(&app, "POST", "/accounts", ada).await, StatusCode::CREATED);
+    assert_eq!(ask(&app, "POST", "/accounts", ada).await, StatusCode::CONFLICT);
+    let ids = job_ids(&app).await;
+    assert_eq!(ids.len(), 1);
+
+    let stopped = worker(&app).run(app.tenure.wait(ids[0])).await.unwrap();
+    assert_eq!((stopped.settled, stopped.fenced), (1, 0));
+    let job = app.tenure.jobs().get(ids[0]).await.unwrap();
+    assert_eq!(job.state.name(app.tenure.now()), StateName::Succeeded);
+    let welcomed: bool =
+        sqlx::query_scalar("SELECT welcomed_at IS NOT NULL FROM account").fetch_one(&app.pool).await.unwrap();
+    assert!(welcomed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_and_the_dashboard_ask_for_a_token_and_the_service_stops() {
+    let (app, _server) = empty().await;
+    assert_eq!(ask(&app, "GET", "/livez", "").await, StatusCode::OK);
+    for path in ["/v1/jobs", "/metrics"] {
+        assert_eq!(ask(&app, "GET", path, "").await, StatusCode::UNAUTHORIZED);
+    }
+    assert!(ask(&app, "GET", "/admin/jobs/", "").await.is_redirection());
+    assert_eq!(ask(&app, "GET", "/accounts/7", "").await, StatusCode::NOT_FOUND);
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(run(app, listener, async { drop(stopped.await) }));
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
