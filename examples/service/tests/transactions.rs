@@ -1,10 +1,12 @@
 //! What can be done in a sqlx transaction on the store's database. The blocks of the page on transactions stand here.
 
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use own_postgres::Server;
 use serde::{Deserialize, Serialize};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool};
 use tenure::{Accepted, Draft, Error, Failed, Job, NotDone, Run, StateName, Tenure, Worker};
 use tenure_sqlx::take_part;
 
@@ -16,20 +18,20 @@ const TABLES: [&str; 3] = [
     "CREATE TABLE total (cents bigint NOT NULL)",
 ];
 
-struct Rig {
-    tenure: Tenure,
-    pool: PgPool,
-    server: Server,
-}
-
-async fn rig() -> Result<Rig, Box<dyn std::error::Error + Send + Sync>> {
-    let server = Server::start_hasty()?;
-    let tenure = Tenure::open(&server.url()).await?;
-    let pool = PgPool::connect(&server.url()).await?;
+/// Opens a new database on the server of this program, which starts with the first test.
+async fn open() -> Result<(Tenure, PgPool, String), Box<dyn std::error::Error + Send + Sync>> {
+    static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start_hasty().expect("PostgreSQL starts"));
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let (server, number) = (SERVER.url(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let create = format!("CREATE DATABASE test_{number}");
+    sqlx::query(AssertSqlSafe(create)).execute(&PgPool::connect(&server).await?).await?;
+    let (address, _) = server.rsplit_once('/').expect("the URL names a database");
+    let url = format!("{address}/test_{number}");
+    let (tenure, pool) = (Tenure::open(&url).await?, PgPool::connect(&url).await?);
     for table in TABLES {
         sqlx::query(table).execute(&pool).await?;
     }
-    Ok(Rig { tenure, pool, server })
+    Ok((tenure, pool, url))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,7 +56,7 @@ impl Job for Remind {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_account_has_its_own_welcome() -> Outcome {
-    let Rig { tenure, pool, server: _server } = rig().await?;
+    let (tenure, pool, _) = open().await?;
     for _ in 0..2 {
         let mut tx = pool.begin().await?;
         let insert = "INSERT INTO account DEFAULT VALUES RETURNING id";
@@ -76,7 +78,7 @@ async fn each_account_has_its_own_welcome() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_jobs_come_in_with_one_round_trip() -> Outcome {
-    let Rig { tenure, pool, server: _server } = rig().await?;
+    let (tenure, pool, _) = open().await?;
     sqlx::query("INSERT INTO account SELECT FROM generate_series(1, 100)").execute(&pool).await?;
     let mut tx = pool.begin().await?;
     let update = "UPDATE account SET reminded = true WHERE NOT reminded RETURNING id";
@@ -102,8 +104,8 @@ async fn book(run: Run<PgPool>, job: Book) -> Result<i64, Failed> {
     let mut tx = run.app().begin().await?;
     let insert = "INSERT INTO entry (amount) VALUES ($1)";
     sqlx::query(insert).bind(job.amount).execute(&mut *tx).await?;
-    let total: i64 =
-        sqlx::query_scalar("SELECT sum(amount)::bigint FROM entry").fetch_one(&mut *tx).await?;
+    let sum = "SELECT sum(amount)::bigint FROM entry";
+    let total: i64 = sqlx::query_scalar(sum).fetch_one(&mut *tx).await?;
     run.complete_with(take_part(&mut tx), &total).await?;
     tx.commit().await?;
     Ok(total)
@@ -111,7 +113,7 @@ async fn book(run: Run<PgPool>, job: Book) -> Result<i64, Failed> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_entry_and_the_end_of_its_job_commit_together() -> Outcome {
-    let Rig { tenure, pool, server: _server } = rig().await?;
+    let (tenure, pool, _) = open().await?;
     let id = tenure.enqueue(Book { amount: 7 }).await?.id();
     let worker = Worker::new(&tenure, pool.clone()).queue("default", 1).job(book);
     worker.run(tenure.wait(id)).await?;
@@ -122,7 +124,7 @@ async fn the_entry_and_the_end_of_its_job_commit_together() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_under_a_lease_is_refused_once_the_lease_is_lost() -> Outcome {
-    let Rig { tenure, pool, server } = rig().await?;
+    let (tenure, pool, url) = open().await?;
     sqlx::query("INSERT INTO total VALUES (0)").execute(&pool).await?;
     let held = tenure.leases().hold("the-books").await?;
     let mut tx = pool.begin().await?;
@@ -130,7 +132,7 @@ async fn a_write_under_a_lease_is_refused_once_the_lease_is_lost() -> Outcome {
     sqlx::query("UPDATE total SET cents = cents + 1").execute(&mut *tx).await?;
     tx.commit().await?;
 
-    let other = Tenure::open(&server.url()).await?;
+    let other = Tenure::open(&url).await?;
     other.leases().break_it("the-books", Some(Duration::ZERO), "it hangs").await?;
     let mut tx = pool.begin().await?;
     let refused = tenure.leases().check_in(&held.pass(), take_part(&mut tx)).await;
@@ -140,7 +142,7 @@ async fn a_write_under_a_lease_is_refused_once_the_lease_is_lost() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_program_on_the_database_enqueues_by_a_function() -> Outcome {
-    let Rig { tenure, pool, server: _server } = rig().await?;
+    let (tenure, pool, _) = open().await?;
     let enqueue = r#"SELECT tenure.enqueue('welcome', '{"user": 7}', unique_key => 'welcome-7')"#;
     sqlx::query(enqueue).execute(&pool).await?;
     let again = tenure.enqueue(Welcome { user: 7 }).unique("welcome-7").await?;

@@ -26,7 +26,8 @@ mod tokio_postgres {
     async fn a_job_lives_with_the_transaction_that_enqueued_it() -> Outcome {
         let server = own_postgres::Server::start_hasty()?;
         let tenure = Tenure::open(&server.url()).await?;
-        let (mut client, connection) = ::tokio_postgres::connect(&server.url(), ::tokio_postgres::NoTls).await?;
+        let (mut client, connection) =
+            ::tokio_postgres::connect(&server.url(), ::tokio_postgres::NoTls).await?;
         tokio::spawn(connection);
         let table = "CREATE TABLE account (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)";
         client.execute(table, &[]).await?;
