@@ -1,10 +1,8 @@
 //! Workers in languages that have no library of ours: examples that are real.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::served;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
