@@ -58,7 +58,7 @@ fn a_worker_in_python_does_what_was_enqueued_and_stops_when_it_is_told() {
     let job = ended(&address, &fell);
     assert_eq!(
         (job["state"].as_str(), job["error"]["detail"].as_str()),
-        (Some("failed"), Some("ValueError: nobody here can do fly"))
+        (Some("failed"), Some("ValueError: unknown kind: fly"))
     );
     kill_process(Pid::from_child(&worker.0), Signal::TERM).unwrap();
     assert_eq!(worker.0.wait().unwrap().code(), Some(0));

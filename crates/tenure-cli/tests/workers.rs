@@ -56,7 +56,7 @@ fn works(by: &str, example: &str) {
     assert_eq!((job["state"].as_str(), job["result"].as_u64()), (Some("succeeded"), Some(6)), "{job}");
     let job = ended(&address, &fell);
     assert_eq!(job["state"], "failed", "{job}");
-    assert!(job["error"]["detail"].as_str().unwrap().contains("nobody here can do fly"), "{job}");
+    assert!(job["error"]["detail"].as_str().unwrap().contains("unknown kind: fly"), "{job}");
     let slow = enqueue(&address, &json!({ "kind": "wait", "args": [2] }));
     // It is at work when it is told to stop.
     while json_of(&ask(&address, "GET", &format!("/v1/jobs/{slow}"), "", ""))["state"] != "running" {}
