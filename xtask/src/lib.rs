@@ -4,6 +4,7 @@
 //! `tests/architecture.rs` runs each of them on the repository, and once on a text that breaks it.
 
 pub mod check;
+pub mod documentation;
 pub mod failure;
 pub mod files;
 pub mod last_words;
@@ -11,6 +12,7 @@ pub mod lines;
 pub mod mutants;
 pub mod planted;
 pub mod programs;
+pub mod prose;
 pub mod rules;
 pub mod second_try;
 pub mod sim;

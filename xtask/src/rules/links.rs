@@ -4,18 +4,37 @@ use std::collections::BTreeSet;
 
 use crate::files::TextFile;
 
-/// Every relative link of a Markdown file that leads to no file or folder of the repository, each with a sentence.
-/// Links that leave the repository are not followed: a test does not depend on somebody else's server.
+/// The repository as the book links to it: pages outside of the book are not part of the site that is built from it.
+const REPOSITORY: &str = "https://github.com/tenure-rs/tenure/blob/main/";
+const BOOK: &str = "docs/guide/";
+
+/// Every link of a Markdown file to a missing file or folder of the repository, each with a sentence. The book links to
+/// its own pages by relative paths, and to everything else by URL. Other links are not followed.
 pub fn refused(file: &TextFile, paths: &BTreeSet<String>) -> Vec<String> {
     if !file.path.ends_with(".md") {
         return Vec::new();
     }
     links(&file.text)
         .into_iter()
-        .filter(|(_, target)| is_relative(target))
-        .filter(|(_, target)| !leads_somewhere(&file.path, target, paths))
-        .map(|(line, target)| format!("{}:{line}: the link to `{target}` leads nowhere", file.path))
+        .filter_map(|(line, target)| {
+            let mistake = mistake(&file.path, &target, paths)?;
+            Some(format!("{}:{line}: the link to `{target}` {mistake}", file.path))
+        })
         .collect()
+}
+
+fn mistake(from: &str, target: &str, paths: &BTreeSet<String>) -> Option<&'static str> {
+    if let Some(path) = target.strip_prefix(REPOSITORY) {
+        return (!leads_somewhere("", path, paths)).then_some("leads nowhere");
+    }
+    if !is_relative(target) {
+        return None;
+    }
+    if !leads_somewhere(from, target, paths) {
+        return Some("leads nowhere");
+    }
+    let leaves = from.starts_with(BOOK) && !resolve(from, target)?.starts_with("docs/guide");
+    leaves.then_some("leaves the book: link to it by its URL")
 }
 
 /// The targets of `[text](target)` and `[label]: target`, outside of code, with their lines.
