@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
 use xtask::programs::Length;
-use xtask::{documentation, lines, mutants, prose, sim};
+use xtask::{book, documentation, lines, mutants, prose, sim};
 
 const HELP: &str = "\
 Automation for this repository.
@@ -21,6 +21,7 @@ Commands:
   mutants [--seeds N] [--only NAME]
                              plant each bug in turn: the simulation must find it within N seeds
   lines                      print the length of each source file
+  book                       build the book into target/book
   prose [PATH...]            check the text that people read, in these files or in all
   help                       print this text
 
@@ -52,6 +53,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "prose" => prose::run(rest),
+        "book" => no_more(rest).and_then(|()| book::run()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

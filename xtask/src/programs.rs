@@ -109,6 +109,7 @@ pub fn run(
         programs.extend(long(&programs)?);
     }
     programs.push(documentation_of(root, &beside, linter)?);
+    programs.push(own_command("book", BOOK, root, &beside)?);
     let lanes = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     println!("{} test programs, {lanes} at a time", programs.len());
     let (failed, mut times) = in_lanes(longest_first(programs), lanes, tally)?;
@@ -192,6 +193,18 @@ fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
     let place = |program: &Program| LONGEST.iter().position(|name| *name == program.name);
     programs.sort_by_key(|program| place(program).unwrap_or(LONGEST.len()));
     programs.into()
+}
+
+/// Another command of this program.
+fn own_command(command: &str, name: &str, root: &Path, beside: &Path) -> Result<Program, Failure> {
+    Ok(Program {
+        name: name.to_owned(),
+        file: documentation::own_path()?,
+        args: vec![command.to_owned()],
+        env: Vec::new(),
+        said: beside.join(format!("{command}.said")),
+        folder: root.to_path_buf(),
+    })
 }
 
 type Times = Vec<(String, Duration)>;

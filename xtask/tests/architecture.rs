@@ -234,6 +234,27 @@ fn every_relative_link_of_the_documentation_leads_to_a_file() {
 }
 
 #[test]
+fn every_link_to_a_heading_leads_to_one() {
+    assert_holds(links::missing_headings(&repository()));
+    let page = file(
+        "docs/guide/a.md",
+        "# The `first` job, twice\n\n# B\n[a](#the-first-job-twice) [b](a.md#b) [c](a.md#c)",
+    );
+    assert_one(&links::missing_headings(&[page]), "a.md#c");
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_summary() {
+    let files = repository();
+    let summary =
+        files.iter().find(|file| file.path == "docs/guide/SUMMARY.md").expect("the book has a summary");
+    let pages = files.iter().filter_map(|file| file.path.strip_prefix("docs/guide/"));
+    let pages = pages.filter(|page| page.ends_with(".md") && *page != "SUMMARY.md");
+    let missing = pages.filter(|page| !summary.text.contains(&format!("({page})"))).map(str::to_owned);
+    assert_holds(missing.collect());
+}
+
+#[test]
 fn a_link_that_leads_nowhere_is_refused() {
     let paths = BTreeSet::from(["docs/guide/start.md".to_owned(), "README.md".to_owned()]);
     let refused = |text: &str| links::refused(&file("docs/guide/start.md", text), &paths);
