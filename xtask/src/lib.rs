@@ -8,6 +8,7 @@ pub mod check;
 pub mod documentation;
 pub mod failure;
 pub mod files;
+pub mod fresh;
 pub mod last_words;
 pub mod lines;
 pub mod mutants;
