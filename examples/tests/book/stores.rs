@@ -23,7 +23,7 @@ async fn a_backup_of_a_file_holds_its_jobs() -> Outcome {
     let (file, copy) = (folder.path().join("jobs.db"), folder.path().join("jobs.backup.db"));
     let store = SqliteStore::open(&file, SqliteOptions::default(), Arc::new(SystemClock))?;
     let tenure = Tenure::on(store.clone(), Chance::from_system());
-    tenure.enqueue_draft(Draft::raw("hello", &1)).await?;
+    tenure.enqueue_draft(Draft::raw("hello", &serde_json::json!({}))).await?;
     store.backup(&copy).await?;
 
     let restored = Tenure::open(&format!("sqlite://{}", copy.display())).await?;
