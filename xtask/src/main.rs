@@ -26,6 +26,9 @@ Exit codes: 0 all well, 1 a check failed, 2 the command was not understood.
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = mutants::compile_as_wrapper(&args) {
+        return code;
+    }
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
