@@ -84,6 +84,8 @@ impl Mutants {
 /// Runs the simulation as it is, which has to find nothing, and then with each bug.
 pub fn run(asked: &Mutants) -> Result<(), Failure> {
     let root = files::root();
+    let wrapper = std::env::current_exe()
+        .map_err(|error| Failure::check(format!("the path of this program is unknown: {error}")))?;
     let page = std::fs::read_to_string(root.join(planted::PAGE))
         .map_err(|error| Failure::check(format!("{} could not be read: {error}", planted::PAGE)))?;
     let all = planted::on_the_page(&page);
@@ -91,13 +93,13 @@ pub fn run(asked: &Mutants) -> Result<(), Failure> {
     forget(&root, &all.iter().map(|planted| planted.bends.as_str()).collect())?;
     let chosen = asked.chosen(all)?;
     let mut rows = Vec::new();
-    let clean = simulate(&root, None, asked.seeds)?;
+    let clean = simulate(&root, &wrapper, None, asked.seeds)?;
     println!("{}", line("no bug", &clean));
     let mut bent = None;
     for planted in &chosen {
         forget(&root, &bent.into_iter().chain([planted.bends.as_str()]).collect())?;
         bent = Some(planted.bends.as_str());
-        let found = simulate(&root, Some(planted), asked.seeds)?;
+        let found = simulate(&root, &wrapper, Some(planted), asked.seeds)?;
         println!("{}", line(&planted.name, &found));
         rows.push((planted, found));
     }
@@ -120,10 +122,8 @@ fn forget(root: &Path, crates: &BTreeSet<&str>) -> Result<(), Failure> {
 }
 
 /// Builds the simulation with a bug, or without any, and runs it until it finds something.
-fn simulate(root: &Path, planted: Option<&Planted>, seeds: u64) -> Result<Found, Failure> {
+fn simulate(root: &Path, wrapper: &Path, planted: Option<&Planted>, seeds: u64) -> Result<Found, Failure> {
     let name = planted.map_or("", |planted| planted.name.as_str());
-    let wrapper = std::env::current_exe()
-        .map_err(|error| Failure::check(format!("the path of this program is unknown: {error}")))?;
     let mut build = check::cargo(root);
     build.args(["build", "--quiet", "--locked", "--package", SIMULATION]);
     build.args(["--profile", PROFILE, "--target-dir", TARGET]);
