@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Checks the files of contrib and .github with the linters that are installed; `--all` fails if one is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+failed=0
+missing=0
+# lint TOOL ARGUMENTS...: runs the tool if it is there.
+lint() {
+    if ! command -v "$1" >/dev/null; then
+        echo "skipped: $1 is not installed"
+        missing=1
+        return
+    fi
+    if "$@"; then echo "ok: $1"; else
+        echo "FAILED: $*"
+        failed=1
+    fi
+}
+
+# Git does not list files that are ignored; a copy without .git is searched.
+mapfile -t scripts < <(find contrib .ci -name '*.sh' -o -path .ci/run | sort)
+mapfile -t dockerfiles < <(find contrib -name Dockerfile | sort)
+mapfile -t yaml < <(find .github contrib -name '*.yaml' -o -name '*.yml' | grep -v '^contrib/helm/templates/' | sort)
+mapfile -t workflows < <(find .github/workflows -name '*.yml' | sort)
+
+lint shellcheck "${scripts[@]}"
+lint hadolint "${dockerfiles[@]}"
+lint yamllint --strict --config-file contrib/release/yamllint.yaml "${yaml[@]}"
+lint check-jsonschema --builtin-schema vendor.github-workflows "${workflows[@]}"
+lint check-jsonschema --builtin-schema vendor.compose-spec contrib/docker/compose.yaml
+lint check-jsonschema --builtin-schema vendor.renovate .github/renovate.json
+lint check-jsonschema --schemafile contrib/helm/values.schema.json contrib/helm/values.yaml
+lint actionlint "${workflows[@]}"
+lint helm lint --strict contrib/helm
+
+if [ "${1:-}" = --all ] && [ "$missing" = 1 ]; then failed=1; fi
+exit "$failed"
