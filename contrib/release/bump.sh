@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets the version of every crate, of the chart and of the compose file.
+# Sets the version of every crate, of the chart and of the images.
 #
 #   bump.sh 0.2.0
 set -euo pipefail
@@ -20,8 +20,10 @@ replace() {
     rm "$1.new"
 }
 
-replace Cargo.toml "/^version = /s/\"$literal\"/\"$new\"/; /path = \"crates\\//s/version = \"$literal\"/version = \"$new\"/"
+replace Cargo.toml "/^version = /s/\"$literal\"/\"$new\"/; /path = \"/s/version = \"$literal\"/version = \"$new\"/"
 replace contrib/helm/Chart.yaml "s/^version: $literal\$/version: $new/; s/^appVersion: \"$literal\"\$/appVersion: \"$new\"/"
-replace contrib/docker/compose.yaml "s|\\(ghcr.io/tenure-rs/tenure\\):$literal\$|\\1:$new|"
+for file in contrib/docker/compose.yaml contrib/docker/worker/Dockerfile; do
+    replace "$file" "s|\\(ghcr.io/tenure-rs/tenure\\):$literal|\\1:$new|"
+done
 cargo update --quiet --workspace
 echo "$old -> $new; next: add a section \`## $new\` to CHANGELOG.md, and run contrib/release/version.sh --check v$new"

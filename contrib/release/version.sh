@@ -34,7 +34,8 @@ case "${1:-}" in
     literal=${version//./\\.}
     expect contrib/helm/Chart.yaml "^version: $literal\$"
     expect contrib/helm/Chart.yaml "^appVersion: \"$literal\"\$"
-    expect contrib/docker/compose.yaml "image: ghcr\.io/tenure-rs/tenure:$literal\$"
+    expect contrib/docker/compose.yaml "^x-image: &image ghcr\.io/tenure-rs/tenure:$literal\$"
+    expect contrib/docker/worker/Dockerfile "^ARG TENURE=ghcr\.io/tenure-rs/tenure:$literal\$"
     expect CHANGELOG.md "^## \[?v?$literal\]?"
     exit "$wrong"
     ;;
