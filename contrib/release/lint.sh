@@ -18,15 +18,19 @@ lint() {
     fi
 }
 
-# Git does not list files that are ignored; a copy without .git is searched.
-mapfile -t scripts < <(find contrib .ci -name '*.sh' -o -path .ci/run | sort)
-mapfile -t dockerfiles < <(find contrib -name Dockerfile | sort)
-mapfile -t yaml < <(find .github contrib -name '*.yaml' -o -name '*.yml' | grep -v '^contrib/helm/templates/' | sort)
-mapfile -t workflows < <(find .github/workflows -name '*.yml' | sort)
+# `mapfile` would need a newer bash than macOS has.
+scripts=()
+while read -r file; do scripts+=("$file"); done < <(find contrib .ci -name '*.sh' -o -path .ci/run | sort)
+dockerfiles=()
+while read -r file; do dockerfiles+=("$file"); done < <(find contrib -name Dockerfile | sort)
+workflows=()
+while read -r file; do workflows+=("$file"); done < <(find .github/workflows -name '*.yml' | sort)
+yaml=()
+while read -r file; do yaml+=("$file"); done < <(find contrib -name '*.yaml' -not -path '*/templates/*' | sort)
 
 lint shellcheck "${scripts[@]}"
 lint hadolint "${dockerfiles[@]}"
-lint yamllint --strict --config-file contrib/release/yamllint.yaml "${yaml[@]}"
+lint yamllint --strict --config-file contrib/release/yamllint.yaml "${workflows[@]}" "${yaml[@]}"
 lint check-jsonschema --builtin-schema vendor.github-workflows "${workflows[@]}"
 lint check-jsonschema --builtin-schema vendor.compose-spec contrib/docker/compose.yaml
 lint check-jsonschema --builtin-schema vendor.renovate .github/renovate.json
