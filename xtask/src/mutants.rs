@@ -30,7 +30,7 @@ pub struct Mutants {
     pub only: Option<String>,
 }
 
-/// What came of one bug.
+/// The result for one bug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
     /// At this seed, as a breach of this promise.
