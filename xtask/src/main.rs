@@ -18,7 +18,7 @@ Commands:
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, starting with seed S
   mutants [--seeds N] [--only NAME]
                              plant one bug after the other: the simulation has to find each within N seeds
-  package                    check, pack and rehearse publishing every crate; compiles nothing
+  package [--build]          check, pack and rehearse publishing every crate; compile them with --build
   lines                      how long the source files are
   help                       this text
 
@@ -48,7 +48,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "ci" => no_more(rest).and_then(|()| check::run(Missing::Fails)),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
-        "package" => no_more(rest).and_then(|()| package::run(&files::root())),
+        "package" => package::run(&files::root(), package::Depth::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

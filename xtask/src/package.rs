@@ -1,4 +1,4 @@
-//! `package`: packs every published crate and rehearses publishing them, without compiling anything.
+//! `package`: packs every published crate and rehearses publishing them.
 
 use std::path::Path;
 use std::process::Output;
@@ -23,11 +23,31 @@ const OUT_OF_REACH: &[&str] = &[
     "download of config.json failed",
 ];
 
+/// How much of the packages is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Manifests, contents and order; nothing is compiled.
+    Contents,
+    /// Also that each package compiles from its archive alone, which takes minutes.
+    Build,
+}
+
+impl Depth {
+    /// Reads `--build`, which is optional.
+    pub fn parse(args: &[String]) -> Result<Self, Failure> {
+        match args {
+            [] => Ok(Self::Contents),
+            [flag] if flag == "--build" => Ok(Self::Build),
+            _ => Err(Failure::usage(format!("package takes --build, but was given `{}`", args.join(" ")))),
+        }
+    }
+}
+
 /// Checks the manifests and the contents of all packages, then packs them and rehearses publishing.
 ///
 /// Cargo packs them in the order in which they are published, and each against the packages before it. Without a registry
 /// in reach they are only packed.
-pub fn run(root: &Path) -> Result<(), Failure> {
+pub fn run(root: &Path, depth: Depth) -> Result<(), Failure> {
     let all = metadata(root)?;
     let mut refused = refused_versions(&all);
     for package in published(&all) {
@@ -41,13 +61,18 @@ pub fn run(root: &Path) -> Result<(), Failure> {
     }
     let rehearsal = ["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty", "--locked"];
     let output = cargo(root, &rehearsal)?;
-    if is_out_of_reach(&output) {
+    let is_offline = is_out_of_reach(&output);
+    if is_offline {
         println!("the registry is out of reach: packing without a rehearsal");
-        let private: Vec<&str> = unpublished(&all).flat_map(|name| ["--exclude", name]).collect();
-        let packing = ["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"];
-        stdout(cargo(root, &[&packing[..], &private].concat())?)?;
     } else {
         stdout(output)?;
+    }
+    if is_offline || depth == Depth::Build {
+        let mut packing = vec!["package", "--workspace", "--allow-dirty", "--locked"];
+        packing.extend(unpublished(&all).flat_map(|name| ["--exclude", name]));
+        packing.extend(is_offline.then_some("--offline"));
+        packing.extend((depth == Depth::Contents).then_some("--no-verify"));
+        stdout(cargo(root, &packing)?)?;
     }
     println!("{} packages are ready to be published", published(&all).count());
     Ok(())
