@@ -6,7 +6,7 @@
     reason = "a test that unwraps fails where it stands"
 )]
 
-mod given;
+use crate::given;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

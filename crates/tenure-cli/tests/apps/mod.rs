@@ -1,7 +1,6 @@
 //! `tenure run` and `tenure app`: folders of real programs, well and badly behaved, run by real hosts.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
 mod away;
@@ -12,8 +11,6 @@ mod fleet;
 mod hostile;
 mod injected;
 mod orphans;
-#[path = "../program/mod.rs"]
-mod program;
 mod records;
 mod rights;
 mod running;

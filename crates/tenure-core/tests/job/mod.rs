@@ -1,7 +1,6 @@
 //! A job: what may become of it, what is kept of it, and why it does not run.
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 
 mod apps;
 mod cancel;

@@ -2,9 +2,6 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "these are tests")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod asked;
 mod calendar;
 mod declared;

@@ -26,17 +26,12 @@
 //! | T147 | cancelling: at once, or by asking and then bounded; too late is a conflict | `ending` | `tenure-http` `item`, `tenure` `worker` |
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
 mod accepting;
 mod ending;
 mod holding;
 mod outage;
-#[path = "../program/mod.rs"]
-mod program;
 mod recovering;
-#[path = "../served/mod.rs"]
-mod served;
 mod stand;
 mod watching;

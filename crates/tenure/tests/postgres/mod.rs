@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that unwraps fails where it stands")]
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 
 mod complete;
 mod copy;

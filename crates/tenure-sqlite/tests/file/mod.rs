@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../given/mod.rs"]
-mod given;
+use crate::given;
 
 mod backup;
 mod check_in;
