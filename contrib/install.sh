@@ -81,7 +81,7 @@ checksum() {
     fi
 }
 
-# The whole script is read before anything is done: a download that breaks off does nothing.
+# The shell reads the whole function before it runs anything: a truncated download does nothing.
 main() {
     version=
     folder=${HOME:-}/.local/bin

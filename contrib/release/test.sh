@@ -67,13 +67,13 @@ ln -s "../download/v$version" "$releases/latest/download"
 
 "$release/formula.sh" "$dist/SHA256SUMS" >"$scratch/tenure.rb"
 if grep -q '@' "$scratch/tenure.rb"; then fail "the formula has a placeholder left"; fi
-[ "$(grep -c "sha256 \"[0-9a-f]\{64\}\"" "$scratch/tenure.rb")" -eq 4 ] || fail "the formula has not four checksums"
-if command -v ruby >/dev/null; then ruby -c "$scratch/tenure.rb" >/dev/null || fail "the formula is no Ruby"; fi
+[ "$(grep -c "sha256 \"[0-9a-f]\{64\}\"" "$scratch/tenure.rb")" -eq 4 ] || fail "the formula does not have four checksums"
+if command -v ruby >/dev/null; then ruby -c "$scratch/tenure.rb" >/dev/null || fail "the formula is not valid Ruby"; fi
 
 # Install the newest release, and then one by its version over it.
 export TENURE_RELEASES="file://$releases"
 sh "$repository/contrib/install.sh" --to "$scratch/bin" >/dev/null
-[ "$("$scratch/bin/tenure" --version)" = "tenure $version" ] || fail "the installed program is another one"
+[ "$("$scratch/bin/tenure" --version)" = "tenure $version" ] || fail "the installed program has another version"
 sh "$repository/contrib/install.sh" --version "v$version" --to "$scratch/bin" >"$scratch/out"
 grep -q "installed $scratch/bin/tenure" "$scratch/out" || fail "a version could not be installed by its name"
 

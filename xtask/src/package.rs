@@ -14,7 +14,7 @@ const FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 const MOST_KEYWORDS: usize = 5;
 /// The longest description that fits in a list of search results.
 const LONGEST_DESCRIPTION: usize = 90;
-/// Words of cargo by which a registry out of reach is told from a package that is wrong.
+/// Parts of cargo's messages about a registry that cannot be reached.
 const OUT_OF_REACH: &[&str] = &[
     "resolve host",
     "failed to download",

@@ -215,7 +215,7 @@ fn helm_makes_manifests_of_it_where_it_is_installed() {
     }
 }
 
-/// The paths that a JSON Schema describes, as in [`values`].
+/// Collects the paths that a JSON Schema describes, spelled as in [`values`].
 fn described(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -269,7 +269,7 @@ fn notes_of_the_chart_name_a_command_that_exists() {
     assert!(ours.contains("--db") && ours.iter().all(|flag| help.contains(flag)), "{ours:?}");
 }
 
-/// A shell script of the repository, with what it prints.
+/// Runs a script of `contrib`. Returns its success and its output.
 #[cfg(unix)]
 fn run_script(script: &str, args: &[&str]) -> (bool, String) {
     let output = Command::new("bash").arg(contrib(script)).args(args).output().unwrap();
