@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
 use xtask::programs::Plan;
-use xtask::{book, documentation, lines, mutants, prose, sim};
+use xtask::{book, documentation, files, lines, mutants, package, prose, sim};
 
 const HELP: &str = "\
 Automation for this repository.
@@ -21,6 +21,8 @@ Commands:
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
   mutants [--seeds N] [--only NAME]
                              plant each bug in turn: the simulation must find it within N seeds
+  package [--build]          check, pack and rehearse publishing every crate; --build compiles each
+                             from its package
   lines                      print the length of each source file
   book                       build the book into target/book
   prose [PATH...]            check the text that people read, in these files or in all
@@ -31,6 +33,9 @@ Exit codes: 0 success, 1 a check failed, 2 invalid command.
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = mutants::compile_as_wrapper(&args) {
+        return code;
+    }
     if let Some(rustdoc) = std::env::var_os(documentation::RUSTDOC) {
         return documentation::run(&rustdoc, &args);
     }
@@ -52,6 +57,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "ci" => check::run(Missing::Fails, Plan { is_long: is_long(rest)?, is_complete: true }),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
+        "package" => package::run(&files::root(), package::Depth::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "prose" => prose::run(rest),
         "book" => no_more(rest).and_then(|()| book::run()),
