@@ -1,10 +1,9 @@
 //! What stands around the jobs: contexts, settings, the doctor, and what the program tells of itself.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

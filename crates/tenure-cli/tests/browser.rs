@@ -4,9 +4,8 @@
 //! of Node's packages. The last two lie below `target/`.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
+use crate::program;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
 //! `tenure db copy`, as a person or a script asks it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
+use crate::program;
 
 use std::path::Path;
 use std::process::Output;

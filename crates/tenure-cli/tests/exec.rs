@@ -1,11 +1,10 @@
 //! `tenure exec` and `tenure worker --exec`: real programs, well and badly behaved, as jobs.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::path::Path;
 use std::process::{Child, Stdio};

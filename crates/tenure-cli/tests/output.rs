@@ -1,10 +1,9 @@
 //! In which forms something is printed, and what is told without a server.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::path::Path;
 

@@ -1,10 +1,9 @@
 //! `tenure serve`, and what is done through it by programs in other languages.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -59,7 +58,7 @@ fn a_worker_in_python_does_what_was_enqueued_and_stops_when_it_is_told() {
     let job = ended(&address, &fell);
     assert_eq!(
         (job["state"].as_str(), job["error"]["detail"].as_str()),
-        (Some("failed"), Some("ValueError: nobody here can do fly"))
+        (Some("failed"), Some("ValueError: unknown kind: fly"))
     );
     kill_process(Pid::from_child(&worker.0), Signal::TERM).unwrap();
     assert_eq!(worker.0.wait().unwrap().code(), Some(0));

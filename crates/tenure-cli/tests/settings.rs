@@ -1,10 +1,9 @@
 //! Settings of files, the environment and flags, as a server and the commands about them take them.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,10 +1,9 @@
 //! What a person sees on a terminal, and that nothing of somebody else's steers it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;

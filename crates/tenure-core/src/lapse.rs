@@ -22,7 +22,7 @@ pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
         Cause::Lost,
         &format!("host {holder} fell silent past its lease, which ended at {until}"),
     );
-    let taken = !cfg!(feature = "mutant-lapse-keeps-fence");
+    let taken = !cfg!(mutant = "lapse-keeps-fence");
     let fence = if taken { job.fence.next(epoch) } else { job.fence };
     let spent = job.attempt >= job.terms.max_attempts() || job.delivery >= job.terms.max_deliveries();
     if spent {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use serde_json::json;
 use site::{HOSTILE, Site};

@@ -30,6 +30,8 @@
 //! and explains ([`Tenure::explain`]). A [`Worker`] runs jobs. [`testing`] runs them in tests without
 //! waiting.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod app;
 pub mod apps;
 mod bulk;

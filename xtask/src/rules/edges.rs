@@ -15,6 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure-ui", "tenure-http", "tenure-apps", "tenure-program", "tenure"]),
     ("tenure-ui", &["tenure-http", "tenure"]),
+    ("tenure-sqlx", &["tenure-sqlite", "tenure"]),
     ("tenure-apps", &["tenure-core"]),
     ("tenure-program", &[]),
     ("tenure-http", &["tenure"]),

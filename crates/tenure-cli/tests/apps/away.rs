@@ -9,7 +9,7 @@ use std::time::Duration;
 use own_postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stand::{SOON, Stand, lives, until};
+use crate::apps::stand::{SOON, Stand, lives, until};
 
 /// Fails if it is told to, or works until its host is killed.
 const WORK: &str = "echo $JOB_ATTEMPT >> $OUT/attempts; [ ! -e $OUT/fail ] || exit 1; exec sleep 600";

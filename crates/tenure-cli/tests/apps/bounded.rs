@@ -1,6 +1,6 @@
 //! What programs find of their host, what they may use, and what is kept of what they leave.
 
-use crate::stand::{SOON, Stand, lives, living, until};
+use crate::apps::stand::{SOON, Stand, lives, living, until};
 
 #[test]
 fn nothing_that_is_the_hosts_own_stands_in_the_environment_of_a_program() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::apps::stand::{SOON, Stand, said};
 use crate::program::{command, run};
-use crate::stand::{SOON, Stand, said};
 
 #[test]
 fn a_crontab_becomes_programs_that_run_and_what_is_left_out_is_told() {

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::apps::stand::{SOON, Said, Stand, said, until};
 use crate::program::run;
-use crate::stand::{SOON, Said, Stand, said, until};
 
 /// An entry of a zip: its name, its mode and what is in it.
 type Entry<'a> = (&'a [u8], u32, &'a [u8]);

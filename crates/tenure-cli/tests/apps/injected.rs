@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use crate::apps::stand::{Stand, said};
 use crate::program::run;
-use crate::stand::{Stand, said};
 
 /// What every one of these programs does: it leaves word that it ran, and what it found.
 const SCRIPT: &str = "env > \"$OUT/env-$WEBJOBS_NAME\"; echo ran > \"$OUT/$WEBJOBS_NAME\"";

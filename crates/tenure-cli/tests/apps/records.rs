@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::apps::stand::{SOON, Stand, until};
 use crate::program::Program;
-use crate::stand::{SOON, Stand, until};
 
 /// T079, KD-7: with Kudu the lock is free before the end is written. Here whoever sees the end may begin at once.
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stand::{SOON, Said, Stand, until};
+use crate::apps::stand::{SOON, Said, Stand, until};
 
 fn stand() -> Stand {
     Stand::of(&[
@@ -69,7 +69,7 @@ fn programs_are_run_stopped_and_started_through_a_server() {
     let pid = stand.wait_for_lines("pids", 1, SOON)[0].clone();
     let stopped = stand.app_of(&url, &["stop", "steady", "--reason", "holiday"]);
     assert!(stopped.code == 0 && stopped.err.contains("continuous steady is stopped"), "{}", stopped.err);
-    until("it has ended", SOON, || !crate::stand::lives(&pid));
+    until("it has ended", SOON, || !crate::apps::stand::lives(&pid));
     until("it is told", SOON, || stand.app_of(&url, &["list"]).out.contains("holiday"));
     let started = stand.app_of(&url, &["start", "steady"]);
     assert!(started.err.contains("may run again"), "{}", started.err);
@@ -86,7 +86,7 @@ fn a_server_that_asks_for_a_token_lets_programs_be_run_by_whoever_may() {
     let _host = stand.host(&[]);
     let token = |scope: &str| {
         let args = ["token", "create", "--name", scope, "--scope", scope, "--db", &stand.db()];
-        let made = crate::stand::said(&crate::program::run(&args, stand.root.path()));
+        let made = crate::apps::stand::said(&crate::program::run(&args, stand.root.path()));
         assert_eq!(made.code, 0, "{}", made.err);
         made.out.trim().to_owned()
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stand::{SOON, Stand, lives, until};
+use crate::apps::stand::{SOON, Stand, lives, until};
 
 /// Leaves word of the file, then of the signal.
 const POLITE: &str = "trap 'echo signal >> $OUT/$WEBJOBS_NAME; exit 0' TERM\necho $$ > $OUT/$WEBJOBS_NAME-pid\n\

@@ -1,6 +1,6 @@
 //! What stops programs: the environment of one host, for that host; somebody's word, for all of them.
 
-use crate::stand::{SOON, Stand, until};
+use crate::apps::stand::{SOON, Stand, until};
 
 const TICK: &[(&str, &str)] = &[
     ("triggered/tick/run.sh", "echo $JOB_TRIGGER >> $OUT/ticks"),
