@@ -12,7 +12,7 @@ const FOLDERS: [&str; 6] = [
     "examples/tests",
     "examples/tests/book",
     "examples/service/src",
-    "examples/service/tests",
+    "examples/service/src/tests",
 ];
 
 /// A block of Rust on a page.
