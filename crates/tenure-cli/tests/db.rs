@@ -53,7 +53,7 @@ fn a_file_is_looked_after() {
     let url = path.display().to_string();
     let missing = db(&["status"], &url);
     assert_eq!(missing.status.code(), Some(3));
-    assert!(complained(&missing).contains("no such file"), "{}", complained(&missing));
+    assert!(complained(&missing).contains("file not found"), "{}", complained(&missing));
     let damage = "INSERT INTO ready (lane, priority, round, due, seq, begun) VALUES (1, 0, 0, 1, 4711, 0)";
     is_looked_after(&url, || {
         rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();

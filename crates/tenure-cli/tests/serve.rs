@@ -122,7 +122,7 @@ fn a_place_that_cannot_be_listened_on_is_told() {
     let (_server, address) = served(folder.path());
     let taken = run(&["serve", "--db", "jobs.db", "--bind", &address], folder.path());
     assert_eq!(taken.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&taken.stderr).contains("cannot be listened on"), "{taken:?}");
+    assert!(String::from_utf8_lossy(&taken.stderr).contains("cannot listen on"), "{taken:?}");
     let open = run(&["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0"], folder.path());
     assert_eq!(open.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&open.stderr).contains("127.0.0.1"), "{open:?}");

@@ -169,7 +169,7 @@ fn a_log_is_json_for_a_collector_and_lines_for_a_person() {
         let address = told.split("http://").nth(1).unwrap().split(',').next().unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"this is no request\r\n\r\n").unwrap();
-        let line = server.complaint_with("a connection broke off", SOON);
+        let line = server.complaint_with("connection closed with an error", SOON);
         ended(server);
         line
     };
