@@ -47,7 +47,7 @@ impl Screen {
         }
         if write_line(&mut std::io::stdout().lock(), text).is_err_and(|error| has_gone(&error)) {
             self.read.store(false, Ordering::Relaxed);
-            tell("nobody reads the output any more; the jobs go on. Press Ctrl-C here to stop them.");
+            tell("the output was closed; jobs keep running, press Ctrl-C here to stop");
         }
     }
 }
@@ -84,6 +84,17 @@ pub(crate) fn tell_over(text: &str) {
 /// Says what went wrong. What was wrong may be a URL with a password, and what is said may be kept in a log.
 pub(crate) fn complain(text: &str) {
     tell(&format!("tenure: {}", without_passwords(text)));
+}
+
+/// Columns of the terminal that standard output is, if it is one that says it.
+pub(crate) fn width() -> Option<usize> {
+    size().map(|(columns, _)| columns)
+}
+
+/// Columns and lines of that terminal.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// Whether to colour: `CLICOLOR_FORCE`, then `NO_COLOR`, then whether a person is likely to see it.

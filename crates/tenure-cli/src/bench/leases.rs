@@ -23,16 +23,16 @@ const AT_ONCE: usize = 500;
 /// What the process of its own is told.
 #[derive(Debug, Args)]
 pub(crate) struct BenchLeases {
-    /// The file
+    /// SQLite file
     #[arg(long)]
     path: String,
-    /// How many leases
+    /// Number of leases
     #[arg(long)]
     leases: usize,
-    /// For how long each is taken
+    /// Time to live of each lease
     #[arg(long)]
     ttl_seconds: u32,
-    /// How long to watch
+    /// Time to measure
     #[arg(long)]
     milliseconds: u32,
 }

@@ -30,11 +30,11 @@ pub(crate) fn interruptible(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(async {
         // Before anything is begun: from the first output on an interruption is heard.
         let mut interrupted = signal(SignalKind::interrupt())
-            .map_err(|source| Failure::System { what: "signals cannot be listened to", source })?;
+            .map_err(|source| Failure::System { what: "cannot listen for signals", source })?;
         let goes = Goes::default();
         let (tell, done) = oneshot::channel();
         let theirs = goes.clone();
@@ -44,7 +44,7 @@ pub(crate) fn interruptible(
         });
         tokio::select! {
             biased;
-            done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned()))),
+            done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned()))),
             _ = interrupted.recv() => Err(goes.said()),
         }
     })

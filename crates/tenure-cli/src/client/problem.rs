@@ -66,10 +66,10 @@ impl Trouble {
         ) || matches!(error, ureq::Error::Io(error) if refused(error));
         let sentence = if never_came {
             format!(
-                "nobody answers at {url} ({error}); start a server there with `tenure serve`, or say --url"
+                "no server answers at {url} ({error}); start one with `tenure serve` or pass --url"
             )
         } else {
-            format!("{url} was lost before it answered ({error})")
+            format!("lost the connection to {url} before it answered ({error})")
         };
         Self::Lost(Lost { may_have_come: !never_came, sentence })
     }
@@ -81,7 +81,7 @@ impl Trouble {
 
     /// An answer that makes no sense.
     pub(crate) fn strange(what: &str) -> Self {
-        Self::Strange(format!("what was answered is not understood ({what}); is it a Tenure server?"))
+        Self::Strange(format!("unexpected answer ({what}); is this a Tenure server?"))
     }
 
     /// What is told of it.
@@ -109,11 +109,11 @@ impl ReadOnly {
         match self {
             Self::Context(context) => {
                 format!(
-                    "context {context} is read-only, and this would change something; choose another by --context"
+                    "context {context} is read-only; choose another with --context to change anything"
                 )
             }
             Self::Store(name) => {
-                format!("{name} is only looked at, and this would change something; say --write if it shall")
+                format!("{name} is open read-only; pass --write to change it")
             }
         }
     }
@@ -132,7 +132,7 @@ impl Refused {
         let name = said("type").and_then(|kind| kind.rsplit(':').next()).unwrap_or_default().to_owned();
         let mut sentence = match said("detail").or_else(|| said("title")) {
             Some(detail) => detail.to_owned(),
-            None => format!("the server answered with status {status} and no reason"),
+            None => format!("the server answered with status {status} without a reason"),
         };
         if let Some(field) = said("field").filter(|field| !sentence.contains(field)) {
             sentence = format!("{field}: {sentence}");

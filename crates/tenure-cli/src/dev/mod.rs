@@ -32,30 +32,29 @@ pub(crate) fn url_of(db: &str) -> String {
 /// What can be said to `tenure dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)
-    /// [default: .tenure/dev.db]
+    /// SQLite file or PostgreSQL database (postgres:// URL) [default: .tenure/dev.db]
     #[arg(long, value_name = "FILE|URL", conflicts_with = "memory")]
     db: Option<String>,
-    /// Keeps the jobs in memory: they are gone when the program ends
+    /// Keep the jobs in memory until the program ends
     #[arg(long)]
     memory: bool,
-    /// The port on which it answers over HTTP; 0 for any that is free [default: 8368, or none if that is in use]
+    /// Port to listen on; 0 for any free one [default: 8368]
     #[arg(long, value_name = "P")]
     port: Option<u16>,
-    /// How many demo jobs are enqueued in a second, after the first handful; 0 for none
+    /// Sample jobs per second after the first seven; 0 for none
     #[arg(long, value_name = "N", default_value_t = 0.7, value_parser = rate)]
     jobs_per_second: f64,
-    /// Fills the store with what a shop has done in the last hours, and goes on with it: each page has something to show
+    /// Fill the dashboard with the last hours of a sample shop
     #[arg(long)]
     seed: bool,
-    /// Shows the pages in a browser
+    /// Open the dashboard in a browser
     #[arg(long)]
     open: bool,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1000.0).contains(&rate) { Ok(rate) } else { Err("allowed: 0 to 1000".to_owned()) }
+    let rate: f64 = text.parse().map_err(|_| "expected a number from 0 to 1000".to_owned())?;
+    if (0.0..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected a number from 0 to 1000".to_owned()) }
 }
 
 /// Runs until somebody interrupts it.
@@ -63,7 +62,7 @@ pub(crate) fn run(dev: Dev) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(work(dev))
 }
 

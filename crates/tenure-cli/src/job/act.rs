@@ -17,7 +17,7 @@ use crate::span::span;
 /// Which jobs.
 #[derive(Debug, Args)]
 struct Ids {
-    /// Which; several may be said
+    /// Job ids, or at least eight characters of each
     #[arg(value_name = "ID", required_unless_present = "query")]
     ids: Vec<String>,
     #[command(flatten)]
@@ -29,10 +29,10 @@ struct Ids {
 pub(super) struct Cancel {
     #[command(flatten)]
     ids: Ids,
-    /// Why, for people
+    /// Reason, shown with the job
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// How long a holder has to stop [default: 30s]
+    /// Time for a running handler to stop [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     grace: Option<Duration>,
 }
@@ -95,7 +95,7 @@ fn each(
     for id in &ids.ids {
         match with.client.ask(&ask(&escaped(id))) {
             Ok(answer) if answer.status == 204 => {
-                with.out.tell(&format!("job {} is removed", safe::line(id)))
+                with.out.tell(&format!("deleted job {}", safe::line(id)))
             }
             Ok(answer) => {
                 told(with, &Document::of(answer.text())?, answer.status, std::mem::take(&mut first))?
@@ -120,7 +120,7 @@ fn told(with: &mut With, job: &Document, status: u16, first: bool) -> Result<(),
         }
         None => {
             let asked = status == 202 && job.read["cancel_requested_at"].is_string() && !job.has_ended();
-            let stands = if asked { "runs, and was asked to stop" } else { "is now" };
+            let stands = if asked { "is running and was asked to stop" } else { "is now" };
             let state = if asked { String::new() } else { format!(" {}", safe::line(job.state())) };
             with.out.tell(&format!("job {} {stands}{state}", job.id()));
             Ok(())

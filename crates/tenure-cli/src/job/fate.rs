@@ -54,11 +54,10 @@ pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure>
 fn goes_on(with: &With, id: &str) -> String {
     match with.client.base() {
         Some(_) => {
-            format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it")
+            format!("job {id} continues; watch it with `tenure job watch {id}`, cancel it with `tenure job cancel {id}`")
         }
         None => format!(
-            "job {id} stays in the store as it is, and goes on once somebody works there, such as a `tenure serve`; `tenure job \
-             cancel {id} --db … --write` with the same store ends it"
+            "job {id} stays in the database until a worker runs it; cancel it with `tenure job cancel {id} --db … --write`"
         ),
     }
 }
@@ -72,13 +71,13 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
                 document::rows(&mut with.out, std::slice::from_ref(&document), true)?;
                 with.out.flush()?;
             } else if document.state() == "succeeded" {
-                with.out.tell(&format!("job {id} has succeeded"));
+                with.out.tell(&format!("job {id} succeeded"));
             }
             of(&document)
         }
-        Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
+        Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
         Followed::Over => {
-            Err(Failure::WaitOver(format!("job {id} has not ended in time; {}", goes_on(with, id))))
+            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; {}", goes_on(with, id))))
         }
     }
 }
@@ -90,8 +89,8 @@ pub(super) fn of(document: &Document) -> Result<(), Failure> {
     let why =
         why.filter(|why| !why.is_empty()).map_or_else(String::new, |why| format!(": {}", safe::line(why)));
     match document.state() {
-        "failed" => Err(Failure::Unsuccessful(format!("job {id} has failed{why}"))),
-        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was cancelled{why}"))),
+        "failed" => Err(Failure::Unsuccessful(format!("job {id} failed{why}"))),
+        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was canceled{why}"))),
         _ => Ok(()),
     }
 }

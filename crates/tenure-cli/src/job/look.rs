@@ -15,7 +15,7 @@ use crate::with::text;
 /// What can be said to `tenure job get`.
 #[derive(Debug, Args)]
 pub(super) struct Get {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Get {
 /// What can be said to `tenure job explain`.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -31,13 +31,13 @@ pub(super) struct Explain {
 /// What can be said to `tenure job watch`.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Ends with 1 if the job has failed or was cancelled
+    /// Exit with 1 if the job failed or was canceled
     #[arg(long)]
     exit_status: bool,
-    /// At most so long; then it ends with 124
+    /// Stop watching after this time, with exit code 124
     #[arg(long, value_name = "SPAN")]
     timeout: Option<Wait>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Watch {
 /// What can be said to `tenure job attempts`.
 #[derive(Debug, Args)]
 pub(super) struct Attempts {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -53,7 +53,7 @@ pub(super) struct Attempts {
 /// What can be said to `tenure job result`.
 #[derive(Debug, Args)]
 pub(super) struct Returned {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -79,7 +79,7 @@ pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
 
 pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
     let id = safe::line(&watch.id);
-    with.goes.on(format!("job {id} goes on"));
+    with.goes.on(format!("job {id} continues"));
     let until = watch.timeout.and_then(Wait::until);
     let mut first = true;
     let With { client, out, .. } = with;
@@ -91,8 +91,8 @@ pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
     match followed {
         Followed::Ended(text) if watch.exit_status => fate::of(&Document::of(text)?),
         Followed::Ended(_) => Ok(()),
-        Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
-        Followed::Over => Err(Failure::WaitOver(format!("job {id} has not ended in time; it goes on"))),
+        Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
+        Followed::Over => Err(Failure::WaitOver(format!("job {id} did not end within the timeout; it continues"))),
     }
 }
 
@@ -134,10 +134,10 @@ pub(super) fn result(returned: &Returned, with: &mut With) -> Result<(), Failure
     let id = safe::line(&returned.id);
     match answer.status {
         202 => Err(Failure::Conflict(format!(
-            "job {id} has not ended; `tenure job watch {id}` waits for its end"
+            "job {id} has not ended; wait with `tenure job watch {id}`"
         ))),
         204 => {
-            with.out.tell(&format!("job {id} has succeeded and returned nothing"));
+            with.out.tell(&format!("job {id} succeeded without a result"));
             Ok(())
         }
         _ => with.out.document(&answer.text()),

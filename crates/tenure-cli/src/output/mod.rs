@@ -20,28 +20,28 @@ use crate::screen::{self, Tone};
 /// In which form something is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Output {
-    /// In which form: table and wide for people, json and jsonl exactly as the server says it, id and name for scripts
+    /// Output format
     #[arg(short, long, value_name = "FORM", global = true, help_heading = "Output")]
     output: Option<Form>,
-    /// Only these fields of each document, as JSON
+    /// Print only these fields of each document, as JSON
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', global = true, help_heading = "Output")]
     json: Vec<String>,
-    /// What this expression of jq makes of the JSON; texts are printed without quotes
+    /// Filter the JSON by a jq expression; strings are printed without quotes
     #[arg(long, value_name = "EXPR", value_parser = jq::expression, global = true, help_heading = "Output")]
     jq: Option<String>,
-    /// Only these columns of a table, in this order
+    /// Print only these columns, in this order
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["json", "jq"], global = true, help_heading = "Output")]
     columns: Vec<String>,
-    /// Leaves out the line with the names of the columns
+    /// Omit the line of column names
     #[arg(long, global = true, help_heading = "Output")]
     no_headers: bool,
-    /// How instants are shown [default: relative on a terminal, else iso]
+    /// Format of times [default: relative on a terminal, else iso]
     #[arg(long, value_name = "FORM", global = true, help_heading = "Output")]
     time: Option<TimeForm>,
-    /// Whether there are colours [default: on a terminal, unless NO_COLOR says otherwise]
+    /// When to print in color [default: auto]
     #[arg(long, value_name = "WHEN", global = true, help_heading = "Output")]
     color: Option<Colour>,
-    /// Says nothing beside what was asked for
+    /// Print data only, no messages
     #[arg(short, long, global = true, help_heading = "Output")]
     quiet: bool,
 }
@@ -49,19 +49,12 @@ pub(crate) struct Output {
 /// A form as somebody asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Columns on a terminal, values with tabs between them elsewhere
     Table,
-    /// The same with more columns
     Wide,
-    /// The document of the server
     Json,
-    /// One document a line
     Jsonl,
-    /// The document of the server, as YAML
     Yaml,
-    /// Ids only, one a line
     Id,
-    /// What it is and its id, such as queue/mail, one a line
     Name,
 }
 
@@ -94,21 +87,15 @@ impl Form {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TimeForm {
-    /// Such as 5 m ago
     Relative,
-    /// RFC 3339, in UTC
     Iso,
-    /// Seconds since 1970
     Unix,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Colour {
-    /// On a terminal
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 
@@ -277,7 +264,7 @@ fn heard(written: std::io::Result<()>) -> Result<(), Failure> {
         if source.kind() == ErrorKind::BrokenPipe {
             return Failure::NobodyReads;
         }
-        Failure::System { what: "what was asked for could not be written", source }
+        Failure::System { what: "cannot write to standard output", source }
     })
 }
 

@@ -55,7 +55,7 @@ impl Table {
             let found = self.names.iter().position(|name| name.eq_ignore_ascii_case(column.trim()));
             found.ok_or_else(|| {
                 let column = safe::line(column);
-                Failure::Invalid(format!("columns: {column}; allowed: {}", self.names.join(", ")))
+                Failure::Invalid(format!("unknown column \"{column}\"; expected {}", self.names.join(", ")))
             })
         };
         let places = columns.iter().map(place).collect::<Result<Vec<usize>, _>>()?;
@@ -127,6 +127,6 @@ mod tests {
             |names: &[&str]| table().only(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
         assert_eq!(only(&["state", "ID"]).unwrap().tabs(true), "STATE\tID\nfailed\t1\\t2\n\tüber\n");
         let refused = only(&["kind"]).unwrap_err();
-        assert_eq!((refused.code(), refused.to_string().as_str()), (7, "columns: kind; allowed: id, state"));
+        assert_eq!((refused.code(), refused.to_string().as_str()), (7, "unknown column \"kind\"; expected id, state"));
     }
 }

@@ -40,7 +40,7 @@ const ONCE_MORE: Duration = Duration::from_secs(5);
 pub(crate) fn end_orphans() {
     let ended = tenure_program::end_orphans();
     if ended > 0 {
-        tell(&format!("{ended} processes were ended that a killed host had left behind"));
+        tell(&format!("ended {ended} processes left behind by a killed host"));
     }
 }
 

@@ -31,9 +31,9 @@ const COLUMNS: [&str; 10] = [
 /// What can be said to `tenure queue stats` and `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Only this queue
+    /// Queue [default: all]
     name: Option<String>,
-    /// Shows it again and again, until Ctrl-C
+    /// Refresh every 2 s until Ctrl-C
     #[arg(short, long)]
     watch: bool,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Stats {
 /// What can be said to `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Only this queue
+    /// Queue [default: all]
     name: Option<String>,
-    /// Shows it once
+    /// Print once and exit
     #[arg(long)]
     once: bool,
 }
