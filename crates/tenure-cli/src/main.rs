@@ -15,6 +15,7 @@ mod event;
 mod exit;
 mod files;
 mod help;
+mod ids;
 mod job;
 mod kind;
 mod lease;

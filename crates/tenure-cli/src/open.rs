@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::with::With;
 
 /// The pages for people.
@@ -31,7 +32,7 @@ pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
     };
     let url = match &open.id {
         Some(id) => {
-            let id = escaped(id);
+            let id = escaped(&ids::job(&with.client, id)?);
             // A page of what is not there is of no use.
             with.client.ask(&Ask::get(format!("/v1/jobs/{id}")))?;
             // A server without pages still has the document.

@@ -86,8 +86,9 @@ pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
         // Before there is an access token, only who has the store can make one: he means what he says.
         Tokens::Revoke(Asked { connect, output, what }) => {
             done_for(Purpose::Work, &connect, output, move |with| {
-                with.client.ask(&Ask::delete(TOKENS.of(&what.id)))?;
-                tell(&format!("revoked token {}", safe::line(&what.id)));
+                let id = TOKENS.whole(with, &what.id)?;
+                with.client.ask(&Ask::delete(TOKENS.of(&id)))?;
+                tell(&format!("revoked token {}", safe::line(&id)));
                 Ok(())
             })
         }

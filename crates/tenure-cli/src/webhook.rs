@@ -114,22 +114,29 @@ pub(crate) fn run(webhooks: Webhooks) -> Result<(), Failure> {
             done(&connect, output, move |with| add(with, &what))
         }
         Webhooks::Rm(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            with.client.ask(&Ask::delete(WEBHOOKS.of(&what.id)))?;
-            tell(&format!("deleted webhook {}", safe::line(&what.id)));
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            with.client.ask(&Ask::delete(WEBHOOKS.of(&id)))?;
+            tell(&format!("deleted webhook {}", safe::line(&id)));
             Ok(())
         }),
         Webhooks::Test(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| accepted(with, &format!("{}/test", WEBHOOKS.of(&what.id))))
+            done(&connect, output, move |with| {
+                let id = WEBHOOKS.whole(with, &what.id)?;
+                accepted(with, &format!("{}/test", WEBHOOKS.of(&id)))
+            })
         }
         Webhooks::Deliveries(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            DELIVERIES.list_at(with, &format!("{}/deliveries", WEBHOOKS.of(&what.id)), None)
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            DELIVERIES.list_at(with, &format!("{}/deliveries", WEBHOOKS.of(&id)), None)
         }),
         Webhooks::Redeliver(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            let path = format!("{}/deliveries/{}/redeliver", WEBHOOKS.of(&what.id), escaped(&what.delivery));
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            let path = format!("{}/deliveries/{}/redeliver", WEBHOOKS.of(&id), escaped(&what.delivery));
             accepted(with, &path)
         }),
         Webhooks::RotateSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            secret(with, &Ask::post(format!("{}/rotate-secret", WEBHOOKS.of(&what.id)), &json!({})))
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            secret(with, &Ask::post(format!("{}/rotate-secret", WEBHOOKS.of(&id)), &json!({})))
         }),
         Webhooks::CallbackSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
             secret(

@@ -46,8 +46,8 @@ fn a_server_is_what_its_file_says_and_brings_about_what_is_declared_once() {
     let folder = folder.path();
     write(folder, &format!("{SERVER}{DECLARED}"));
     let (mut server, address) = started(folder);
-    server.line_with("queue mail is new", SOON);
-    server.line_with("schedule nightly is new", SOON);
+    server.line_with("created queue mail", SOON);
+    server.line_with("created schedule nightly", SOON);
     let queue = json_of(&ask(&address, "GET", "/v1/queues/mail", "", ""));
     assert_eq!(queue["max_running"], 5, "{queue}");
     let schedule = json_of(&ask(&address, "GET", "/v1/schedules/nightly", "", ""));
@@ -65,7 +65,7 @@ fn a_server_is_what_its_file_says_and_brings_about_what_is_declared_once() {
     assert_eq!(queue["paused"], true, "a pause that somebody has made stays: {queue}");
     let again = json_of(&ask(&address, "GET", "/v1/schedules/nightly", "", ""));
     assert_eq!(again["changed_at"], schedule["changed_at"]);
-    assert!(!server.has_line_with("is new") && !server.has_line_with("has changed"));
+    assert!(!server.has_line_with("created") && !server.has_line_with("updated"));
     ended(server);
 }
 
@@ -85,7 +85,7 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     let other = DECLARED.replace("max_running = 5", "max_running = 7").replace("0 2 * * *", "0 3 * * *");
     write(folder, &format!("{SERVER}auth = \"tokens\"\n{other}[log]\nlevel = \"info\"\n"));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
+    let told = server.line_with("settings reloaded", SOON);
     for part in [
         "log.level is info now",
         "queue mail has changed: max_running",
@@ -98,16 +98,16 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     assert_eq!(queue["max_running"], 7, "{queue}");
     write(folder, &format!("{SERVER}[queues.mail]\nmax_runing = 9\n"));
     hang_up(&server);
-    let told = server.complaint_with("settings stay as they were", SOON);
+    let told = server.complaint_with("settings not reloaded", SOON);
     assert!(told.contains("tenure.toml:6") && told.contains("did you mean max_running?"), "{told}");
     write(folder, &format!("{SERVER}{}", other.replace("max_running = 7", "max_depth = 9")));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("queues.mail.max_running is not declared any more, and stays"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("queues.mail.max_running is no longer declared but was kept"), "{told}");
     write(folder, SERVER);
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("schedules.nightly is not declared any more, and stays"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("schedules.nightly is no longer declared but was kept"), "{told}");
     assert_eq!(ask(&address, "GET", "/v1/schedules/nightly", "", "").0, 200);
     ended(server);
 }
@@ -254,15 +254,15 @@ fn a_webhook_of_a_file_is_made_once_and_its_secret_is_not_shown() {
     let shown = own(&["config", "show"], folder);
     assert!(shown.out.contains("(not shown)") && !shown.out.contains("QUFB"), "{}", shown.out);
     let (mut server, address) = started(folder);
-    server.line_with("webhook oncall is new", SOON);
+    server.line_with("created webhook oncall", SOON);
     let made = json_of(&ask(&address, "GET", "/v1/webhooks/oncall", "", ""));
     assert_eq!(made["types"], serde_json::json!(["job.failed"]), "{made}");
     write(folder, &format!("{allowed}{}", webhook.replace("job.failed", "job.*")));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("webhook oncall has changed: types"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("updated webhook oncall: types"), "{told}");
     hang_up(&server);
-    server.line_with("nothing has changed", SOON);
+    server.line_with("no changes", SOON);
     ended(server);
 }
 

@@ -11,6 +11,7 @@ use super::deploy::{Deploy, Remove, deploy, remove};
 use super::shown;
 use crate::client::{Answer, Ask, Connect, Followed, Purpose, Trouble, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::job::log_lines;
 use crate::near::nearest;
 use crate::output::{Out, Output, safe};
@@ -84,7 +85,7 @@ enum What {
         named: Named,
         /// Run of a triggered program [default: the last]
         #[arg(long, value_name = "ID")]
-        run: Option<tenure::JobId>,
+        run: Option<String>,
         /// Follow the output
         #[arg(short, long)]
         follow: bool,
@@ -205,7 +206,7 @@ fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
         What::Logs { named, run, follow } => match named.sort(set, with)? {
             ("triggered", name) => {
                 let id = match run {
-                    Some(id) => id.to_string(),
+                    Some(id) => ids::job(&with.client, &id)?,
                     None => last_run(set, &name, with)?,
                 };
                 log_lines(with, &id, follow).map(drop)

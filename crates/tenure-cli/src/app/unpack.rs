@@ -128,7 +128,7 @@ impl Unpacking<'_> {
 fn place(name: &[u8]) -> Result<PathBuf, String> {
     let name = std::str::from_utf8(name).map_err(|_| "is not UTF-8".to_owned())?;
     if name.len() > NAME_BYTES {
-        return Err(format!("has {} bytes; allowed: {NAME_BYTES}", name.len()));
+        return Err(format!("has {} bytes; expected at most {NAME_BYTES}", name.len()));
     }
     let mut path = PathBuf::new();
     for part in name.split(['/', '\\']) {
@@ -143,7 +143,7 @@ fn place(name: &[u8]) -> Result<PathBuf, String> {
     }
     match path.components().count() {
         0 => Err("is empty".to_owned()),
-        deep if deep > DEEPEST => Err(format!("lies {deep} deep; allowed: {DEEPEST}")),
+        deep if deep > DEEPEST => Err(format!("is nested {deep} deep; expected at most {DEEPEST}")),
         _ => Ok(path),
     }
 }

@@ -1,11 +1,13 @@
 //! Work that blocks, and an interruption that ends it at once.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::exit::Failure;
+use crate::screen;
 
 /// What goes on without this program, as told to whoever interrupts it.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +47,13 @@ pub(crate) fn interruptible(
         tokio::select! {
             biased;
             done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned()))),
-            _ = interrupted.recv() => Err(goes.said()),
+            _ = interrupted.recv() => {
+                // What is shown in place of itself does not end its line.
+                if std::io::stderr().is_terminal() {
+                    screen::tell_over("");
+                }
+                Err(goes.said())
+            }
         }
     })
 }

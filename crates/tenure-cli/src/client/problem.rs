@@ -64,6 +64,12 @@ impl Trouble {
                 | ureq::Error::Rustls(_)
                 | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve)
         ) || matches!(error, ureq::Error::Io(error) if refused(error));
+        // What is no TLS is no record of it.
+        let is_plain = error.to_string().contains("InvalidContentType");
+        if let (true, Some(rest)) = (is_plain, url.strip_prefix("https://")) {
+            let sentence = format!("{url} does not speak TLS; try http://{rest}");
+            return Self::Lost(Lost { may_have_come: false, sentence });
+        }
         let sentence = if never_came {
             format!(
                 "no server answers at {url} ({error}); start one with `tenure serve` or pass --url"
@@ -138,7 +144,7 @@ impl Refused {
             sentence = format!("{field}: {sentence}");
         }
         if let Some(allowed) = said("allowed").filter(|allowed| !sentence.contains(allowed)) {
-            sentence = format!("{sentence}; allowed: {allowed}");
+            sentence = format!("{sentence}; expected {allowed}");
         }
         let number = |name: &str| document[name].as_u64();
         // A value is named with the place of its job, such as `jobs[3].priority`.
@@ -196,7 +202,7 @@ mod tests {
     #[test]
     fn a_problem_is_one_sentence_with_its_field_and_limit() {
         let body = r#"{"type":"urn:tenure:problem:validation","detail":"200 is too much","field":"priority","allowed":"-100 to 100"}"#;
-        assert_eq!(told(422, body), (7, "priority: 200 is too much; allowed: -100 to 100".to_owned()));
+        assert_eq!(told(422, body), (7, "priority: 200 is too much; expected -100 to 100".to_owned()));
         let body =
             r#"{"detail":"priority: 200; allowed: -100 to 100","field":"priority","allowed":"-100 to 100"}"#;
         assert_eq!(told(422, body), (7, "priority: 200; allowed: -100 to 100".to_owned()));

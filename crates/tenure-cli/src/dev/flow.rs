@@ -35,6 +35,9 @@ pub(crate) async fn run(tenure: Tenure, per_second: f64) -> Result<(), Error> {
     Ok(())
 }
 
+/// Jobs at the start.
+pub(super) const AT_START: usize = 7;
+
 fn at_start() -> Vec<Draft> {
     vec![
         Draft::of(&Echo { text: "hello, world".into() }),

@@ -10,6 +10,7 @@ use super::bulk::{self, Meant};
 use super::document::{self, Document};
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 use crate::screen;
 use crate::span::span;
@@ -93,15 +94,15 @@ fn each(
     }
     let (mut refused, mut first) = (None::<Failure>, true);
     for id in &ids.ids {
-        match with.client.ask(&ask(&escaped(id))) {
+        let asked = ids::job(&with.client, id).and_then(|id| Ok(with.client.ask(&ask(&escaped(&id)))?));
+        match asked {
             Ok(answer) if answer.status == 204 => {
                 with.out.tell(&format!("deleted job {}", safe::line(id)))
             }
             Ok(answer) => {
                 told(with, &Document::of(answer.text())?, answer.status, std::mem::take(&mut first))?
             }
-            Err(trouble) => {
-                let failure = Failure::from(trouble);
+            Err(failure) => {
                 match refused {
                     None => refused = Some(failure),
                     Some(_) => screen::complain(&failure.to_string()),

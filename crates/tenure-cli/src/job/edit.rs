@@ -10,6 +10,7 @@ use super::document::{self, Document};
 use super::submit::note;
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
@@ -64,7 +65,7 @@ pub(super) fn run(edit: &Edit, with: &mut With) -> Result<(), Failure> {
         let all = "--queue, --priority, --at, --in, --attempts, --tag, --no-tags, --meta or --no-meta";
         return Err(Failure::Usage(format!("nothing to change; pass {all}")));
     }
-    let path = format!("/v1/jobs/{}", escaped(&edit.id));
+    let path = format!("/v1/jobs/{}", escaped(&ids::job(&with.client, &edit.id)?));
     let looked_at = with.client.ask(&Ask::get(path.clone()))?;
     let answer = with.client.ask(&Ask::patch(path, &body.into(), looked_at.tag.as_deref()))?;
     let job = Document::of(answer.text())?;

@@ -1,6 +1,8 @@
 //! Waiting for a job, and ending as it does.
 
 use std::str::FromStr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure::{Clock, Moment, SystemClock};
@@ -8,9 +10,15 @@ use tenure::{Clock, Moment, SystemClock};
 use super::document::Document;
 use super::progress::Progress;
 use super::{With, document};
-use crate::client::{Followed, Patience, follow};
+use crate::client::{Ask, Client, Followed, Patience, escaped, follow};
 use crate::exit::Failure;
 use crate::output::safe;
+use crate::with::text;
+
+/// A job that begins sooner needs no reason why it has not.
+const WAITS_AFTER: Duration = Duration::from_secs(1);
+const WAITS_EVERY: Duration = Duration::from_secs(3);
+const WAITS_WITHIN: Duration = Duration::from_secs(2);
 
 /// For how long somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +48,39 @@ impl Wait {
 pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     let id = &safe::line(id);
     with.goes.on(goes_on(with, id));
-    let mut progress = Progress::new(with.out.quiet);
+    let progress = Mutex::new(Progress::new(with.out.quiet));
+    let shown = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let patience = Patience::of_one_who_was_answered();
-    let followed = follow(&with.client, id, wait.until(), patience, |text| {
-        progress.tell(&Document::of(text.to_owned())?);
-        Ok(())
+    let (client, (stop, stopped)) = (&with.client, channel::<()>());
+    let followed = std::thread::scope(|scope| {
+        if !with.out.quiet {
+            scope.spawn(move || why_it_waits(client, id, &stopped, &|why| shown().waits(why)));
+        }
+        let followed = follow(client, id, wait.until(), patience, |text| {
+            shown().tell(&Document::of(text.to_owned())?);
+            Ok(())
+        });
+        drop(stop);
+        followed
     });
-    progress.end();
+    shown().end();
     end(with, id, followed?)
+}
+
+/// Says why a job does not run, whenever that changes, until nobody wants to know.
+fn why_it_waits(client: &Client, id: &str, stopped: &Receiver<()>, tell: &dyn Fn(&str)) {
+    let (mut told, mut next) = (String::new(), WAITS_AFTER);
+    while stopped.recv_timeout(next) == Err(RecvTimeoutError::Timeout) {
+        next = WAITS_EVERY;
+        let ask = Ask::get(format!("/v1/jobs/{}/explain", escaped(id))).within(WAITS_WITHIN);
+        // Who may not ask is not told.
+        let Ok(Ok(answer)) = client.ask(&ask).map(|answer| answer.json()) else { continue };
+        let (reason, why) = (text(&answer, "/reason"), text(&answer, "/detail"));
+        if !["running", "finished", "ending", "next"].contains(&reason) && told != why {
+            why.clone_into(&mut told);
+            tell(&safe::line(why));
+        }
+    }
 }
 
 /// What becomes of a job that nobody here waits for any more.
@@ -72,6 +105,7 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
                 with.out.flush()?;
             } else if document.state() == "succeeded" {
                 with.out.tell(&format!("job {id} succeeded"));
+                result(with, id, &document)?;
             }
             of(&document)
         }
@@ -80,6 +114,20 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
             Err(Failure::WaitOver(format!("job {id} did not end within the timeout; {}", goes_on(with, id))))
         }
     }
+}
+
+/// Prints what a job has returned, if it has returned anything. What the document leaves out is asked for.
+fn result(with: &mut With, id: &str, document: &Document) -> Result<(), Failure> {
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(id))));
+    let shown = match answer {
+        Ok(answer) if answer.status == 200 => answer.text(),
+        Ok(_) => return Ok(()),
+        Err(_) => document.read["result"].to_string(),
+    };
+    if shown != "null" {
+        with.out.document(&shown)?;
+    }
+    with.out.flush()
 }
 
 /// The fate of a job that has ended, as that of this program.

@@ -12,6 +12,7 @@ use super::document::Document;
 use super::fate::{self, Wait};
 use crate::client::{Ask, Followed, Patience, Trouble, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 
 /// Lines of one request.
@@ -67,8 +68,9 @@ struct Page {
 }
 
 pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
+    let id = ids::job(&with.client, &logs.id)?;
     let mut reader = Reader {
-        id: &logs.id,
+        id: &id,
         behind: None,
         timestamps: logs.timestamps,
         attempt: logs.attempt,
@@ -79,7 +81,7 @@ pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
         while reader.page(with)? == PAGE {}
         return reader.let_go(with);
     }
-    with.goes.on(format!("job {} continues", safe::line(&logs.id)));
+    with.goes.on(format!("job {} continues", safe::line(&id)));
     reader.follow(with, None, Patience::new()).map(drop)
 }
 

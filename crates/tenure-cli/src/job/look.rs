@@ -9,6 +9,7 @@ use super::document::{self, Document};
 use super::fate::{self, Wait};
 use crate::client::{Ask, Followed, Patience, Trouble, escaped, follow};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Cell, Shape, Table, safe, tone_of};
 use crate::with::text;
 
@@ -59,7 +60,8 @@ pub(super) struct Returned {
 }
 
 pub(super) fn explain(explain: &Explain, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/explain", escaped(&explain.id))))?;
+    let id = ids::job(&with.client, &explain.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/explain", escaped(&id))))?;
     if matches!(with.out.shape(), Shape::Json | Shape::Jsonl) {
         return with.out.document(&answer.text());
     }
@@ -68,7 +70,8 @@ pub(super) fn explain(explain: &Explain, with: &mut With) -> Result<(), Failure>
 
 pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
     for (index, id) in get.ids.iter().enumerate() {
-        let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}", escaped(id))))?;
+        let id = ids::job(&with.client, id)?;
+        let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}", escaped(&id))))?;
         if index > 0 && matches!(with.out.shape(), Shape::Table | Shape::Wide) {
             with.out.line("")?;
         }
@@ -78,13 +81,14 @@ pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
 }
 
 pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
-    let id = safe::line(&watch.id);
+    let whole = ids::job(&with.client, &watch.id)?;
+    let id = safe::line(&whole);
     with.goes.on(format!("job {id} continues"));
     let until = watch.timeout.and_then(Wait::until);
     let mut first = true;
     let With { client, out, .. } = with;
     // Whatever has happened is shown at once, also to a program.
-    let followed = follow(client, &watch.id, until, Patience::new(), |text| {
+    let followed = follow(client, &whole, until, Patience::new(), |text| {
         document::rows(out, &[Document::of(text.to_owned())?], std::mem::take(&mut first))?;
         out.flush()
     })?;
@@ -103,7 +107,8 @@ struct Tries {
 }
 
 pub(super) fn attempts(attempts: &Attempts, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/attempts", escaped(&attempts.id))))?;
+    let id = ids::job(&with.client, &attempts.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/attempts", escaped(&id))))?;
     if with.out.shape() == Shape::Json {
         return with.out.document(&answer.text());
     }
@@ -130,8 +135,9 @@ pub(super) fn attempts(attempts: &Attempts, with: &mut With) -> Result<(), Failu
 }
 
 pub(super) fn result(returned: &Returned, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&returned.id))))?;
-    let id = safe::line(&returned.id);
+    let id = ids::job(&with.client, &returned.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&id))))?;
+    let id = safe::line(&id);
     match answer.status {
         202 => Err(Failure::Conflict(format!(
             "job {id} has not ended; wait with `tenure job watch {id}`"

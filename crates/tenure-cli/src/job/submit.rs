@@ -15,6 +15,7 @@ use super::{With, document, logs};
 use crate::client::{Answer, Ask, Patience, Trouble};
 use crate::exit::Failure;
 use crate::files;
+use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
@@ -65,7 +66,7 @@ pub(crate) struct Submit {
     /// Share a concurrency or rate limit with jobs of this key
     #[arg(long, value_name = "KEY")]
     limit_key: Option<String>,
-    /// Wait for this job to end first (repeatable)
+    /// Wait for the job of this id to end first (repeatable)
     #[arg(long, value_name = "ID")]
     after: Vec<String>,
     /// Retention after the end
@@ -153,7 +154,10 @@ struct Unique<'a> {
     on_conflict: Option<OnConflict>,
 }
 
-pub(super) fn run(submit: Submit, with: &mut With) -> Result<(), Failure> {
+pub(super) fn run(mut submit: Submit, with: &mut With) -> Result<(), Failure> {
+    for id in &mut submit.after {
+        *id = ids::job(&with.client, id)?;
+    }
     let id = submit.id.unwrap_or_else(|| JobId::new(SystemClock.now(), Chance::from_system().bits()));
     let body = submit.body()?;
     let answer = accepted(with, id, body)?;

@@ -116,6 +116,8 @@ pub(crate) struct Out {
     on_terminal: bool,
     coloured: bool,
     time: TimeForm,
+    /// How wide the columns of the last table were: what follows it stands below them.
+    widths: Vec<usize>,
 }
 
 impl Output {
@@ -154,6 +156,7 @@ impl Output {
             on_terminal,
             coloured,
             time: self.time.unwrap_or(usual),
+            widths: Vec::new(),
         }
     }
 }
@@ -181,7 +184,7 @@ impl Out {
         if self.fields.is_empty() {
             return self.filtered(text);
         }
-        let text = fields::picked(text, &self.fields);
+        let text = fields::picked(text, &self.fields)?;
         self.filtered(&text)
     }
 
@@ -224,7 +227,13 @@ impl Out {
         let headers = self.headers && first;
         let chosen = if self.has_columns() { Some(table.only(&self.columns)?) } else { None };
         let table = chosen.as_ref().unwrap_or(table);
-        let text = if self.on_terminal { table.columns(headers, self.coloured) } else { table.tabs(headers) };
+        if first {
+            self.widths.clear();
+        }
+        let text = match self.on_terminal {
+            true => table.columns(headers, self.coloured, screen::width(), &mut self.widths),
+            false => table.tabs(headers, self.coloured),
+        };
         heard(self.to.write_all(text.as_bytes()))
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::Ask;
 use crate::exit::Failure;
+use crate::ids::Part;
 use crate::output::safe;
 use crate::with::{Asked, Named, With, done, text};
 
@@ -94,7 +95,11 @@ fn command(with: &mut With, worker: &str, how: &str, is: &str) -> Result<(), Fai
 /// The worker with this id or name.
 fn meant(with: &mut With, wanted: &str) -> Result<Value, Failure> {
     let page = with.client.ask(&Ask::get(WORKERS.path))?.json()?;
-    let is_meant = |worker: &&Value| [text(worker, "/worker_id"), text(worker, "/name")].contains(&wanted);
+    let part = Part::of(wanted);
+    let is_meant = |worker: &&Value| {
+        let id = text(worker, "/worker_id");
+        [id, text(worker, "/name")].contains(&wanted) || part.as_ref().is_some_and(|part| part.is_of(id))
+    };
     let meant: Vec<&Value> = page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
     let shown = safe::line(wanted);
     match meant.as_slice() {

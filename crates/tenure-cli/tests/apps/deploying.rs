@@ -87,7 +87,7 @@ fn what_cannot_run_is_not_deployed_and_what_is_there_stays() {
     for (files, told) in [
         (&[("triggered/report/readme.md", "")][..], "No runnable script"),
         (&[("triggered/report/run.sh", ""), ("triggered/report/settings.job", "{")], "settings.job"),
-        (&[("triggered/Report/run.sh", "")], "in case alone"),
+        (&[("triggered/Report/run.sh", "")], "only in case"),
         (&[("triggered/x/run.sh", ""), ("tenure.toml", "")], "tenure.toml"),
         (&[("run.sh", "")], "--as triggered/NAME"),
     ] {
@@ -149,8 +149,8 @@ fn of_a_package_what_can_run_is_deployed_and_the_rest_is_told_by_name_with_the_r
         "triggered/windows: No runnable script file was found. run.exe runs on Windows only",
         "triggered/shell: No runnable script file was found. run.cmd runs on Windows only",
         "triggered/no interpreter: name: ",
-        "triggered/stays: settings.job is not understood",
-        "triggered/loud: its name differs from Loud, which is there, in case alone",
+        "triggered/stays: invalid settings.job",
+        "triggered/loud: its name differs from the existing Loud only in case",
         &format!("triggered/missing: run.{extension} needs {by}, which is not installed here"),
         "the rest was deployed, and 6 were not",
     ] {
@@ -176,7 +176,7 @@ fn a_file_beside_the_programs_of_a_package_is_told_and_is_no_failure() {
     }
     let came = deploy(&stand, "package", &[]);
     assert_eq!((came.code, came.out.as_str()), (0, "triggered/good is there\n"), "{}", came.err);
-    assert!(came.err.contains("triggered/README.md is no folder; passed over"), "{}", came.err);
+    assert!(came.err.contains("ignored triggered/README.md: not a folder"), "{}", came.err);
     assert!(!came.err.contains("DS_Store") && is_tidy(&stand), "{}", came.err);
 }
 

@@ -28,7 +28,7 @@ fn goes_on(stand: &Stand) {
 fn a_host_that_its_environment_stops_runs_nothing_tells_so_and_stops_no_other() {
     let stand = Stand::of(TICK);
     let mut stopped = stand.host_with(&[], &[("WEBJOBS_STOPPED", "1")]);
-    stopped.complaint_with("WEBJOBS_STOPPED is set: this host runs no program", SOON);
+    stopped.complaint_with("WEBJOBS_STOPPED is set: this host runs no programs", SOON);
     let refused = stand.app(&["run", "tick"]);
     assert!(refused.code == 6 && refused.err.contains("\"stopped\" state"), "{}", refused.err);
     let mut host = stand.host(&[]);
