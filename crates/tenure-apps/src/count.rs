@@ -74,10 +74,7 @@ mod tests {
         let kept: usize = (0..10_000).map(|_| limit.take(second, "x".repeat(100)).len()).sum();
         assert_eq!(kept, WINDOW_BYTES / 100);
         let later = limit.take(second + WINDOW, "later".to_owned());
-        assert_eq!(
-            later,
-            [format!("run: … {} lines omitted …", 10_000 - kept), "later".to_owned()]
-        );
+        assert_eq!(later, [format!("run: … {} lines omitted …", 10_000 - kept), "later".to_owned()]);
         assert_eq!(limit.word(), None);
     }
 

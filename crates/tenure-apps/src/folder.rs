@@ -129,9 +129,7 @@ fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Fold
             continue;
         }
         let Some(name) = name.to_str() else {
-            found
-                .notes
-                .push(format!("ignored {}: its name is not valid UTF-8", path.display()));
+            found.notes.push(format!("ignored {}: its name is not valid UTF-8", path.display()));
             continue;
         };
         if found.apps.iter().any(|app| app.sort == sort && app.name == name) {

@@ -50,7 +50,9 @@ impl Overall {
                 "1" | "true" | "yes" | "on" => true,
                 "" | "0" | "false" | "no" | "off" => false,
                 _ => {
-                    wrong.push(format!("invalid {name} {said:?}, taken as false; expected 1, true, 0 or false"));
+                    wrong.push(format!(
+                        "invalid {name} {said:?}, taken as false; expected 1, true, 0 or false"
+                    ));
                     false
                 }
             }

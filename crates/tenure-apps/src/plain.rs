@@ -27,8 +27,9 @@ pub(crate) fn read(folder: &Path, installed: Installed<'_>, found: &mut Folder) 
         refuse(format!("line {line}: {}", error.message()))
     })?;
     for (word, apps) in tables {
-        let sort = Sort::of(&word)
-            .ok_or_else(|| refuse(format!("unknown section {word:?}; expected [triggered.NAME] or [continuous.NAME]")))?;
+        let sort = Sort::of(&word).ok_or_else(|| {
+            refuse(format!("unknown section {word:?}; expected [triggered.NAME] or [continuous.NAME]"))
+        })?;
         let Value::Object(apps) = apps else { return Err(refuse(format!("{word} is not a table"))) };
         for (name, said) in apps {
             let Value::Object(said) = said else {
@@ -75,7 +76,10 @@ fn command(
             let words: Vec<String> =
                 serde_json::from_value(command).map_err(|error| format!("command: {error}"))?;
             if words.is_empty() || words.iter().any(|word| word.contains('\0')) || words[0].is_empty() {
-                return Err("invalid command: empty or with a NUL character; expected a program and its arguments".to_owned());
+                return Err(
+                    "invalid command: empty or with a NUL character; expected a program and its arguments"
+                        .to_owned(),
+                );
             }
             Ok(words.into_iter().map(OsString::from).collect())
         }
@@ -85,16 +89,15 @@ fn command(
             }
             choose(&[file], installed).map(|chosen| chosen.command)
         }
-        (None | Some(_), _) => {
-            Err("set either command (a list of words) or run (a script)".to_owned())
-        }
+        (None | Some(_), _) => Err("set either command (a list of words) or run (a script)".to_owned()),
     }
 }
 
 /// A folder below the one that has the file, and nowhere else.
 fn below(root: &Path, said: Option<Value>) -> Result<PathBuf, String> {
     let Some(said) = said else { return Ok(root.to_owned()) };
-    let path = said.as_str().map(Path::new).ok_or_else(|| format!("invalid folder {said}; expected a text"))?;
+    let path =
+        said.as_str().map(Path::new).ok_or_else(|| format!("invalid folder {said}; expected a text"))?;
     if path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Ok(root.join(path));
     }

@@ -16,7 +16,7 @@ use crate::settings::{
     Env, Fault, File, HERE, KNOWN, Layer, Resolved, Settings, files, is_kept_apart, schema,
 };
 
-/// What can be said to `tenure config`.
+/// Arguments of `tenure config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show the settings in effect, without secrets
@@ -29,7 +29,7 @@ pub(crate) enum Config {
     Init(Init),
 }
 
-/// What can be said to `tenure config show`.
+/// Arguments of `tenure config show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct Show {
     origin: bool,
 }
 
-/// What can be said to `tenure config check`.
+/// Arguments of `tenure config check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Settings file [env: TENURE_CONFIG] [default: ./tenure.toml]
@@ -49,7 +49,7 @@ pub(crate) struct Check {
     config: Option<PathBuf>,
 }
 
-/// What can be said to `tenure config init`.
+/// Arguments of `tenure config init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// File to write; - for standard output
@@ -86,8 +86,7 @@ fn shown(show: &Show) -> Result<(), Failure> {
             Some(spoken) => spoken.values.join(", "),
             None => setting.default?.to_owned(),
         };
-        let origin =
-            said.map_or_else(|| "default".to_owned(), |spoken| spoken.at.clone());
+        let origin = said.map_or_else(|| "default".to_owned(), |spoken| spoken.at.clone());
         Some((setting.name.to_owned(), value, origin))
     }));
     rows.extend(resolved.declared.iter().map(|((section, name), declaration)| {
@@ -231,7 +230,7 @@ fn commented() -> String {
             text.push_str(&format!("# {key}_file = \"/run/secrets/{section}_{key}\"\n"));
         }
     }
-    text.push_str(DECLARED);
+    text.push_str(&DECLARED.concat());
     text
 }
 
@@ -251,22 +250,23 @@ fn example(setting: &crate::settings::Setting) -> String {
     }
 }
 
-const DECLARED: &str = r#"
-# `tenure serve` applies queues, schedules and webhooks when it starts and at SIGHUP.
-# [queues.mail]
-# max_running = 10
-# rate = { limit = 100, per_seconds = 60 }
-
+/// Examples of what can be declared.
+const DECLARED: [&str; 4] = [
+    "\n# `tenure serve` applies queues, schedules and webhooks when it starts and at SIGHUP.\n",
+    "# [queues.mail]\n# max_running = 10\n# rate = { limit = 100, per_seconds = 60 }\n",
+    r#"
 # [schedules.nightly]
 # spec = { cron = "0 2 * * *" }
 # time_zone = "Europe/Copenhagen"
 # job = { kind = "report", queue = "reports", args = { all = true } }
-
+"#,
+    r#"
 # [webhooks.oncall]
 # url = "https://example.com/hook"
 # types = ["job.failed"]
 # secret_file = "/run/secrets/oncall"
-"#;
+"#,
+];
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::output::{Out, Output, Shape, Table, safe};
 use crate::settings::{Context, Env, File};
 
-/// What can be done with contexts.
+/// Commands for contexts.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Contexts {
@@ -100,7 +100,9 @@ fn fit(name: &str) -> Result<String, Failure> {
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_fit) {
         return Ok(name.to_owned());
     }
-    Err(Failure::Invalid(format!("invalid context name {name:?}; expected up to 64 letters, digits, -, _ and .")))
+    Err(Failure::Invalid(format!(
+        "invalid context name {name:?}; expected up to 64 letters, digits, -, _ and ."
+    )))
 }
 
 impl Add {

@@ -191,7 +191,10 @@ mod tests {
         let nightly = |cron: &str| {
             declared("schedules", "nightly", json!({ "spec": { "cron": cron }, "job": { "kind": "report" } }))
         };
-        assert_eq!(apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed, ["created schedule nightly"]);
+        assert_eq!(
+            apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed,
+            ["created schedule nightly"]
+        );
         assert_eq!(apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed, [""; 0]);
         let changed = apply(&routes, &nightly("0 3 * * *")).await.unwrap().changed;
         assert_eq!(changed, ["updated schedule nightly: spec"]);

@@ -9,7 +9,7 @@ use tenure_http::{Words, description};
 
 use crate::exit::Failure;
 
-/// What can be said to `tenure openapi`.
+/// Arguments of `tenure openapi`.
 #[derive(Debug, Args)]
 pub(crate) struct OpenApi {
     /// Print version 3.0 instead of 3.1, for older generators
@@ -17,14 +17,14 @@ pub(crate) struct OpenApi {
     old: bool,
 }
 
-/// What can be said to `tenure completions`.
+/// Arguments of `tenure completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// Shell to complete in
     shell: Shell,
 }
 
-/// What can be said to `tenure man`.
+/// Arguments of `tenure man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
     /// Write a page for each command into this folder

@@ -13,7 +13,7 @@ use crate::settings::{Env, Settings};
 /// Further apart than this, ages and due times that people read are misleading. The answer tells whole seconds.
 const APART_SECONDS: u64 = 5;
 
-/// What can be said to `tenure doctor`.
+/// Arguments of `tenure doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Check readiness only, for container health checks
@@ -159,7 +159,8 @@ fn clock(alive: &Looked, now: Timestamp) -> Check {
     if seconds <= APART_SECONDS {
         return good("clock", "the clocks agree within 5 s".to_owned());
     }
-    let next = Some("synchronize both clocks (NTP); the clock of the database decides when jobs run".to_owned());
+    let next =
+        Some("synchronize both clocks (NTP); the clock of the database decides when jobs run".to_owned());
     Check { check: "clock", state: Health::Warn, found: format!("the clocks are {seconds} s apart"), next }
 }
 

@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use crate::client::{Told, escaped, tail};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 use crate::with::{Asked, done, text};
 
-/// What can be done with events.
+/// Commands for events.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Events {
     /// Print events until Ctrl-C
@@ -48,6 +49,15 @@ impl Tail {
 pub(crate) fn run(events: Events) -> Result<(), Failure> {
     let Events::Tail(Asked { connect, output, what }) = events;
     done(&connect, output, move |with| {
+        let mut what = what;
+        for subject in &mut what.subjects {
+            // It may be a name that looks like a part of an id.
+            match ids::job(&with.client, subject) {
+                Ok(id) => *subject = id,
+                Err(Failure::NotThere(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
         let path = what.path();
         let (client, out) = (&with.client, &mut with.out);
         if client.only_looks() {
@@ -57,9 +67,7 @@ pub(crate) fn run(events: Events) -> Result<(), Failure> {
             let document = match told {
                 Told::Event(document) => document,
                 Told::Gap => {
-                    out.tell(
-                        "some events are missing: the server no longer keeps them",
-                    );
+                    out.tell("some events are missing: the server no longer keeps them");
                     return Ok(());
                 }
             };

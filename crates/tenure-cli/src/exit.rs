@@ -31,9 +31,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     NotWhole(String),
     /// A copy has failed on its way.
-    #[error(
-        "{1}; the copy in {0} is incomplete and cannot be opened: delete it and copy again"
-    )]
+    #[error("{1}; the copy in {0} is incomplete and cannot be opened: delete it and copy again")]
     Copy(String, #[source] Box<Error>),
     /// A folder or file is not usable.
     #[error("cannot use {path}: {source}", path = path.display())]
@@ -82,7 +80,7 @@ pub(crate) enum Failure {
         why: String,
     },
     /// Something is wrong with a store; it has been told what.
-    #[error("{0} inconsistencies found; nothing was changed")]
+    #[error("{} found; nothing was changed", findings(.0))]
     Findings(usize),
     /// Somebody interrupted it.
     #[error("interrupted")]
@@ -153,6 +151,10 @@ impl Failure {
             Self::Interrupted | Self::GoesOn(_) => 130,
         }
     }
+}
+
+fn findings(number: &usize) -> String {
+    format!("{number} {}", if *number == 1 { "inconsistency" } else { "inconsistencies" })
 }
 
 fn code_of(error: &Error) -> u8 {

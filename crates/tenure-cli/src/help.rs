@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 
-use clap::{Arg, Args, Command};
+use clap::{Arg, ArgAction, Args, Command};
 
 use crate::client::Connect;
 use crate::output::Output;
@@ -126,7 +126,9 @@ fn folded(command: Command, above: [bool; 2], width: usize) -> Command {
         return command;
     }
     let mut lines = vec!["Global options (all of them: tenure help options):"];
-    lines.extend(server.then_some("  --url URL, --context NAME, --token-file FILE, --config FILE, --db FILE|URL"));
+    lines.extend(
+        server.then_some("  --url URL, --context NAME, --token-file FILE, --config FILE, --db FILE|URL"),
+    );
     lines.extend(output.then_some("  -o FORM, --json FIELDS, --jq EXPR, --columns NAMES, --color WHEN, -q"));
     let before = command.get_after_help().map_or_else(String::new, |text| format!("{text}\n\n"));
     command.after_help(format!("{before}{}", lines.join("\n")))
@@ -140,8 +142,7 @@ fn laid_out(command: Command, width: usize) -> Command {
         None => arg.is_positional().then(|| "Arguments".to_owned()),
     };
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-        // Two columns before it, two behind it, and four for a short name.
-        let taken = arg.to_string().chars().count() + if arg.is_positional() { 4 } else { 8 };
+        let taken = taken(arg);
         let column = columns.entry(section(arg)).or_default();
         *column = (*column).max(taken);
     }
@@ -153,12 +154,25 @@ fn laid_out(command: Command, width: usize) -> Command {
     })
 }
 
+/// Columns before the help of an option: its names and its value, with room around them.
+fn taken(arg: &Arg) -> usize {
+    let names = arg.get_value_names().unwrap_or_default();
+    let value = names.first().map_or(arg.get_id().as_str().len(), |name| name.chars().count()) + 2;
+    if arg.is_positional() {
+        let is_list = arg.get_num_args().is_some_and(|number| number.max_values() > 1);
+        return 4 + value + if is_list || matches!(arg.get_action(), ArgAction::Append) { 3 } else { 0 };
+    }
+    let long = arg.get_long().map_or(0, |long| long.len() + 2);
+    8 + long + if arg.get_action().takes_values() { 1 + value } else { 0 }
+}
+
 /// The default of an option, its allowed values and its variable, behind its help.
 fn values(arg: &Arg) -> String {
     let mut text = String::new();
     let allowed = arg.get_possible_values();
     if !allowed.is_empty() && !arg.is_hide_possible_values_set() && arg.get_action().takes_values() {
-        let names: Vec<&str> = allowed.iter().filter(|it| !it.is_hide_set()).map(|it| it.get_name()).collect();
+        let names: Vec<&str> =
+            allowed.iter().filter(|it| !it.is_hide_set()).map(|it| it.get_name()).collect();
         text.push_str(&format!(" [values: {}]", names.join(", ")));
     }
     let defaults: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
@@ -212,7 +226,11 @@ pub(crate) fn in_order(args: Vec<OsString>, program: &Command) -> Vec<OsString> 
         held.clear();
     }
     let rest = args.get(at.min(args.len())..).unwrap_or_default().to_vec();
-    let rest = if level.get_arguments().any(|arg| arg.get_id() == "wait" && arg.is_require_equals_set()) { joined(rest) } else { rest };
+    let rest = if level.get_arguments().any(|arg| arg.get_id() == "wait" && arg.is_require_equals_set()) {
+        joined(rest)
+    } else {
+        rest
+    };
     path.into_iter().chain(held).chain(rest).collect()
 }
 
@@ -233,7 +251,9 @@ fn values_behind(text: &str, shared: &Command) -> Option<usize> {
 /// `--wait 30s` as `--wait=30s`. A number without a unit is JSON, and so is left where it is.
 fn joined(args: Vec<OsString>) -> Vec<OsString> {
     let is_span = |arg: &OsString| {
-        arg.to_str().is_some_and(|text| text == "forever" || (text.ends_with(|it: char| it.is_ascii_alphabetic()) && span(text).is_ok()))
+        arg.to_str().is_some_and(|text| {
+            text == "forever" || (text.ends_with(|it: char| it.is_ascii_alphabetic()) && span(text).is_ok())
+        })
     };
     let (mut done, mut args) = (Vec::new(), args.into_iter().peekable());
     while let Some(arg) = args.next() {

@@ -104,9 +104,14 @@ pub(crate) fn job(client: &Client, said: &str) -> Result<String, Failure> {
             "no job found for \"{said}\" within {} s; pass the whole id",
             WITHIN.as_secs()
         ))),
-        _ => Err(ambiguous(&said, "jobs", found.iter().map(|job| {
-            format!("{} {} {}", text(job, "/id"), text(job, "/kind"), text(job, "/state"))
-        }), is_all)),
+        _ => Err(ambiguous(
+            &said,
+            "jobs",
+            found
+                .iter()
+                .map(|job| format!("{} {} {}", text(job, "/id"), text(job, "/kind"), text(job, "/state"))),
+            is_all,
+        )),
     }
 }
 
@@ -119,7 +124,10 @@ pub(crate) fn ambiguous(
 ) -> Failure {
     let more = if all.len() > NAMED || !is_all { "\n  …" } else { "" };
     let shown: Vec<String> = all.take(NAMED).map(|one| format!("\n  {}", safe::line(&one))).collect();
-    Failure::Conflict(format!("id \"{said}\" is ambiguous; pass more of it. Matching {what}:{}{more}", shown.concat()))
+    Failure::Conflict(format!(
+        "id \"{said}\" is ambiguous; pass more of it. Matching {what}:{}{more}",
+        shown.concat()
+    ))
 }
 
 #[cfg(test)]
@@ -130,9 +138,18 @@ mod tests {
 
     #[test]
     fn eight_signs_at_either_end_are_a_part_of_an_id() {
-        for said in
-            ["0190f5c2", "8c4e5b10", "0190F5C2-7b1e", "0190f5c27b1e", "026a2d8c4e5b10", "9f02-6a2d8c4e5b10", "0190f5c2-7b1e…5b10", "…8c4e5b10", "0190f5c2...", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b1"]
-        {
+        for said in [
+            "0190f5c2",
+            "8c4e5b10",
+            "0190F5C2-7b1e",
+            "0190f5c27b1e",
+            "026a2d8c4e5b10",
+            "9f02-6a2d8c4e5b10",
+            "0190f5c2-7b1e…5b10",
+            "…8c4e5b10",
+            "0190f5c2...",
+            "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b1",
+        ] {
             assert!(Part::of(said).is_some_and(|part| part.is_of(ID)), "{said}");
         }
         for other in ["7b1e7c3a", "0190f5c3", "…8c4e5b11"] {
@@ -146,6 +163,9 @@ mod tests {
     #[test]
     fn a_part_is_searched_at_both_ends() {
         assert_eq!(Part::of("0190f5c27b1e").unwrap().search(), "id:0190f5c2-7b1e,…0190f5c27b1e");
-        assert_eq!(Part::of("9f026a2d8c4e5b10").unwrap().search(), "id:9f026a2d-8c4e-5b10,…9f02-6a2d8c4e5b10");
+        assert_eq!(
+            Part::of("9f026a2d8c4e5b10").unwrap().search(),
+            "id:9f026a2d-8c4e-5b10,…9f02-6a2d8c4e5b10"
+        );
     }
 }

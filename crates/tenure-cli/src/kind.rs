@@ -35,7 +35,7 @@ const KINDS: Named = Named {
     },
 };
 
-/// What can be done with kinds.
+/// Commands for kinds.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kinds {
     /// List kinds

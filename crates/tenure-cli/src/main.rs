@@ -151,7 +151,7 @@ impl Command {
 
 /// The same, with what may have been meant by a command that is not there.
 fn suggesting(mut error: clap::Error, args: &[String]) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+    if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
     let Some(ContextValue::String(said)) = error.get(ContextKind::InvalidSubcommand) else { return error };
@@ -251,7 +251,9 @@ fn run(command: Command) -> Result<(), Failure> {
             with::done(&connect, output, move |with| open::run(&what, with))
         }
         Command::Openapi(openapi) => describe::openapi(&openapi),
-        Command::Completions(completions) => describe::completions(&completions, help::whole(Program::command())),
+        Command::Completions(completions) => {
+            describe::completions(&completions, help::whole(Program::command()))
+        }
         Command::Man(man) => describe::man(&man, help::whole(Program::command())),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),

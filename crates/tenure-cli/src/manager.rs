@@ -70,9 +70,10 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
         #[cfg(target_os = "linux")]
         [b'@', name @ ..] => <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name),
         [b'/', ..] => SocketAddr::from_pathname(name),
-        _other => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "expected an absolute path or a name that begins with @"))
-        }
+        _other => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "expected an absolute path or a name that begins with @",
+        )),
     }
 }
 

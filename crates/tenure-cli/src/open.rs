@@ -15,7 +15,7 @@ const PAGES: &str = "/ui/";
 /// What shows a URL to a person, in the order in which it is tried.
 const SHOWS: [&str; 2] = ["xdg-open", "open"];
 
-/// What can be said to `tenure open`.
+/// Arguments of `tenure open`.
 #[derive(Debug, Args)]
 pub(crate) struct Open {
     /// Job to open [default: the dashboard]
@@ -28,7 +28,9 @@ pub(crate) struct Open {
 
 pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
     let Some(base) = with.client.base().map(str::to_owned) else {
-        return Err(Failure::Usage("--db: a database has no dashboard; start one with `tenure serve --db …`".to_owned()));
+        return Err(Failure::Usage(
+            "--db: a database has no dashboard; start one with `tenure serve --db …`".to_owned(),
+        ));
     };
     let url = match &open.id {
         Some(id) => {

@@ -90,7 +90,9 @@ fn left(old: &Resolved, new: &Resolved) -> Vec<String> {
             told.extend(gone.map(|field| format!("{section}.{name}.{field}")));
         }
     }
-    told.into_iter().map(|what| safe::line(&format!("{what} is no longer declared but was kept; delete it by command"))).collect()
+    told.into_iter()
+        .map(|what| safe::line(&format!("{what} is no longer declared but was kept; delete it by command")))
+        .collect()
 }
 
 /// What counts only from the next start on.

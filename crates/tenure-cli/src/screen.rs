@@ -68,6 +68,8 @@ struct Pinned {
 
 static PINNED: Mutex<Pinned> = Mutex::new(Pinned { lines: Vec::new(), shown: 0 });
 static IS_PINNED: AtomicBool = AtomicBool::new(false);
+/// Nothing is pinned any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// A terminal that is smaller has no room for such lines.
 const ROOM: (usize, usize) = (40, 16);
 
@@ -98,12 +100,25 @@ pub(crate) fn can_pin() -> bool {
     std::io::stdout().is_terminal() && !is_dumb && has_room
 }
 
-/// Pins these lines in the place of those before, each cut to the width of the terminal. None are pinned any more if there
-/// are none.
+/// Takes what is pinned from the screen, for good.
+pub(crate) fn unpin() {
+    IS_OVER.store(true, Ordering::Relaxed);
+    let mut out = std::io::stdout().lock();
+    let mut pinned = Pinned::get();
+    IS_PINNED.store(false, Ordering::Relaxed);
+    let text = pinned.erase();
+    pinned.lines.clear();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Pins these lines in the place of those before, each cut to the width of the terminal.
 pub(crate) fn pin(lines: &[(Tone, String)], coloured: bool) {
     let width = width().unwrap_or(ROOM.0).saturating_sub(1);
     let mut out = std::io::stdout().lock();
     let mut pinned = Pinned::get();
+    if IS_OVER.load(Ordering::Relaxed) {
+        return;
+    }
     let before = pinned.erase();
     let cut = |text: &str| text.chars().take(width).collect::<String>();
     let shown = |(tone, text): &(Tone, String)| if coloured { painted(*tone, &cut(text)) } else { cut(text) };

@@ -17,11 +17,11 @@ const LEASE_SECONDS: u64 = 30;
 /// How long the claim waits for the job, which is there.
 const WAIT_SECONDS: u64 = 5;
 
-/// What can be said to `tenure selftest`.
+/// Arguments of `tenure selftest`.
 #[derive(Debug, Args)]
 pub(crate) struct Selftest {}
 
-/// What a step needs of those before it.
+/// Values that a step needs of those before it.
 struct Try {
     /// The id of the job, and a part of each name.
     id: String,
@@ -88,7 +88,9 @@ pub(crate) fn run(_: &Selftest, with: &mut With) -> Result<(), Failure> {
     match failed {
         None => Ok(()),
         Some(("reach", Wrong::Trouble(trouble))) => Err(trouble.into()),
-        Some((name, wrong)) => Err(Failure::Unsuccessful(format!("step \"{name}\" failed: {}", said(&wrong)))),
+        Some((name, wrong)) => {
+            Err(Failure::Unsuccessful(format!("step \"{name}\" failed: {}", said(&wrong))))
+        }
     }
 }
 
@@ -258,9 +260,7 @@ fn acquire(it: &mut Try, with: &With) -> Result<(), Wrong> {
 fn refused(answer: Result<(), Trouble>, otherwise: &str) -> Result<String, Wrong> {
     match answer {
         Ok(()) => Err(Wrong::Otherwise(otherwise.to_owned())),
-        Err(Trouble::Refused(refused)) if refused.is("lease-lost") => {
-            Ok("rejected, as expected".to_owned())
-        }
+        Err(Trouble::Refused(refused)) if refused.is("lease-lost") => Ok("rejected, as expected".to_owned()),
         Err(trouble) => Err(trouble.into()),
     }
 }

@@ -28,7 +28,7 @@ const BULK_AT_ONCE: usize = 2;
 /// How long a server that others send requests to goes on answering: so long a balancer may need to notice.
 const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
-/// What can be said to `tenure serve`.
+/// Arguments of `tenure serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Settings file in place of ./tenure.toml [env: TENURE_CONFIG]
@@ -72,8 +72,9 @@ impl Plan {
         let mut options = Options::default();
         options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
         options.hosts = settings.list("server.hosts").to_vec();
-        let number =
-            |text: &str| text.parse::<u32>().map_err(|_| format!("invalid number {text:?}; expected a whole number"));
+        let number = |text: &str| {
+            text.parse::<u32>().map_err(|_| format!("invalid number {text:?}; expected a whole number"))
+        };
         if let Some(most) = settings.parsed("server.connections_per_address", number)? {
             options.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
         }
@@ -223,17 +224,10 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     };
     line("access", who);
     let own = if plan.delivers { "; bulk operations run here" } else { "" };
-    line(
-        "worker",
-        &format!("none here: start one with the library or `tenure worker`{own}"),
-    );
+    line("worker", &format!("none here: start one with the library or `tenure worker`{own}"));
     line(
         "webhooks",
-        if plan.delivers {
-            "delivered here, and jobs sent to push endpoints"
-        } else {
-            "not delivered here"
-        },
+        if plan.delivers { "delivered here, and jobs sent to push endpoints" } else { "not delivered here" },
     );
     line("schedules", if plan.fires { "fired here" } else { "not fired here" });
 }

@@ -31,7 +31,7 @@ const TOKENS: Named = Named {
     },
 };
 
-/// What can be done with access tokens.
+/// Commands for access tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tokens {
     /// Create an access token and print it once
@@ -39,7 +39,7 @@ pub(crate) enum Tokens {
     Create(Create),
     /// List access tokens without their secrets
     List(Asked<Nothing>),
-    /// Revoke an access token within a few seconds
+    /// Revoke an access token; takes effect within seconds
     #[command(aliases = ["rm", "delete", "remove"])]
     Revoke(Asked<Id>),
 }

@@ -42,7 +42,7 @@ const DELIVERIES: Named = Named {
     },
 };
 
-/// What can be done with webhooks.
+/// Commands for webhooks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Webhooks {
     /// List webhooks
@@ -119,12 +119,10 @@ pub(crate) fn run(webhooks: Webhooks) -> Result<(), Failure> {
             tell(&format!("deleted webhook {}", safe::line(&id)));
             Ok(())
         }),
-        Webhooks::Test(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| {
-                let id = WEBHOOKS.whole(with, &what.id)?;
-                accepted(with, &format!("{}/test", WEBHOOKS.of(&id)))
-            })
-        }
+        Webhooks::Test(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            accepted(with, &format!("{}/test", WEBHOOKS.of(&id)))
+        }),
         Webhooks::Deliveries(Asked { connect, output, what }) => done(&connect, output, move |with| {
             let id = WEBHOOKS.whole(with, &what.id)?;
             DELIVERIES.list_at(with, &format!("{}/deliveries", WEBHOOKS.of(&id)), None)

@@ -167,7 +167,9 @@ impl Named {
         match found.as_slice() {
             [] => Ok(said.to_owned()),
             [one] => Ok(one.clone()),
-            _ => Err(ids::ambiguous(&safe::line(said), &format!("{}s", self.what()), found.into_iter(), true)),
+            _ => {
+                Err(ids::ambiguous(&safe::line(said), &format!("{}s", self.what()), found.into_iter(), true))
+            }
         }
     }
 

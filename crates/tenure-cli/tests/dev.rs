@@ -24,7 +24,7 @@ fn dev(db: &Path) -> Program {
 fn a_star_is_built_and_an_interruption_ends_with_zero_in_time() {
     let folder = tempdir().unwrap();
     let mut program = dev(&folder.path().join("dev.db"));
-    let opened = program.line_with("store", SOON);
+    let opened = program.line_with("database", SOON);
     assert!(opened.contains("dev.db"), "{opened}");
     program.line_with("queues default (8 slots), stars (2 slots)", SOON);
     program.line_with("→ /stars/", SOON);
@@ -56,7 +56,8 @@ fn a_second_run_goes_on_with_what_the_first_one_left() {
 #[test]
 fn a_folder_is_made_for_the_usual_file_and_kept_out_of_version_control() {
     let folder = tempdir().unwrap();
-    let mut program = Program::start(&["dev", "--verbose", "--port", "0", "--jobs-per-second", "0"], folder.path());
+    let mut program =
+        Program::start(&["dev", "--verbose", "--port", "0", "--jobs-per-second", "0"], folder.path());
     program.line_with("server    http://127.0.0.1:", SOON);
     program.line_with("enqueued", SOON);
     program.interrupt();

@@ -141,7 +141,11 @@ fn why_a_program_was_not_even_started_is_told_and_recorded() {
         let mut command = command(&[args, &["--url", &url, "--", "true"]].concat(), folder.path());
         let ran = said(&command.env("TMPDIR", folder.path().join("nowhere")).output().unwrap());
         assert_eq!(ran.code, 126, "{}", ran.err);
-        assert!(ran.err.contains("cannot start the program: cannot create a folder for the run"), "{}", ran.err);
+        assert!(
+            ran.err.contains("cannot start the program: cannot create a folder for the run"),
+            "{}",
+            ran.err
+        );
     }
     let job = the_only_job(&address);
     let why = job["error"]["detail"].as_str().unwrap();
@@ -489,7 +493,7 @@ fn a_worker_whose_server_is_away_ends_in_its_grace_and_soon_after_a_second_signa
     };
     let (mut told, program) = start("one", "1s");
     told.terminate();
-    told.complaint_with("could not report the end of 1 programs", LATER);
+    told.complaint_with("could not report the end of 1 program to", LATER);
     assert_eq!(told.end(LATER), Some(3), "{:?}", told.complaints());
     until("its program has ended", LATER, || !Path::new(&program).exists());
     std::fs::write(folder.path().join("stubborn"), "").unwrap();

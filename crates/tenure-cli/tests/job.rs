@@ -362,11 +362,7 @@ fn a_file_of_jobs_is_imported_once_however_often_and_a_mistake_is_told_by_its_li
     assert!(stopped.err.contains("line 2501") && stopped.err.contains("column 10"), "{}", stopped.err);
     std::fs::write(&file, lines("\n{\"kind\":\"last\"}")).unwrap();
     let done = import(&["jobs.ndjson", "--import-id", ID]);
-    assert!(
-        done.code == 0 && done.err.contains("1 jobs accepted, 2500 already there"),
-        "{}",
-        done.err
-    );
+    assert!(done.code == 0 && done.err.contains("1 job accepted, 2500 already there"), "{}", done.err);
     let all = good(tenure(&address, folder.path(), &["job", "list", "--all", "-o", "id"]));
     assert_eq!(all.lines().count(), 2_501);
     let exported =
@@ -523,14 +519,19 @@ fn a_job_is_meant_by_the_first_or_last_eight_signs_of_its_id() {
     let (_server, address) = served(folder.path());
     let ask = |args: &[&str]| tenure(&address, folder.path(), args);
     let id = good(ask(&["submit", "mail", "--id", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10"])).trim().to_owned();
-    let other = good(ask(&["submit", "mail", "--id", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b11"])).trim().to_owned();
+    let other =
+        good(ask(&["submit", "mail", "--id", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b11"])).trim().to_owned();
     for said in ["8c4e5b10", "6a2d8c4e5b10", "026a2d8c4e5b10", "…8c4e5b10", "0190f5c2…5b10", "8C4E5B10"] {
         assert_eq!(good(ask(&["job", "get", said, "-o", "id"])).trim(), id, "{said}");
     }
     let both = ask(&["job", "get", "0190f5c2"]);
     assert!(both.code == 6 && both.err.contains(&id) && both.err.contains(&other), "{}", both.err);
     let none = ask(&["job", "cancel", "ffffffff"]);
-    assert!(none.code == 5 && none.err.contains("\"ffffffff\"") && none.err.contains("tenure job list"), "{}", none.err);
+    assert!(
+        none.code == 5 && none.err.contains("\"ffffffff\"") && none.err.contains("tenure job list"),
+        "{}",
+        none.err
+    );
     assert!(good(ask(&["job", "explain", "8c4e5b10"])).contains("no live worker"));
     good(ask(&["job", "edit", "8c4e5b10", "--priority", "-5"]));
     assert!(good(ask(&["open", "8c4e5b10", "--print"])).contains(&id));

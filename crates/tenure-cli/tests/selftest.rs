@@ -105,7 +105,7 @@ fn a_queue_is_drained_once_nothing_runs_in_it_any_more() {
     let claimed = served::ask(&address, "POST", "/v1/claim", "", "{\"queues\":[\"mail\"]}");
     let job = served::json_of(&claimed)["jobs"][0].clone();
     let over = tenure(&["queue", "drain", "mail", "--timeout", "100ms"]);
-    assert!(over.code == 124 && over.err.contains("waiting for 1 running jobs"), "{} {}", over.code, over.err);
+    assert!(over.code == 124 && over.err.contains("waiting for 1 running job"), "{} {}", over.code, over.err);
     say(&address, &job, "complete", json!({}));
     assert_eq!(read(&good(tenure(&["queue", "drain", "mail", "-o", "json"])))["paused"], true);
 }

@@ -80,17 +80,17 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     let folder = folder.path();
     write(folder, &format!("{SERVER}{DECLARED}"));
     let (mut server, address) = started(folder);
-    server.line_with("timers", SOON);
+    server.line_with("schedules", SOON);
     assert_eq!(ask(&address, "GET", "/readyz", "", "").0, 200);
     let other = DECLARED.replace("max_running = 5", "max_running = 7").replace("0 2 * * *", "0 3 * * *");
     write(folder, &format!("{SERVER}auth = \"tokens\"\n{other}[log]\nlevel = \"info\"\n"));
     hang_up(&server);
     let told = server.line_with("settings reloaded", SOON);
     for part in [
-        "log.level is info now",
-        "queue mail has changed: max_running",
-        "schedule nightly has changed: spec",
-        "server.auth counts from the next start on",
+        "log.level is now info",
+        "updated queue mail: max_running",
+        "updated schedule nightly: spec",
+        "server.auth takes effect at the next start",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -152,7 +152,7 @@ fn a_store_is_named_by_a_shared_variable_only_on_demand() {
     assert_eq!(said(&serve(&[]).output().unwrap()).code, 2);
     let mut server = Program::start_command(&mut serve(&["--use-database-url"]));
     server.line_with("shared.db", SOON);
-    server.line_with("timers", SOON);
+    server.line_with("schedules", SOON);
     ended(server);
 }
 
@@ -194,7 +194,7 @@ fn which_settings_count_is_shown_with_where_each_was_said() {
         ("database.url", "(not shown)", "tenure.toml:2"),
         ("server.bind", "127.0.0.1:0", "tenure.toml:4"),
         ("server.auth", "tokens", "TENURE_SERVER__AUTH"),
-        ("log.level", "warn", "nobody: it is the usual one"),
+        ("log.level", "warn", "default"),
         ("queues.mail", "{\"max_running\":5}", "tenure.toml:5"),
     ] {
         assert_eq!(

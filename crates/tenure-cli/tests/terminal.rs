@@ -150,7 +150,12 @@ fn the_dashboard_and_the_next_commands_stay_in_sight_while_jobs_end_above_them()
         assert!(in_sight.iter().any(|line| line.contains(what)), "{what}: {in_sight:#?}");
     }
     let above = &lines[..lines.len() - 10];
-    assert!(!above.iter().any(|line| line.contains(" enqueued ") || line.contains(" started ") || line.contains('█')), "{above:#?}");
+    assert!(
+        !above
+            .iter()
+            .any(|line| line.contains(" enqueued ") || line.contains(" started ") || line.contains('█')),
+        "{above:#?}"
+    );
     assert!(lines.iter().all(|line| !line.contains("──") || line.contains("succeeded")), "{lines:#?}");
     let end = lines_of(&sent);
     assert!(end.iter().any(|line| line.starts_with("stopped: ")), "{end:#?}");

@@ -21,7 +21,7 @@ use crate::with::{With, done_for, text};
 const HERE: &str = ".tenure/apps.db";
 const SORTS: [&str; 2] = ["triggered", "continuous"];
 
-/// What can be said to `tenure app`.
+/// Arguments of `tenure app`.
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
     #[command(flatten)]

@@ -40,10 +40,7 @@ pub(super) fn copy(from: &Path, to: &Path, outward: Outward, stop: &AtomicBool) 
 impl Copying<'_> {
     fn folder(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
         if depth == DEEPEST {
-            return refuse(format!(
-                "{}: folders are nested more than {DEEPEST} deep",
-                from.display()
-            ));
+            return refuse(format!("{}: folders are nested more than {DEEPEST} deep", from.display()));
         }
         fs::create_dir_all(to)?;
         for entry in fs::read_dir(from)? {

@@ -19,7 +19,7 @@ use crate::output::{Out, safe};
 /// What is made beside the programs begins so; no host takes it for one of them.
 const BESIDE: &str = ".tenure-deploy-";
 
-/// What can be said to `tenure app deploy`.
+/// Arguments of `tenure app deploy`.
 #[derive(Debug, Args)]
 pub(super) struct Deploy {
     /// Folder or zip with triggered/NAME and continuous/NAME, or one program with --as
@@ -32,7 +32,7 @@ pub(super) struct Deploy {
     as_one: Option<(Sort, String)>,
 }
 
-/// What can be said to `tenure app rm`.
+/// Arguments of `tenure app rm`.
 #[derive(Debug, Args)]
 pub(super) struct Remove {
     /// Program, as triggered/NAME or continuous/NAME
@@ -131,8 +131,7 @@ fn sorted<'a>(
         return Err(Failure::Invalid(why.to_owned()));
     }
     if folder.apps.is_empty() {
-        let why =
-            "neither triggered/NAME nor continuous/NAME found; pass --as triggered/NAME to deploy one program";
+        let why = "neither triggered/NAME nor continuous/NAME found; pass --as triggered/NAME to deploy one program";
         return Ok((Vec::new(), vec![why.to_owned()]));
     }
     let (mut found, mut left) = (Vec::new(), Vec::new());

@@ -31,7 +31,7 @@ const KILLED: Duration = Duration::from_secs(5);
 /// Files of the host's own folder.
 const STORE: &str = "apps.db";
 
-/// What can be said to `tenure run`.
+/// Arguments of `tenure run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Folder of programs
@@ -89,7 +89,10 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         return if wrong == 0 {
             Ok(())
         } else {
-            Err(Failure::Invalid(format!("{wrong} {} cannot run", if wrong == 1 { "program" } else { "programs" })))
+            Err(Failure::Invalid(format!(
+                "{wrong} {} cannot run",
+                if wrong == 1 { "program" } else { "programs" }
+            )))
         };
     }
     if running == 0 {

@@ -80,9 +80,7 @@ async fn set_again(host: &Host, app: &App, schedule: &Schedule) -> Result<(), Fa
     let kind = kind(host, app);
     let found = host.tenure.timers().get(&kind).await;
     if matches!(found, Err(tenure::Error::NoTimer(_))) {
-        complain(&format!(
-            "schedule {kind} was deleted by another host; restored it"
-        ));
+        complain(&format!("schedule {kind} was deleted by another host; restored it"));
         return set(host, app, schedule).await;
     }
     found?;

@@ -27,7 +27,9 @@ pub(super) fn settings(app: &App, overall: &Overall, bounds: &Bounds) -> BTreeMa
         ("env", json!(said.env.keys().collect::<Vec<_>>())),
         (
             "env_from",
-            said.env_from.as_ref().map_or_else(|| json!("all except those of the host"), |names| json!(names)),
+            said.env_from
+                .as_ref()
+                .map_or_else(|| json!("all except those of the host"), |names| json!(names)),
         ),
         ("limits", limits(said.limits.and(bounds.limits))),
         ("no_new_privs", json!(said.no_new_privs || bounds.no_new_privs)),

@@ -84,10 +84,7 @@ impl Unpacking<'_> {
             if target.as_os_str().len() as u64 > LINK_BYTES
                 || leads_out(&target, name.components().count() - 1)
             {
-                return refuse(format!(
-                    "the link leads out of the package, to {}",
-                    target.display()
-                ));
+                return refuse(format!("the link leads out of the package, to {}", target.display()));
             }
             self.links.push((path, target));
             return Ok(());

@@ -34,7 +34,7 @@ use crate::screen::{print, tell};
 pub(crate) use self::idle::{BenchIdle, child as idle_child};
 pub(crate) use self::leases::{BenchLeases, child as leases_child};
 
-/// What can be said to `tenure bench`.
+/// Arguments of `tenure bench`.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// Also measure the bare SQLite driver and print the ratio
@@ -66,7 +66,7 @@ pub(crate) struct Bench {
     slots: u16,
 }
 
-/// What can be measured.
+/// Figures to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Name {
@@ -113,9 +113,7 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
     let sizes = Sizes::of(bench);
     let ground = Ground::prepare(bench.db.as_deref(), sizes.disk, bench.http).await?;
     if bench.floor && !ground.is_durable() {
-        return Err(Failure::Usage(
-            "--floor measures the SQLite driver: pass a SQLite file to --db".into(),
-        ));
+        return Err(Failure::Usage("--floor measures the SQLite driver: pass a SQLite file to --db".into()));
     }
     tell(&format!("measuring {}", ground.describe()));
     for name in Name::value_variants() {

@@ -82,7 +82,9 @@ impl Place {
             Purpose::Look | Purpose::Change => {}
         }
         if self.home == Home::in_memory() {
-            return Err(Failure::Usage("--db: memory: holds nothing of another process; pass a file or database".to_owned()));
+            return Err(Failure::Usage(
+                "--db: memory: holds nothing of another process; pass a file or database".to_owned(),
+            ));
         }
         let is_file = self.home.url.starts_with("sqlite:");
         let path = self.home.kept_in.as_deref().unwrap_or_default();

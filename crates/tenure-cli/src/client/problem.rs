@@ -71,9 +71,7 @@ impl Trouble {
             return Self::Lost(Lost { may_have_come: false, sentence });
         }
         let sentence = if never_came {
-            format!(
-                "no server answers at {url} ({error}); start one with `tenure serve` or pass --url"
-            )
+            format!("no server answers at {url} ({error}); start one with `tenure serve` or pass --url")
         } else {
             format!("lost the connection to {url} before it answered ({error})")
         };
@@ -114,9 +112,7 @@ impl ReadOnly {
     fn sentence(&self) -> String {
         match self {
             Self::Context(context) => {
-                format!(
-                    "context {context} is read-only; choose another with --context to change anything"
-                )
+                format!("context {context} is read-only; choose another with --context to change anything")
             }
             Self::Store(name) => {
                 format!("{name} is open read-only; pass --write to change it")

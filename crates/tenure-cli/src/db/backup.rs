@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::screen::print;
 
-/// What can be said to `tenure db backup`.
+/// Arguments of `tenure db backup`.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     #[command(flatten)]

@@ -6,7 +6,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::print;
 
-/// What can be said to `tenure db check`.
+/// Arguments of `tenure db check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]

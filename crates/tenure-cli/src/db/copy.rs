@@ -10,7 +10,7 @@ use crate::dev::Home;
 use crate::exit::Failure;
 use crate::screen;
 
-/// What can be said to `tenure db copy`.
+/// Arguments of `tenure db copy`.
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
     /// Source: SQLite file or PostgreSQL database (postgres:// URL)
@@ -64,7 +64,9 @@ const TO: &str = "--to";
 fn kept(place: &str, which: &'static str) -> Result<Home, Failure> {
     let home = Home::named(place);
     if home == Home::in_memory() {
-        return Err(Failure::Usage(format!("{which}: memory: cannot be copied from another process; pass a file or database")));
+        return Err(Failure::Usage(format!(
+            "{which}: memory: cannot be copied from another process; pass a file or database"
+        )));
     }
     Ok(home)
 }

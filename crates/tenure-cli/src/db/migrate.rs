@@ -6,7 +6,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::{print, tell};
 
-/// What can be said to `tenure db migrate`.
+/// Arguments of `tenure db migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     #[command(flatten)]

@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// What can be done with a store as a whole.
+/// Commands for a store as a whole.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
     /// Show the schema version, size, jobs and workers

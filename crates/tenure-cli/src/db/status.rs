@@ -7,7 +7,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::print;
 
-/// What can be said to `tenure db status`.
+/// Arguments of `tenure db status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -51,9 +51,7 @@ fn lines(standing: &Standing) -> Vec<String> {
 fn schema(standing: &Standing) -> String {
     let (here, known) = (standing.schema, standing.known);
     match here {
-        0 => format!(
-            "none yet; `tenure db migrate` creates version {known}, and so does the first use"
-        ),
+        0 => format!("none yet; `tenure db migrate` creates version {known}, and so does the first use"),
         here if here < known => {
             format!("version {here}; this program needs {known}: run `tenure db migrate` as the owner")
         }
@@ -72,9 +70,7 @@ fn hearing(hearing: Hearing) -> &'static str {
 /// What to say of the oldest transaction, once it is one that somebody should know of.
 fn old(oldest: &Oldest) -> Option<String> {
     let (who, minutes) = (&oldest.who, oldest.seconds / 60);
-    let text = format!(
-        "{who}: transaction open for {minutes} min, which keeps old rows from being removed"
-    );
+    let text = format!("{who}: transaction open for {minutes} min, which keeps old rows from being removed");
     (minutes > 0).then_some(text)
 }
 

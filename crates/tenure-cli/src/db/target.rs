@@ -12,7 +12,7 @@ use crate::exit::Failure;
 /// Nobody waits behind these calls, and a statement that looks at much may take its time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What all of them can be told.
+/// Arguments that all of them take.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// SQLite file or PostgreSQL database (postgres:// URL)

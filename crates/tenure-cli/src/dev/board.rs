@@ -58,7 +58,15 @@ impl Board {
         lines.extend(with_progress.take(SHOWN).map(|(job, (fraction, message))| {
             let message = crate::output::safe::line(message);
             let percent = fraction * 100.0;
-            (Tone::Busy, format!("{}  {:<10}  {} {percent:>3.0} %  {message}", short(job.id), job.kind, bar(*fraction)))
+            (
+                Tone::Busy,
+                format!(
+                    "{}  {:<10}  {} {percent:>3.0} %  {message}",
+                    short(job.id),
+                    job.kind,
+                    bar(*fraction)
+                ),
+            )
         }));
         lines.extend(self.block.iter().map(|line| (Tone::Plain, line.clone())));
         lines
@@ -85,7 +93,8 @@ mod tests {
     fn progress_is_shown_in_its_place_until_the_job_ends() {
         let id = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
         let mut board = Board::new(vec!["Dashboard  http://here/ui/".to_owned()]);
-        let texts = |board: &Board| board.lines("1 running").into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let texts =
+            |board: &Board| board.lines("1 running").into_iter().map(|(_, text)| text).collect::<Vec<_>>();
         board.note(&event(id, Happening::Started { attempt: 1 }));
         assert_eq!(texts(&board), ["── 1 running ──", "Dashboard  http://here/ui/"]);
         for fraction in [0.2, 0.6] {

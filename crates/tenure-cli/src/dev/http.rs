@@ -117,9 +117,7 @@ async fn shown_when_built(State(tenure): State<Tenure>) -> Result<Response, Prob
 
 /// A star that was built: what its job has returned.
 async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<Json<Star>, Problem> {
-    let missing = || {
-        Problem::new(ProblemType::NotFound, format!("star {number} not found"))
-    };
+    let missing = || Problem::new(ProblemType::NotFound, format!("star {number} not found"));
     // The number of a star is the place of its job in the order of acceptance.
     let ask = PageAsk {
         filter: Filter {

@@ -57,7 +57,9 @@ fn became(event: &Event, state: StateName, failure: Option<&str>, job: Option<&J
         None => more,
     };
     let (word, tone, more) = match state {
-        StateName::Succeeded => ("succeeded", Tone::Good, format!("{}{}{}", took(job), of_timer(job), left_behind(job))),
+        StateName::Succeeded => {
+            ("succeeded", Tone::Good, format!("{}{}{}", took(job), of_timer(job), left_behind(job)))
+        }
         StateName::Failed => ("failed", Tone::Bad, because(took(job))),
         StateName::Cancelled => ("cancelled", Tone::Careful, because(took(job))),
         StateName::Blocked => ("blocked", Tone::Faint, String::new()),
@@ -96,7 +98,9 @@ fn until(from: Timestamp, due: Timestamp) -> String {
 /// The timer that brought it, and for which slot.
 fn of_timer(job: Option<&JobRecord>) -> String {
     let slot = job.and_then(|job| job.terms.slot.as_ref());
-    slot.map_or_else(String::new, |slot| format!(" by schedule {} for {}", slot.timer, &time_of(slot.at)[..8]))
+    slot.map_or_else(String::new, |slot| {
+        format!(" by schedule {} for {}", slot.timer, &time_of(slot.at)[..8])
+    })
 }
 
 /// How long the last attempt took.

@@ -32,7 +32,7 @@ pub(crate) fn url_of(db: &str) -> String {
     Home::named(db).url
 }
 
-/// What can be said to `tenure dev`.
+/// Arguments of `tenure dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
     /// SQLite file or PostgreSQL database (postgres:// URL) [default: .tenure/dev.db]
@@ -116,7 +116,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         flowing.abort();
         drop(going_on);
         drop(serving);
-        screen::pin(&[], false);
+        screen::unpin();
         announce_stop(&tenure, &screen).await;
     };
     let worked = work_until(&tenure, stop, &screen).await;
@@ -125,7 +125,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let flowed = if flow.is_finished() { flow.await.ok() } else { None };
     let _ = end.send(());
     let seen = show.await.unwrap_or_default();
-    screen::pin(&[], false);
+    screen::unpin();
     worked?;
     flowed.transpose()?;
     let left = unfinished(&standings(&tenure).await?);
@@ -242,7 +242,9 @@ fn farewell(seen: Seen, left: u64, home: &Home, screen: &Screen) {
         (None, 0) => "the jobs were in memory and are gone".to_owned(),
         (None, left) => format!("the jobs were in memory and are gone, {left} of them unfinished"),
         (Some(place), 0) => format!("all jobs have ended; they are kept in {place}"),
-        (Some(place), left) => format!("{left} {} left in {place}; the next start resumes them", plural(left)),
+        (Some(place), left) => {
+            format!("{left} {} left in {place}; the next start resumes them", plural(left))
+        }
     });
 }
 

@@ -91,12 +91,10 @@ impl Show {
 
     fn missed(&mut self, missed: u64) {
         self.seen.missed += missed;
-        self.screen.line(
-            &self.screen.paint(
-                Tone::Careful,
-                &format!("… {missed} events are not shown: too many at once; no job is lost"),
-            ),
-        );
+        self.screen.line(&self.screen.paint(
+            Tone::Careful,
+            &format!("… {missed} events are not shown: too many at once; no job is lost"),
+        ));
     }
 
     async fn summarise(&self) {
@@ -117,7 +115,8 @@ impl Show {
 fn ends_an_attempt(event: &Event) -> bool {
     match &event.what {
         Happening::Became { state, failure } => {
-            matches!(state, StateName::Succeeded | StateName::Failed | StateName::Cancelled) || failure.is_some()
+            matches!(state, StateName::Succeeded | StateName::Failed | StateName::Cancelled)
+                || failure.is_some()
         }
         Happening::Enqueued
         | Happening::Started { .. }

@@ -13,7 +13,11 @@ const fn noted(path: &'static str, examples: &'static [&'static str], notes: &'s
 pub(super) const PAGES: &[Page] = &[
     noted(
         "",
-        &["tenure dev", "tenure submit report '{\"month\": 5}' --wait", "tenure --url https://jobs.example.com ps"],
+        &[
+            "tenure dev",
+            "tenure submit report '{\"month\": 5}' --wait",
+            "tenure --url https://jobs.example.com ps",
+        ],
         "\
 Exit codes: 0 ok · 1 failed · 2 usage, or a file cannot be read or written · 3 server or database
             unreachable · 4 not allowed · 5 not found · 6 conflict · 7 invalid value ·
@@ -31,7 +35,10 @@ Jobs are kept in .tenure/dev.db and resume at the next start. Use `tenure serve`
     ),
     noted(
         "serve",
-        &["tenure serve --db jobs.db", "tenure serve --db postgres://me@db.example/jobs --bind 0.0.0.0:8368 --auth tokens"],
+        &[
+            "tenure serve --db jobs.db",
+            "tenure serve --db postgres://me@db.example/jobs --bind 0.0.0.0:8368 --auth tokens",
+        ],
         "\
 Every option can also be set in ./tenure.toml or in the environment; `tenure config show --origin`
 lists the settings in effect. SIGHUP reloads the log level, queues, schedules and webhooks.",
@@ -58,7 +65,10 @@ lists the settings in effect. SIGHUP reloads the log level, queues, schedules an
     ),
     noted(
         "job list",
-        &["tenure job list 'state:failed queue:stars error:\"timed out\"'", "tenure job list --state running,queued -o wide"],
+        &[
+            "tenure job list 'state:failed queue:stars error:\"timed out\"'",
+            "tenure job list --state running,queued -o wide",
+        ],
         "`tenure help query` explains the search language.",
     ),
     page("ps", &["tenure ps", "tenure ps -n 10"]),
@@ -69,8 +79,17 @@ lists the settings in effect. SIGHUP reloads the log level, queues, schedules an
     page("logs", &["tenure logs -f 8c4e5b10", "tenure logs 8c4e5b10 --tail 20 --timestamps"]),
     page("job attempts", &["tenure job attempts 8c4e5b10"]),
     page("job result", &["tenure job result 8c4e5b10"]),
-    page("job cancel", &["tenure job cancel 8c4e5b10 --reason 'wrong month'", "tenure job cancel --query 'state:queued tag:test' --yes"]),
-    page("job retry", &["tenure job retry 8c4e5b10", "tenure job retry --query 'state:failed kind:mail' --dry-run"]),
+    page(
+        "job cancel",
+        &[
+            "tenure job cancel 8c4e5b10 --reason 'wrong month'",
+            "tenure job cancel --query 'state:queued tag:test' --yes",
+        ],
+    ),
+    page(
+        "job retry",
+        &["tenure job retry 8c4e5b10", "tenure job retry --query 'state:failed kind:mail' --dry-run"],
+    ),
     page("job run-now", &["tenure job run-now 8c4e5b10"]),
     page("job edit", &["tenure job edit 8c4e5b10 --priority -10 --in 5m"]),
     page("job rm", &["tenure job rm 8c4e5b10", "tenure job rm --query 'state:succeeded ended:<-7d' --yes"]),
@@ -85,7 +104,10 @@ with the same --import-id: no job is enqueued twice.",
     ),
     page(
         "job export",
-        &["tenure job export --state failed > failed.ndjson", "tenure job export --state queued,scheduled --for-import > waiting.ndjson"],
+        &[
+            "tenure job export --state failed > failed.ndjson",
+            "tenure job export --state queued,scheduled --for-import > waiting.ndjson",
+        ],
     ),
     page("queue", &["tenure queue stats"]),
     page("queue list", &["tenure queue list"]),
@@ -93,7 +115,10 @@ with the same --import-id: no job is enqueued twice.",
     page("queue stats", &["tenure queue stats mail --watch"]),
     noted(
         "queue set",
-        &["tenure queue set mail --max-running 10 --rate 100/60s", "tenure queue set mail --max-attempts 5 --backoff 10s,1m,1h --retain 7d"],
+        &[
+            "tenure queue set mail --max-running 10 --rate 100/60s",
+            "tenure queue set mail --max-attempts 5 --backoff 10s,1m,1h --retain 7d",
+        ],
         "The value none removes a limit or restores a default.",
     ),
     page("queue purge", &["tenure queue purge mail --confirm mail"]),
@@ -122,7 +147,10 @@ with the same --import-id: no job is enqueued twice.",
     page("schedule", &["tenure schedule list"]),
     page(
         "schedule preview",
-        &["tenure schedule preview '30 9 * * MON-FRI in Europe/Berlin' -n 3", "tenure schedule preview 'every 10m' -o json"],
+        &[
+            "tenure schedule preview '30 9 * * MON-FRI in Europe/Berlin' -n 3",
+            "tenure schedule preview 'every 10m' -o json",
+        ],
     ),
     page("schedule list", &["tenure schedule list"]),
     page("schedule get", &["tenure schedule get nightly"]),
@@ -142,7 +170,10 @@ PUT /v1/schedules/{name}.",
     page("schedule trigger", &["tenure schedule trigger nightly '{\"full\": true}'"]),
     page("schedule pause", &["tenure schedule pause nightly --reason 'month-end closing'"]),
     page("schedule resume", &["tenure schedule resume nightly"]),
-    page("schedule backfill", &["tenure schedule backfill nightly --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z --dry-run"]),
+    page(
+        "schedule backfill",
+        &["tenure schedule backfill nightly --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z --dry-run"],
+    ),
     noted(
         "schedule import-crontab",
         &[
@@ -166,7 +197,10 @@ line was skipped.",
     page("lease break", &["tenure lease break month-end --reason 'host is gone' --after 0s"]),
     noted(
         "lease run",
-        &["tenure lease run nightly-backup -- ./backup.sh", "tenure lease run deploy --wait 10m --ttl 15s -- make deploy"],
+        &[
+            "tenure lease run nightly-backup -- ./backup.sh",
+            "tenure lease run deploy --wait 10m --ttl 15s -- make deploy",
+        ],
         "\
 The program gets TENURE_LEASE (the name) and TENURE_FENCE (the fencing token, which grows with each
 grant). The exit code is that of the program, 75 if the lease was not acquired in time, or 6 if it
@@ -194,13 +228,13 @@ lock was not acquired in time, 124 if the timeout passed, 6 if the lock or the j
             "tenure worker list",
         ],
         "\
---exec starts the program for each job, without a shell. It reads the args (JSON) on standard input
-and gets JOB_ID, JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN,
-JOB_API, TRACEPARENT and TRACESTATE. Exit code 0 completes the job, 75 retries it without using up
-an attempt, any other fails the attempt.
---http sends the args by POST. 2xx completes the job with the body as its result, 202 leaves the
-rest to the service (header job-token), 429 and 503 retry without using up an attempt, 422 fails
-the job for good, any other fails the attempt.
+--exec starts the program for each job, without a shell. It reads the args (JSON) on standard input.
+Its variables are JOB_ID, JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE,
+JOB_TOKEN, JOB_API, TRACEPARENT and TRACESTATE. Exit code 0 completes the job, 75 retries it without
+using up an attempt, any other fails the attempt.
+--http sends the args by POST. An answer of 2xx completes the job with the body as its result; after
+202 the service reports the end itself, with the token of the header job-token. 429 and 503 retry
+without using up an attempt, and 422 fails the job for good. Any other answer fails the attempt.
 With --db the worker also fires schedules, and sets neither JOB_TOKEN nor JOB_API.",
     ),
     page("worker list", &["tenure worker list"]),
@@ -211,7 +245,11 @@ With --db the worker also fires schedules, and sets neither JOB_TOKEN nor JOB_AP
     page("worker remove", &["tenure worker remove mailer-1"]),
     noted(
         "run",
-        &["tenure run ./jobs", "tenure run ./jobs --check", "tenure run ./jobs --db postgres://tenure@db.example/jobs"],
+        &[
+            "tenure run ./jobs",
+            "tenure run ./jobs --check",
+            "tenure run ./jobs --db postgres://tenure@db.example/jobs",
+        ],
         "\
 The folder has the layout of Azure WebJobs (triggered/NAME and continuous/NAME, with run.* and
 settings.job), a tenure.toml, or both. Any number of hosts can run it on one database. `tenure app`
@@ -225,7 +263,11 @@ Without --url, --context or --db, the first of these is used: TENURE_DATABASE_UR
 TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write is needed.",
     ),
     page("app list", &["tenure app list"]),
-    page("app run", &["tenure app run --wait report 2026 05"]),
+    noted(
+        "app run",
+        &["tenure app run --wait report 2026 05"],
+        "Pass options before NAME: everything behind it goes to the program.",
+    ),
     page("app start", &["tenure app start continuous/mailer"]),
     page("app stop", &["tenure app stop continuous/mailer --reason 'moving house'"]),
     page("app runs", &["tenure app runs report -n 5"]),
@@ -236,7 +278,13 @@ TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write i
     page("selftest", &["tenure selftest --url https://jobs.example.com"]),
     page("db", &["tenure db status --db jobs.db"]),
     page("db status", &["tenure db status --db jobs.db"]),
-    page("db migrate", &["tenure db migrate --db postgres://owner@db.example/jobs --grant-to app", "tenure db migrate --db jobs.db --print-sql"]),
+    page(
+        "db migrate",
+        &[
+            "tenure db migrate --db postgres://owner@db.example/jobs --grant-to app",
+            "tenure db migrate --db jobs.db --print-sql",
+        ],
+    ),
     page("db check", &["tenure db check --db jobs.db"]),
     noted(
         "db backup",
@@ -249,7 +297,10 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
     page("db copy", &["tenure db copy --from jobs.db --to postgres://me@db.example/jobs"]),
     page("bench", &["tenure bench --quick", "tenure bench --figure life --floor"]),
     page("token", &["tenure token list --db jobs.db"]),
-    page("token create", &["tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d"]),
+    page(
+        "token create",
+        &["tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d"],
+    ),
     page("token list", &["tenure token list --db jobs.db"]),
     page("token revoke", &["tenure token revoke 8c4e5b10 --db jobs.db"]),
     page("config", &["tenure config show --origin"]),
@@ -260,7 +311,10 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
     page("context", &["tenure context list"]),
     page("context list", &["tenure context list"]),
     page("context use", &["tenure context use prod"]),
-    page("context add", &["tenure context add prod --url https://jobs.example.com --token-file ~/.secrets/jobs --read-only"]),
+    page(
+        "context add",
+        &["tenure context add prod --url https://jobs.example.com --token-file ~/.secrets/jobs --read-only"],
+    ),
     page("context rm", &["tenure context rm prod"]),
     page("openapi", &["tenure openapi > openapi.json"]),
     page(

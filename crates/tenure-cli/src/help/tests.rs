@@ -7,15 +7,26 @@ use crate::Program;
 
 /// Words with which a summary may begin.
 const VERBS: [&str; 62] = [
-    "Acquire", "Add", "Allow", "Ask", "Back", "Break", "Cancel", "Change", "Check", "Choose", "Convert", "Copy", "Create", "Delete",
-    "Deploy", "Describe", "Diagnose", "Enqueue", "Explain", "Export", "Inspect", "List", "Manage", "Measure", "Migrate", "Name",
-    "Open", "Pause", "Print", "Release", "Remove", "Renew", "Replace", "Resume", "Retry", "Revoke", "Run", "Send", "Set", "Show",
-    "Shrink", "Start", "Stop", "Stream", "Test", "Watch", "Disable", "Enable", "Edit", "Find", "Follow", "Import", "Load", "Move",
+    "Acquire", "Add", "Allow", "Ask", "Back", "Break", "Cancel", "Change", "Check", "Choose", "Convert",
+    "Copy", "Create", "Delete", "Deploy", "Describe", "Diagnose", "Enqueue", "Explain", "Export", "Inspect",
+    "List", "Manage", "Measure", "Migrate", "Name", "Open", "Pause", "Print", "Release", "Remove", "Renew",
+    "Replace", "Resume", "Retry", "Revoke", "Run", "Send", "Set", "Show", "Shrink", "Start", "Stop",
+    "Stream", "Test", "Watch", "Disable", "Enable", "Edit", "Find", "Follow", "Import", "Load", "Move",
     "Purge", "Read", "Reload", "Reset", "Restore", "Submit", "Update", "Write",
 ];
 /// Words that the writing standard does not allow.
 const BANNED: [&str; 12] = [
-    "whoever", "whatever", "whom", "somebody", "nobody", " he ", " his ", "is told", "are told", "of its own accord", "may be said",
+    "whoever",
+    "whatever",
+    "whom",
+    "somebody",
+    "nobody",
+    " he ",
+    " his ",
+    "is told",
+    "are told",
+    "of its own accord",
+    "may be said",
     "all the same",
 ];
 
@@ -63,7 +74,10 @@ fn help_is_narrow_plain_and_the_same_whichever_way_it_is_asked_for() {
         }
     }
     let options = global_options();
-    assert!(options.contains("--url") && options.contains("--jq") && options.contains("[env: TENURE_URL]"), "{options}");
+    assert!(
+        options.contains("--url") && options.contains("--jq") && options.contains("[env: TENURE_URL]"),
+        "{options}"
+    );
 }
 
 #[test]
@@ -150,7 +164,9 @@ fn shared_options_stand_before_the_command_or_behind_it() {
     ] {
         assert_eq!(ordered(said), meant);
     }
-    for line in ["tenure --url http://a ps", "tenure -o json --url http://a job list", "tenure --db a.db worker list"] {
+    for line in
+        ["tenure --url http://a ps", "tenure -o json --url http://a job list", "tenure --db a.db worker list"]
+    {
         let args = in_order(line.split(' ').map(OsString::from).collect(), &Program::command());
         assert!(Program::try_parse_from(args).is_ok(), "{line}");
     }

@@ -25,7 +25,7 @@ struct Ids {
     meant: Meant,
 }
 
-/// What can be said to `tenure job cancel`.
+/// Arguments of `tenure job cancel`.
 #[derive(Debug, Args)]
 pub(super) struct Cancel {
     #[command(flatten)]
@@ -38,21 +38,21 @@ pub(super) struct Cancel {
     grace: Option<Duration>,
 }
 
-/// What can be said to `tenure job retry`.
+/// Arguments of `tenure job retry`.
 #[derive(Debug, Args)]
 pub(super) struct Retry {
     #[command(flatten)]
     ids: Ids,
 }
 
-/// What can be said to `tenure job run-now`.
+/// Arguments of `tenure job run-now`.
 #[derive(Debug, Args)]
 pub(super) struct RunNow {
     #[command(flatten)]
     ids: Ids,
 }
 
-/// What can be said to `tenure job rm`.
+/// Arguments of `tenure job rm`.
 #[derive(Debug, Args)]
 pub(super) struct Rm {
     #[command(flatten)]
@@ -96,18 +96,14 @@ fn each(
     for id in &ids.ids {
         let asked = ids::job(&with.client, id).and_then(|id| Ok(with.client.ask(&ask(&escaped(&id)))?));
         match asked {
-            Ok(answer) if answer.status == 204 => {
-                with.out.tell(&format!("deleted job {}", safe::line(id)))
-            }
+            Ok(answer) if answer.status == 204 => with.out.tell(&format!("deleted job {}", safe::line(id))),
             Ok(answer) => {
                 told(with, &Document::of(answer.text())?, answer.status, std::mem::take(&mut first))?
             }
-            Err(failure) => {
-                match refused {
-                    None => refused = Some(failure),
-                    Some(_) => screen::complain(&failure.to_string()),
-                }
-            }
+            Err(failure) => match refused {
+                None => refused = Some(failure),
+                Some(_) => screen::complain(&failure.to_string()),
+            },
         }
     }
     with.out.flush()?;

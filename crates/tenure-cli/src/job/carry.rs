@@ -11,7 +11,7 @@ use super::list::{Which, pages};
 use crate::client::Trouble;
 use crate::exit::Failure;
 
-/// What can be said to `tenure job export`.
+/// Arguments of `tenure job export`.
 #[derive(Debug, Args)]
 pub(super) struct Export {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
-/// What can be said to `tenure job edit`.
+/// Arguments of `tenure job edit`.
 #[derive(Debug, Args)]
 pub(super) struct Edit {
     /// Job id, or at least eight characters of it

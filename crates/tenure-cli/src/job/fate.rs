@@ -87,7 +87,9 @@ fn why_it_waits(client: &Client, id: &str, stopped: &Receiver<()>, tell: &dyn Fn
 fn goes_on(with: &With, id: &str) -> String {
     match with.client.base() {
         Some(_) => {
-            format!("job {id} continues; watch it with `tenure job watch {id}`, cancel it with `tenure job cancel {id}`")
+            format!(
+                "job {id} continues; watch it with `tenure job watch {id}`, cancel it with `tenure job cancel {id}`"
+            )
         }
         None => format!(
             "job {id} stays in the database until a worker runs it; cancel it with `tenure job cancel {id} --db … --write`"
@@ -105,7 +107,6 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
                 with.out.flush()?;
             } else if document.state() == "succeeded" {
                 with.out.tell(&format!("job {id} succeeded"));
-                result(with, id, &document)?;
             }
             of(&document)
         }
@@ -116,16 +117,15 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
     }
 }
 
-/// Prints what a job has returned, if it has returned anything. What the document leaves out is asked for.
-fn result(with: &mut With, id: &str, document: &Document) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(id))));
-    let shown = match answer {
-        Ok(answer) if answer.status == 200 => answer.text(),
-        Ok(_) => return Ok(()),
-        Err(_) => document.read["result"].to_string(),
-    };
-    if shown != "null" {
-        with.out.document(&shown)?;
+/// Prints what a job that has succeeded has returned, if it has returned anything and its document was not printed.
+pub(super) fn result(with: &mut With, id: &str) -> Result<(), Failure> {
+    if with.out.chosen().is_some() {
+        return Ok(());
+    }
+    // Who may enqueue need not be allowed to read.
+    match with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(id)))) {
+        Ok(answer) if answer.status == 200 && answer.text() != "null" => with.out.document(&answer.text())?,
+        Ok(_) | Err(_) => {}
     }
     with.out.flush()
 }

@@ -14,7 +14,7 @@ use tenure::{Chance, Clock, JobId, SystemClock, Timestamp};
 use super::With;
 use crate::client::{Ask, Client, Patience, Trouble};
 use crate::exit::Failure;
-use crate::output::safe;
+use crate::output::{counted, safe};
 use crate::screen;
 
 /// What a server takes at once.
@@ -23,7 +23,7 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024 - 1024;
 /// Longest line that is read: no job is as large.
 const LINE_BYTES: usize = BATCH_BYTES;
 
-/// What can be said to `tenure job import`.
+/// Arguments of `tenure job import`.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// File to read; - for standard input
@@ -83,17 +83,15 @@ pub(super) fn run(import: &Import, with: &mut With) -> Result<(), Failure> {
     match all(&with.client, file, (own, import.from_line), &mut tally, &Shown { size, quiet }) {
         Ok(()) => {
             with.out.tell(&format!(
-                "{} jobs accepted, {} already there",
-                tally.accepted, tally.repeated
+                "{} accepted, {} already there",
+                counted(tally.accepted as u64, "job"),
+                tally.repeated
             ));
             Ok(())
         }
         Err(Stopped { line, why }) => {
             let done = tally.accepted + tally.repeated;
-            screen::complain(&format!(
-                "stopped at line {line} after {done} jobs; {}",
-                again(line)
-            ));
+            screen::complain(&format!("stopped at line {line} after {done} jobs; {}", again(line)));
             Err(why)
         }
     }

@@ -8,7 +8,7 @@ use super::With;
 use super::document::{self, Document};
 use crate::client::{Ask, Patience, Trouble, escaped};
 use crate::exit::Failure;
-use crate::output::Shape;
+use crate::output::{Shape, counted};
 
 /// How many are shown if nobody says otherwise.
 const USUAL: usize = 50;
@@ -50,7 +50,7 @@ pub(super) struct Which {
     order: Option<String>,
 }
 
-/// How many of them.
+/// Number of jobs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HowMany {
     /// Maximum number of jobs
@@ -61,7 +61,7 @@ pub(super) struct HowMany {
     all: bool,
 }
 
-/// What can be said to `tenure job list`.
+/// Arguments of `tenure job list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(crate) struct List {
     how_many: HowMany,
 }
 
-/// What can be said to `tenure ps`.
+/// Arguments of `tenure ps`.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
     #[command(flatten)]
@@ -128,8 +128,10 @@ fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failur
         document::rows(&mut with.out, &documents, std::mem::take(&mut first))
     })?;
     if more.is_some() {
-        with.out
-            .tell(&format!("{shown} jobs shown, more match; list more with --limit N or --all"));
+        with.out.tell(&format!(
+            "{} shown, more match; list more with --limit N or --all",
+            counted(shown as u64, "job")
+        ));
     }
     Ok(())
 }

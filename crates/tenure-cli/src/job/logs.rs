@@ -18,7 +18,7 @@ use crate::output::{Shape, safe};
 /// Lines of one request.
 const PAGE: usize = 500;
 
-/// What can be said to `tenure job logs`.
+/// Arguments of `tenure job logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// Job id, or at least eight characters of it
@@ -57,7 +57,8 @@ fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(instant) = text.parse() {
         return Ok(instant);
     }
-    let ago = crate::span::span(text).map_err(|allowed| format!("{allowed}; or a time such as 2026-03-28T12:00:00Z"))?;
+    let ago = crate::span::span(text)
+        .map_err(|allowed| format!("{allowed}; or a time such as 2026-03-28T12:00:00Z"))?;
     Ok(SystemClock.now().before(ago))
 }
 

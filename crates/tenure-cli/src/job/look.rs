@@ -13,7 +13,7 @@ use crate::ids;
 use crate::output::{Cell, Shape, Table, safe, tone_of};
 use crate::with::text;
 
-/// What can be said to `tenure job get`.
+/// Arguments of `tenure job get`.
 #[derive(Debug, Args)]
 pub(super) struct Get {
     /// Job id, or at least eight characters of it
@@ -21,7 +21,7 @@ pub(super) struct Get {
     ids: Vec<String>,
 }
 
-/// What can be said to `tenure job explain`.
+/// Arguments of `tenure job explain`.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
     /// Job id, or at least eight characters of it
@@ -29,7 +29,7 @@ pub(super) struct Explain {
     id: String,
 }
 
-/// What can be said to `tenure job watch`.
+/// Arguments of `tenure job watch`.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Job id, or at least eight characters of it
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     timeout: Option<Wait>,
 }
 
-/// What can be said to `tenure job attempts`.
+/// Arguments of `tenure job attempts`.
 #[derive(Debug, Args)]
 pub(super) struct Attempts {
     /// Job id, or at least eight characters of it
@@ -51,7 +51,7 @@ pub(super) struct Attempts {
     id: String,
 }
 
-/// What can be said to `tenure job result`.
+/// Arguments of `tenure job result`.
 #[derive(Debug, Args)]
 pub(super) struct Returned {
     /// Job id, or at least eight characters of it
@@ -96,7 +96,9 @@ pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
         Followed::Ended(text) if watch.exit_status => fate::of(&Document::of(text)?),
         Followed::Ended(_) => Ok(()),
         Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
-        Followed::Over => Err(Failure::WaitOver(format!("job {id} did not end within the timeout; it continues"))),
+        Followed::Over => {
+            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; it continues")))
+        }
     }
 }
 
@@ -139,9 +141,7 @@ pub(super) fn result(returned: &Returned, with: &mut With) -> Result<(), Failure
     let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&id))))?;
     let id = safe::line(&id);
     match answer.status {
-        202 => Err(Failure::Conflict(format!(
-            "job {id} has not ended; wait with `tenure job watch {id}`"
-        ))),
+        202 => Err(Failure::Conflict(format!("job {id} has not ended; wait with `tenure job watch {id}`"))),
         204 => {
             with.out.tell(&format!("job {id} succeeded without a result"));
             Ok(())

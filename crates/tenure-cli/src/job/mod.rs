@@ -22,7 +22,7 @@ use crate::with::{Asked, With, done};
 
 pub(crate) use self::logs::shown as log_lines;
 
-/// What can be done with jobs.
+/// Commands for jobs.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Jobs {

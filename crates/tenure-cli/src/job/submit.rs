@@ -19,7 +19,7 @@ use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
-/// What can be said to `tenure job submit`.
+/// Arguments of `tenure job submit`.
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     /// Kind of the job
@@ -169,14 +169,16 @@ pub(super) fn run(mut submit: Submit, with: &mut With) -> Result<(), Failure> {
     }
     if submit.follow {
         with.out.tell(&format!("enqueued job {id}"));
-        return logs::follow_to_the_end(with, &id, submit.wait.unwrap_or(Wait::Forever));
+        logs::follow_to_the_end(with, &id, submit.wait.unwrap_or(Wait::Forever))?;
+        return fate::result(with, &id);
     }
     if let Some(wait) = submit.wait {
         if with.out.chosen().is_none() {
             with.out.line(&id)?;
             with.out.flush()?;
         }
-        return fate::wait(with, &id, wait);
+        fate::wait(with, &id, wait)?;
+        return fate::result(with, &id);
     }
     match with.out.chosen() {
         None => with.out.line(&id),
@@ -250,8 +252,7 @@ pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
         (said, None) => (said.to_owned(), "the command line".to_owned()),
     };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
-        let hint =
-            if place == "the command line" { "; quote a string as '\"Sol\"'" } else { "" };
+        let hint = if place == "the command line" { "; quote a string as '\"Sol\"'" } else { "" };
         Failure::Invalid(safe::line(&format!("invalid args: {place} is not JSON: {error}{hint}")))
     })
 }

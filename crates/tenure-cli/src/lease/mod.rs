@@ -32,7 +32,7 @@ const LEASES: Named = Named {
     },
 };
 
-/// What can be done with leases.
+/// Commands for leases.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leases {
     /// List leases by name
@@ -64,7 +64,7 @@ pub(crate) struct Name {
     name: String,
 }
 
-/// How one is taken.
+/// Terms of a grant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Terms {
     /// Time to live unless renewed
@@ -96,7 +96,7 @@ pub(crate) struct Acquire {
     meta: Vec<(String, String)>,
 }
 
-/// What proves that it was granted.
+/// Proof of a grant.
 #[derive(Debug, Args)]
 struct Proof {
     /// Token printed by `acquire`; prefer the variable

@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// How long one look at a program takes that says nothing.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// What can be said to `tenure lease run`.
+/// Arguments of `tenure lease run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -270,6 +270,9 @@ async fn give_back(held: Held) {
     if let Ok(Err(trouble)) = given.await
         && trouble.passes()
     {
-        screen::complain(&format!("cannot release lease {name}; it expires by itself: {}", Failure::from(trouble)));
+        screen::complain(&format!(
+            "cannot release lease {name}; it expires by itself: {}",
+            Failure::from(trouble)
+        ));
     }
 }

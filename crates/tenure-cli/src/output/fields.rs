@@ -41,7 +41,8 @@ fn check(odd: &str, own: BTreeSet<&str>, fields: &[String]) -> Result<(), Failur
             known.extend(shape.iter().map(String::as_str));
         }
     }
-    let Some(odd) = [odd].into_iter().chain(fields.iter().map(String::as_str)).find(|name| !known.contains(name))
+    let Some(odd) =
+        [odd].into_iter().chain(fields.iter().map(String::as_str)).find(|name| !known.contains(name))
     else {
         return Ok(());
     };
@@ -86,6 +87,9 @@ mod tests {
         let refused = pick("stat").unwrap_err();
         assert_eq!(refused.code(), 7);
         let told = refused.to_string();
-        assert!(told.contains("unknown field \"stat\"; did you mean state?") && told.contains("priority"), "{told}");
+        assert!(
+            told.contains("unknown field \"stat\"; did you mean state?") && told.contains("priority"),
+            "{told}"
+        );
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Output {
     quiet: bool,
 }
 
-/// A form as somebody asks for it.
+/// A form of output, as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     Table,
@@ -275,6 +275,11 @@ fn heard(written: std::io::Result<()>) -> Result<(), Failure> {
         }
         Failure::System { what: "cannot write to standard output", source }
     })
+}
+
+/// A number of things, such as `1 job` or `3 jobs`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The tone of a state.

@@ -4,7 +4,8 @@ use super::safe;
 use crate::exit::Failure;
 use crate::screen::{Tone, painted};
 
-/// No column is narrowed further than this.
+/// Columns are narrowed to this before ids are cut, and then to that.
+const NARROW: usize = 20;
 const NARROWEST: usize = 8;
 /// An ellipsis and the last eight signs, which every command accepts.
 const SHORT_ID: usize = 9;
@@ -115,19 +116,31 @@ impl Table {
         self.names.get(index).is_some_and(|name| *name == "id")
     }
 
-    /// Narrows the widest columns until all fit, ids last: their ends tell them apart.
-    fn fit(&self, widths: &mut [usize], within: usize) {
-        let gaps = 2 * widths.len().saturating_sub(1);
-        for is_id in [false, true] {
-            let least = if is_id { SHORT_ID } else { NARROWEST };
-            while widths.iter().sum::<usize>() + gaps > within {
-                let names = self.names.iter().enumerate().filter(|(index, _)| self.is_id(*index) == is_id);
-                // A column is never narrower than its name.
-                let room = names.filter(|(index, name)| widths[*index] > least.max(name.len()));
-                let Some((widest, _)) = room.max_by_key(|(index, _)| widths[*index]) else { break };
-                widths[widest] -= 1;
-            }
+    /// Narrows the widest columns a little. If that is not enough, ids are shown by their ends, which tell them apart, and
+    /// the others are narrowed as far as need be.
+    fn fit(&self, widths: &mut Vec<usize>, within: usize) {
+        let whole = widths.clone();
+        if self.narrowed(widths, within, NARROW) {
+            return;
         }
+        *widths = whole;
+        for (index, width) in widths.iter_mut().enumerate().filter(|(index, _)| self.is_id(*index)) {
+            let name = self.names.get(index).map_or(0, |name| name.len());
+            *width = (*width).min(SHORT_ID.max(name));
+        }
+        self.narrowed(widths, within, NARROWEST);
+    }
+
+    /// Narrows the widest columns that hold no ids, none further than this or its name; whether all fit then.
+    fn narrowed(&self, widths: &mut [usize], within: usize, least: usize) -> bool {
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > within {
+            let texts = self.names.iter().enumerate().filter(|(index, _)| !self.is_id(*index));
+            let room = texts.filter(|(index, name)| widths[*index] > least.max(name.len()));
+            let Some((widest, _)) = room.max_by_key(|(index, _)| widths[*index]) else { return false };
+            widths[widest] -= 1;
+        }
+        true
     }
 
     /// With tabs between, for programs.
@@ -178,7 +191,10 @@ mod tests {
             |names: &[&str]| table().only(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
         assert_eq!(only(&["state", "ID"]).unwrap().tabs(true, false), "STATE\tID\nfailed\t1\\t2\n\tüber\n");
         let refused = only(&["kind"]).unwrap_err();
-        assert_eq!((refused.code(), refused.to_string().as_str()), (7, "unknown column \"kind\"; expected id, state"));
+        assert_eq!(
+            (refused.code(), refused.to_string().as_str()),
+            (7, "unknown column \"kind\"; expected id, state")
+        );
     }
 
     #[test]
@@ -188,10 +204,11 @@ mod tests {
         table.row(vec![id.into(), "mail".into(), "a reason that takes more room than there is".into()]);
         let shown = |within| table.columns(true, false, Some(within), &mut Vec::new());
         assert_eq!(shown(200), table.columns(true, false, None, &mut Vec::new()));
-        for within in [60, 70, 80] {
+        for within in [30, 50, 60, 70, 80] {
             let text = shown(within);
             assert!(text.lines().all(|line| line.chars().count() <= within), "{text}");
-            assert!(text.contains(id) && text.contains("a reason") && text.contains('…'), "{text}");
+            assert!(text.contains("8c4e5b10") && text.contains("a reason") && text.contains('…'), "{text}");
+            assert_eq!(text.contains(id), within >= 70, "{text}");
         }
         assert!(shown(30).contains("…8c4e5b10  mail"), "{}", shown(30));
     }

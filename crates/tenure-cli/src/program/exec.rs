@@ -35,7 +35,7 @@ const LOCK: Duration = Duration::from_secs(30);
 /// How long the end of a program whose time was over may take to be recorded after that.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// What can be said to `tenure exec`.
+/// Arguments of `tenure exec`.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
     #[command(flatten)]

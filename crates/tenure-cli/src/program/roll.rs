@@ -26,7 +26,7 @@ const WORKERS: Named = Named {
     },
 };
 
-/// What can be asked of the workers of a server.
+/// Commands for the workers of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Workers {
     /// List live workers
@@ -62,9 +62,9 @@ pub(super) fn run(workers: Workers) -> Result<(), Failure> {
             let worker = meant(with, &what.worker)?;
             WORKERS.one(with, &worker.to_string())
         }),
-        Workers::Quiet(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            command(with, &what.worker, "quiet", "takes no more jobs")
-        }),
+        Workers::Quiet(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| command(with, &what.worker, "quiet", "takes no more jobs"))
+        }
         Workers::Resume(Asked { connect, output, what }) => {
             done(&connect, output, move |with| command(with, &what.worker, "resume", "takes jobs again"))
         }
@@ -104,9 +104,7 @@ fn meant(with: &mut With, wanted: &str) -> Result<Value, Failure> {
     let shown = safe::line(wanted);
     match meant.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => {
-            Err(Failure::NotThere(format!("no live worker {shown}; list them with `tenure worker list`")))
-        }
+        [] => Err(Failure::NotThere(format!("no live worker {shown}; list them with `tenure worker list`"))),
         _ => Err(Failure::Conflict(format!("{} workers match {shown}; pass the whole id", meant.len()))),
     }
 }

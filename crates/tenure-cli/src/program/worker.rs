@@ -22,6 +22,7 @@ use super::stops::{By, Limit, Stops};
 use super::{Granted, LEASE};
 use crate::client::{Ask, Connect, Purpose, Trouble};
 use crate::exit::Failure;
+use crate::output::counted;
 use crate::screen::{complain, tell};
 use crate::span::span;
 
@@ -32,7 +33,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Programs at once for one queue.
 const MOST: usize = 500;
 
-/// What can be said to `tenure worker`.
+/// Arguments of `tenure worker`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct WorkerArgs {
@@ -181,7 +182,8 @@ impl Shared {
         let (server, untold) = (self.board.client.place(), self.board.all().len());
         if untold > 0 {
             complain(&format!(
-                "could not report the end of {untold} programs to {server} in time; their jobs run again when their leases expire"
+                "could not report the end of {} to {server} in time; their jobs run again when their leases expire",
+                counted(untold as u64, "program")
             ));
         }
         limit.failure(server)
@@ -226,9 +228,9 @@ fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
         let served: Result<Vec<()>, Failure> = serving
             .into_iter()
             .map(|queue| {
-                queue.join().unwrap_or_else(|_| {
-                    Err(Failure::NotWhole("internal error; please report it".to_owned()))
-                })
+                queue
+                    .join()
+                    .unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned())))
             })
             .collect();
         drop((stop_renewing, stop_telling));

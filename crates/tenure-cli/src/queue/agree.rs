@@ -12,7 +12,7 @@ use crate::job::followed;
 use crate::output::safe;
 use crate::with::With;
 
-/// What can be said to `tenure queue set`.
+/// Arguments of `tenure queue set`.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
     /// Name of the queue
@@ -43,7 +43,7 @@ pub(crate) struct Set {
     lease: Option<Bound<f64>>,
 }
 
-/// What can be said to `tenure queue purge`.
+/// Arguments of `tenure queue purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
     /// Name of the queue
@@ -91,7 +91,8 @@ fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
 pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
     let body = changes(set);
     if body.is_empty() {
-        let detail = "nothing to change; pass --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
+        let detail =
+            "nothing to change; pass --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
         return Err(Failure::Usage(detail.to_owned()));
     }
     let answer = match with.client.ask(&Ask::patch(QUEUES.of(&set.name), &body.clone().into(), None)) {

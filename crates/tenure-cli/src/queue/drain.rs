@@ -10,14 +10,14 @@ use tenure::{Clock, SystemClock};
 use super::QUEUES;
 use crate::client::{Ask, Patience};
 use crate::exit::Failure;
-use crate::output::safe;
+use crate::output::{counted, safe};
 use crate::span::span;
 use crate::with::With;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What can be said to `tenure queue drain`.
+/// Arguments of `tenure queue drain`.
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
     /// Name of the queue
@@ -48,13 +48,18 @@ pub(super) fn run(drain: &Drain, with: &mut With) -> Result<(), Failure> {
                     );
                 }
                 if said.replace(running) != Some(running) {
-                    with.out.tell(&format!("queue {name} is paused; waiting for {running} running jobs"));
+                    with.out.tell(&format!(
+                        "queue {name} is paused; waiting for {}",
+                        counted(running, "running job")
+                    ));
                 }
             }
             Err(trouble) => patience.endure(trouble)?,
         }
         if until.is_some_and(|until| until.since(SystemClock.moment()).is_zero()) {
-            return Err(Failure::WaitOver(format!("queue {name} is paused, but jobs are still running after the timeout")));
+            return Err(Failure::WaitOver(format!(
+                "queue {name} is paused, but jobs are still running after the timeout"
+            )));
         }
         let (_kept, never) = channel::<()>();
         let _ = never.recv_timeout(EVERY);

@@ -37,7 +37,7 @@ const QUEUES: Named = Named {
     },
 };
 
-/// What can be done with queues.
+/// Commands for queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Queues {
     /// List queues
@@ -101,9 +101,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
         Queues::Delete(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree::delete(&what.name, with))
         }
-        Queues::Explain(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| QUEUES.explain(with, &what.name, "nothing holds its jobs back"))
-        }
+        Queues::Explain(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            QUEUES.explain(with, &what.name, "nothing holds its jobs back")
+        }),
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
         }

@@ -30,7 +30,7 @@ const COLUMNS: [&str; 11] = [
     "paused",
 ];
 
-/// What can be said to `tenure queue stats` and `tenure top`.
+/// Arguments of `tenure queue stats` and `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
     /// Queue [default: all]
@@ -40,7 +40,7 @@ pub(crate) struct Stats {
     watch: bool,
 }
 
-/// What can be said to `tenure top`.
+/// Arguments of `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Queue [default: all]

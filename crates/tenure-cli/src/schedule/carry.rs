@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::served::{Name, SCHEDULES};
 use crate::client::{Ask, Trouble};
 use crate::exit::Failure;
-use crate::output::{Shape, Table, safe};
+use crate::output::{Shape, Table, counted, safe};
 use crate::with::{With, text};
 
 /// What a server is told of a schedule; the rest it tells of itself.
@@ -30,7 +30,7 @@ const TOLD: [&str; 14] = [
     "job",
 ];
 
-/// What can be said to `tenure schedule backfill`.
+/// Arguments of `tenure schedule backfill`.
 #[derive(Debug, Args)]
 pub(crate) struct Backfill {
     /// Name of the schedule
@@ -70,7 +70,7 @@ pub(super) fn backfill(backfill: &Backfill, with: &mut With) -> Result<(), Failu
     if matches!(with.out.chosen(), Some(Shape::Json | Shape::Jsonl)) {
         return with.out.document(&json!({ "jobs": jobs }).to_string());
     }
-    with.out.tell(&format!("schedule {}: {jobs} jobs enqueued", safe::line(&backfill.name)));
+    with.out.tell(&format!("schedule {}: {} enqueued", safe::line(&backfill.name), counted(jobs, "job")));
     Ok(())
 }
 

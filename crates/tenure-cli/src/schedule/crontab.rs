@@ -165,8 +165,7 @@ fn timing(text: &str) -> Result<(&str, &str), String> {
     }
     let mut rest = text;
     for field in 1..=5 {
-        let (_, after) =
-            word(rest).ok_or_else(|| format!("{} time fields; expected 5", field - 1))?;
+        let (_, after) = word(rest).ok_or_else(|| format!("{} time fields; expected 5", field - 1))?;
         rest = after;
     }
     let length = text.len() - rest.len();

@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Signs of a program that its name keeps.
 const NAME: usize = 40;
 
-/// What can be said to `tenure schedule import-crontab`.
+/// Arguments of `tenure schedule import-crontab`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// Crontab file; - for standard input
@@ -182,10 +182,7 @@ fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     match std::fs::File::create_new(&path) {
         Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fail)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Failure::Conflict(format!(
-                "{} already exists and was not changed",
-                path.display()
-            )));
+            return Err(Failure::Conflict(format!("{} already exists and was not changed", path.display())));
         }
         Err(source) => return Err(fail(source)),
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use crate::exit::Failure;
 use crate::with::{Asked, With, done};
 
-/// What can be done with schedules.
+/// Commands for schedules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedule {
     /// Explain an expression and list its next runs

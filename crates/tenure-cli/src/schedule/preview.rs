@@ -11,7 +11,7 @@ use crate::screen;
 /// How many slots may be asked for.
 const MOST: u16 = 1_000;
 
-/// What can be said to `tenure schedule preview`.
+/// Arguments of `tenure schedule preview`.
 #[derive(Debug, Args)]
 pub(crate) struct Preview {
     /// Such as "0 */5 * * * *", "30 9 * * MON-FRI in Europe/Berlin" or "every 10m"

@@ -46,7 +46,7 @@ pub(crate) struct Name {
     pub(super) name: String,
 }
 
-/// What can be said to `tenure schedule add`.
+/// Arguments of `tenure schedule add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     /// Name of the schedule
@@ -93,7 +93,7 @@ enum CatchUp {
     All,
 }
 
-/// What can be said to `tenure schedule next`.
+/// Arguments of `tenure schedule next`.
 #[derive(Debug, Args)]
 pub(crate) struct Next {
     /// Name of the schedule
@@ -103,7 +103,7 @@ pub(crate) struct Next {
     number: u64,
 }
 
-/// What can be said to `tenure schedule trigger`.
+/// Arguments of `tenure schedule trigger`.
 #[derive(Debug, Args)]
 pub(crate) struct Trigger {
     /// Name of the schedule
@@ -113,7 +113,7 @@ pub(crate) struct Trigger {
     args: Option<String>,
 }
 
-/// What can be said to `tenure schedule pause`.
+/// Arguments of `tenure schedule pause`.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     /// Name of the schedule

@@ -37,8 +37,7 @@ pub(crate) struct Context {
 impl File {
     /// Where it is.
     pub(crate) fn path(env: &Env) -> Result<PathBuf, Failure> {
-        let none =
-            || Failure::Usage("no settings folder: set XDG_CONFIG_HOME or HOME".to_owned());
+        let none = || Failure::Usage("no settings folder: set XDG_CONFIG_HOME or HOME".to_owned());
         Ok(env.folder.as_ref().ok_or_else(none)?.join("config.toml"))
     }
 
@@ -107,8 +106,9 @@ impl Context {
     pub(super) fn secret(&self, name: &str) -> Result<Option<Said<Secret>>, Failure> {
         let origin = format!("context {name}");
         if let Some(token) = &self.token {
-            let token =
-                token.parse().map_err(|wrong| Failure::Invalid(format!("invalid token of {origin}: {wrong}")))?;
+            let token = token
+                .parse()
+                .map_err(|wrong| Failure::Invalid(format!("invalid token of {origin}: {wrong}")))?;
             return Ok(Some(said(token, origin)));
         }
         self.token_file.as_deref().map(|file| Ok(said(secret_in(file)?, origin))).transpose()

@@ -170,7 +170,10 @@ pub(crate) const KNOWN: &[Setting] = &[
     Setting {
         name: "server.worker",
         kind: Kind::Bool,
-        flag: turning_off("no-worker", "Leave webhooks, push endpoints and bulk operations to another server"),
+        flag: turning_off(
+            "no-worker",
+            "Leave webhooks, push endpoints and bulk operations to another server",
+        ),
         default: Some("true"),
         about: "Deliver webhooks, push jobs to endpoints and run bulk operations on this server",
         ..PLAIN
@@ -331,9 +334,9 @@ impl Setting {
             Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
             Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
             Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
-            Kind::Level => EnvFilter::try_new(value)
-                .map(drop)
-                .map_err(|wrong| format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")),
+            Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
+                format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
+            }),
         }
     }
 }

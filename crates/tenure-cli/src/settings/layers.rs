@@ -186,7 +186,10 @@ impl Layer {
                         }
                     }
                     Whose::Named | Whose::Here | Whose::System => {
-                        self.fault(&at, "contexts belong in your own settings file; use `tenure context add`");
+                        self.fault(
+                            &at,
+                            "contexts belong in your own settings file; use `tenure context add`",
+                        );
                     }
                 },
                 (DeValue::Table(table), name) if NAMED.iter().any(|(section, _)| *section == name) => {

@@ -28,7 +28,7 @@ fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_wh
         (settings.url.value, settings.url.origin)
     };
     let nothing = Connect::default();
-    assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "nobody: it is the usual one".to_owned()));
+    assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "default".to_owned()));
     contexts(&env, Some("here"), &[("here", "http://here"), ("there", "http://there")]);
     assert_eq!(url(&nothing, &env), ("http://here".to_owned(), "context here".to_owned()));
     let named = saying(&env, &[("TENURE_CONTEXT", "there")]);
@@ -159,7 +159,10 @@ fn a_secret_can_stand_in_a_file_and_is_never_told() {
     let layer = Layer::of_variables(&variables(&[("TENURE_DATABASE_URL_FILE", &file)]));
     assert_eq!(layer.said["database.url"].values, ["postgres://me:secret@h/jobs"]);
     assert!(faults("[database]\nurl = \"a\"\nurl_file = \"nowhere\"\n")[0].contains("nowhere"));
-    assert!(faults("[server]\nbind_file = \"a\"\n")[0].contains("unknown setting"), "only secrets are said so");
+    assert!(
+        faults("[server]\nbind_file = \"a\"\n")[0].contains("unknown setting"),
+        "only secrets are said so"
+    );
 }
 
 #[test]

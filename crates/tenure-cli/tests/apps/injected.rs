@@ -213,6 +213,6 @@ fn an_argument_beyond_what_the_system_takes_is_told() {
     ]);
     let _host = stand.host(&[]);
     let ran = stand.app(&["run", "--wait", "huge"]);
-    assert!(ran.code == 1 && ran.err.contains("did not begin"), "{} {}", ran.out, ran.err);
+    assert!(ran.code == 1 && ran.err.contains("did not start"), "{} {}", ran.out, ran.err);
     assert_eq!(stand.app(&["run", "--wait", "good"]).code, 0);
 }

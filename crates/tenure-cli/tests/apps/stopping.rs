@@ -57,9 +57,9 @@ fn t073_who_does_not_stop_in_time_is_killed_with_its_children_and_that_is_told()
     assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");
     let logs = stand.app(&["logs", "deaf"]).out;
     for said in [
-        "it is told to stop: its host stops",
-        "it has not stopped in time",
-        "it was killed with all that it had started",
+        "asked to stop: its host is stopping",
+        "it did not stop in time",
+        "it was killed with all its children",
     ] {
         assert!(logs.contains(said), "{said:?} in {logs}");
     }
