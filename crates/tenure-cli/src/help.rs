@@ -150,7 +150,12 @@ fn laid_out(command: Command, width: usize) -> Command {
         let column = columns.get(&section(&arg)).copied().unwrap_or_default();
         let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
         let text = wrapped(&format!("{help}{}", values(&arg)), width.saturating_sub(column).max(30));
-        arg.help(text).hide_default_value(true).hide_possible_values(true).hide_env(true)
+        let takes_value = arg.get_action().takes_values();
+        let arg = arg.help(text);
+        match takes_value {
+            true => arg.hide_default_value(true).hide_possible_values(true).hide_env(true),
+            false => arg,
+        }
     })
 }
 
