@@ -134,15 +134,18 @@ fn whoever_asks_the_demo_for_a_star_ends_at_it() {
     let mut program =
         Program::start(&["dev", "--memory", "--port", "0", "--jobs-per-second", "0"], folder.path());
     let line = program.line_with("http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let address = line.split("http://").nth(1).unwrap().to_owned();
     let (status, head, _) = ask(&address, "GET", "/demo/stars", "", "");
     let star =
         head.lines().find_map(|line| line.strip_prefix("location: ")).expect("it leads somewhere").to_owned();
     assert!(status == 303 && star.starts_with("/stars/"), "{head}");
     let answer = ask(&address, "GET", &star, "", "");
-    assert_eq!((answer.0, json_of(&answer)["name"].as_str()), (200, Some("a star that was asked for")));
+    assert_eq!((answer.0, json_of(&answer)["name"].as_str()), (200, Some("Sol")));
     let (status, head, _) = ask(&address, "POST", "/demo/stars", "", "");
     assert!(status == 202 && head.contains("location: /queue/"), "{head}");
+    let (_, head, _) = ask(&address, "POST", "/demo/stars", "", r#"{"name":"Vega"}"#);
+    let id = head.split("location: /queue/").nth(1).unwrap().split('\r').next().unwrap().to_owned();
+    assert_eq!(json_of(&ask(&address, "GET", &format!("/v1/jobs/{id}"), "", ""))["args"]["name"], "Vega");
     program.interrupt();
     assert_eq!(program.end(SOON), Some(0));
 }
