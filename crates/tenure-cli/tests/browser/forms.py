@@ -119,14 +119,14 @@ def queues(stage, page):
     press(page, "Resume queue")
     expect(page.locator("#queue .paused")).to_have_count(0)
     page.get_by_label("Max running jobs").fill("3")
-    page.get_by_label("Rate limit: jobs started").fill("10")
-    page.get_by_label("Rate limit: per seconds").fill("60")
+    page.get_by_label("Rate limit: jobs").fill("10")
+    page.get_by_label("Rate limit: interval").fill("60")
     press(page, "Save limits")
     expect(page.get_by_role("status")).to_contain_text("Limits saved")
     queue = stage.ask("GET", "/v1/queues/post-room")
     assert (queue["max_running"], queue["rate"]["limit"]) == (3, 10), queue
     page.get_by_label("Max running jobs").fill("")
-    page.get_by_label("Rate limit: jobs started").fill("")
+    page.get_by_label("Rate limit: jobs").fill("")
     press(page, "Save limits")
     queue = stage.ask("GET", "/v1/queues/post-room")
     assert (queue["max_running"], queue["rate"]) == (None, None), queue

@@ -55,7 +55,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 @for (label, share) in [("Median run time", 0.5), ("p95 run time", 0.95)] {
                     @if let Some(took) = within(&spans, share) { div { dt { (label) } dd { (span(took)) } } }
                 }
-                @if !spans.is_empty() { div { dt { "Based on" } dd { "the last " (count(spans.len() as u64)) " successful jobs" } } }
+                @if !spans.is_empty() { div { dt { "Based on" } dd { "last " (count(spans.len() as u64)) " successes" } } }
             }
             @if let Err(trouble) = &good { (unread(trouble)) }
             section.card { (states(visit, name, kind)) }
@@ -92,7 +92,7 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
     let sorts = sorted(jobs);
     html! {
         table {
-            caption { "Failures" @if !jobs.is_empty() { ", of the last " (jobs.len()) " failed jobs" } }
+            caption { "Errors" @if !jobs.is_empty() { " of the last " (jobs.len()) " failed jobs" } }
             thead { tr { th scope="col" { "Error" } th.number scope="col" { "Jobs" } th scope="col" { "Last seen" } } }
             tbody {
                 @for (says, found) in sorts.iter().take(SORTS) {

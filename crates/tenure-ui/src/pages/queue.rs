@@ -132,8 +132,8 @@ fn forms(visit: &Visit, name: &str, queue: &Value) -> Markup {
                     (proof(visit))
                     label { "Max running jobs (empty: no limit)"
                         input name="max_running" type="number" min="1" value=(number(&queue["max_running"])); }
-                    label { "Rate limit: jobs started (empty: no limit)" input name="limit" type="number" min="1" value=(number(&queue["rate"]["limit"])); }
-                    label { "Rate limit: per seconds" input name="per_seconds" type="number" min="0" step="any" value=(number(&queue["rate"]["per_seconds"])); }
+                    label { "Rate limit: jobs (empty: no limit)" input name="limit" type="number" min="1" value=(number(&queue["rate"]["limit"])); }
+                    label { "Rate limit: interval in seconds" input name="per_seconds" type="number" min="0" step="any" value=(number(&queue["rate"]["per_seconds"])); }
                     button { "Save limits" }
                 }
             }

@@ -37,7 +37,7 @@ fn form(visit: &Visit, wrong: &str) -> Markup {
     let zone = if likes.by_schedule { "UTC" } else { likes.zone.name() };
     html! {
         h1 { "Settings" }
-        p.faint { "Saved in this browser. They affect only you." }
+        p.faint { "Settings are saved in this browser and affect only you." }
         form.card.settings method="post" action=(visit.at("settings")) {
             (proof(visit))
             (choice("Theme", "theme", &THEMES, likes.theme, &["system", "light", "dark"]))
