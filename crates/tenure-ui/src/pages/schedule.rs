@@ -52,7 +52,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                     }
                 }
             }
-            (agreed(visit, &zone, &schedule))
+            (agreed(visit, &zone, &schedule, &became))
             (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (sentence(visit, &zone, text(reason, "detail"))) } } }))
             div.columns.pair {
                 section.card { (part(&next, |next| coming(visit, &zone, &own, list(next, "items"), paused))) }
@@ -96,7 +96,7 @@ fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value], paused: bool)
 }
 
 /// What was agreed about slots that meet, that were missed and that are late, and how the last one went.
-fn agreed(visit: &Visit, zone: &Zone, schedule: &Value) -> Markup {
+fn agreed(visit: &Visit, zone: &Zone, schedule: &Value, became: &BTreeMap<String, String>) -> Markup {
     let (last, skip) = (&schedule["last_run"], &schedule["last_skip"]);
     let most = |key: &str| schedule[key].as_u64().map(|most| format!(" (max {})", count(most)));
     html! {
@@ -112,10 +112,16 @@ fn agreed(visit: &Visit, zone: &Zone, schedule: &Value) -> Markup {
                 div { dt { "Last skipped run" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
             }
             div { dt { "Runs" } dd { (count(schedule["runs"].as_u64().unwrap_or_default())) @if let Some(most) = schedule["max_runs"].as_u64() { " of " (count(most)) } } }
-            @let open = list(schedule, "open_jobs").len();
+            @let open = list(schedule, "open_jobs").iter().filter(|id| !has_ended(id, became)).count();
             @if open > 0 { div { dt { "Unfinished jobs" } dd { (count(open as u64)) } } }
         }
     }
+}
+
+/// Whether a job of the latest runs has ended: the schedule itself notes that when it fires next.
+fn has_ended(id: &Value, became: &BTreeMap<String, String>) -> bool {
+    let state = id.as_str().and_then(|id| became.get(id)).map(String::as_str);
+    matches!(state, Some("succeeded" | "failed" | "cancelled"))
 }
 
 /// What becomes of a slot while an earlier job has not ended.
