@@ -43,12 +43,12 @@ struct App {
 }
 
 async fn index(run: Run<Arc<App>>, job: Index) -> Result<(), Failed> {
-    let is_edited = std::mem::take(&mut *run.app().edit_meanwhile.lock().unwrap());
+    let is_edited = std::mem::take(&mut *run.app().edit_meanwhile.lock().expect("no test panics with the lock"));
     if is_edited {
         let accepted = edited(run.tenure(), job.document).await?;
         assert!(matches!(accepted, Accepted::New(_)), "{accepted:?}");
     }
-    run.app().indexed.lock().unwrap().push(job.document);
+    run.app().indexed.lock().expect("no test panics with the lock").push(job.document);
     Ok(())
 }
 

@@ -41,8 +41,8 @@ struct Broker {
 
 impl Broker {
     async fn send(&self, stream: &str, id: JobId, event: &str) -> Result<(), std::io::Error> {
-        let was_down = std::mem::take(&mut *self.is_down.lock().unwrap());
-        let mut messages = self.messages.lock().unwrap();
+        let was_down = std::mem::take(&mut *self.is_down.lock().expect("no test panics with the lock"));
+        let mut messages = self.messages.lock().expect("no test panics with the lock");
         if messages.iter().all(|(seen, _)| *seen != id) {
             messages.push((id, format!("{stream}: {event}")));
         }
