@@ -12,6 +12,6 @@ version=$(contrib/release/version.sh)
 
 # It writes one file beside each manifest of the workspace.
 trap 'find . -name tenure-sbom.json -not -path "./target/*" -delete' EXIT
-cargo cyclonedx --quiet --format json --target all --override-filename tenure-sbom --manifest-path crates/tenure-cli/Cargo.toml
+cargo cyclonedx --quiet --format json --spec-version 1.5 --target all --override-filename tenure-sbom --manifest-path crates/tenure-cli/Cargo.toml
 mv crates/tenure-cli/tenure-sbom.json "$out/tenure-v$version.cdx.json"
 echo "$out/tenure-v$version.cdx.json"

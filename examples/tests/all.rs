@@ -63,7 +63,7 @@ fn unique_shows_every_way_to_meet_a_second_job() {
 fn bulk_stores_all_or_nothing() {
     let lines = [
         "10000 jobs in one transaction",
-        "refused: jobs[4711].priority: 1000; allowed: -100 (first) to 100 (last)",
+        "refused: jobs[4711].priority: 1000; expected -100 (first) to 100 (last)",
         "10000 invoice jobs queued in queue default",
     ];
     shows(env!("CARGO_BIN_EXE_bulk"), &lines);
@@ -134,7 +134,7 @@ fn singleton_runs_on_one_instance_at_a_time() {
         "compactor runs on A under fence 1",
         "on duty: A; standing by: 1",
         "10 charges are done, of each customer one at a time",
-        "compactor on A ends, because the host stops",
+        "compactor on A ends, because the host is shutting down",
         "compactor runs on B under fence 2",
         "no instance is on duty: true",
     ];
@@ -192,10 +192,10 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
     let lines = [
         "held under fence 1",
         "a second time: no",
-        "lease month-end was not had within 0.3 s: it is held by web-3 since",
+        "could not acquire lease month-end within 0.3 s: held by web-3 since",
         "web-4 has it under fence 3",
         "compacted until told: true",
-        "the work stopped: somebody broke it",
+        "the work stopped: it was broken",
         "fence 1: ended by broke",
         "held now: false",
     ];
@@ -206,8 +206,8 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
 fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
     let lines = [
         "host B writes with fence 2",
-        "host A with fence 1 is rejected: it is not held any more by whoever names it",
-        "host A learns: its time was over at",
+        "host A with fence 1 is rejected: the lease or job is no longer held by this owner",
+        "host A learns: it expired at",
         "on the shelf: by host B",
     ];
     shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
@@ -216,8 +216,8 @@ fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
 #[test]
 fn in_order_keeps_each_cart_in_its_order() {
     let lines = [
-        "cart 7, ink: job ",
-        "cart 8, ink: job ",
+        "cart 7, ink: it waits for job ",
+        "cart 8, ink: it waits for job ",
         "cart 7: add a pen, add ink, check out",
         "cart 8: add a pen, add ink, check out",
         "cart 9: charge failed, charge, deliver",
@@ -229,7 +229,7 @@ fn in_order_keeps_each_cart_in_its_order() {
 #[test]
 fn limits_are_kept_and_used_up() {
     let lines = [
-        "the third: its limit smtp has room, but 2 come before it",
+        "the third: its limit smtp has room, but 2 jobs are ahead of it",
         "a number: 2 at once",
         "a queue: 3 at once",
         "a rate: 5 jobs in no less than a fifth of a second",
@@ -248,7 +248,7 @@ fn fair_share_serves_the_small_customer_in_turn() {
 fn after_jobs_runs_in_order_and_cancels_what_cannot_be_done() {
     let lines = [
         "lay out: it waits for ",
-        "print: cancelled: job translate, for which it waited, failed",
+        "print: cancelled: job translate, which it depends on, failed",
         "then: lay out, tidy up",
     ];
     shows(env!("CARGO_BIN_EXE_after_jobs"), &lines);
@@ -259,7 +259,7 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     let lines = [
         "steadily: report of month 5",
         "nightly comes 3 times, first at ",
-        "reminder: it was paused at ",
+        "reminder: paused at ",
         "reminder: report of month 12",
         "a backfill would enqueue 3 jobs",
         "3 jobs so far",

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use tenure::limits;
 
 /// The folders of the code that the pages show.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "examples/src/bin",
     "examples/src/bin/stars",
     "examples/tests",
     "examples/tests/book",
+    "examples/tests/cookbook",
     "examples/service/src",
     "examples/service/src/tests",
 ];

@@ -10,6 +10,9 @@ use crate::failure::Failure;
 
 /// Files that every package has to contain.
 const FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
+/// Pages that name the oldest supported Rust, as `Rust 1.94 or newer`.
+const PAGES: &[&str] =
+    &["README.md", "CONTRIBUTING.md", "crates/tenure/README.md", "adapters/tenure-sqlx/README.md"];
 /// The most keywords that crates.io accepts.
 const MOST_KEYWORDS: usize = 5;
 /// The longest description that fits in a list of search results.
@@ -50,6 +53,12 @@ impl Depth {
 pub fn run(root: &Path, depth: Depth) -> Result<(), Failure> {
     let all = metadata(root)?;
     let mut refused = refused_versions(&all);
+    let promised = members(&all).find_map(|package| package["rust_version"].as_str()).unwrap_or_default();
+    for page in PAGES {
+        let text = std::fs::read_to_string(root.join(page))
+            .map_err(|error| Failure::check(format!("{page} could not be read: {error}")))?;
+        refused.extend(refused_page(page, &text, promised));
+    }
     for package in published(&all) {
         let name = package["name"].as_str().unwrap_or_default();
         let listed =
@@ -181,6 +190,23 @@ pub fn refused_versions(metadata: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Returns a sentence if a page does not name the promised Rust, or names another one.
+pub fn refused_page(page: &str, text: &str, promised: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.contains("Rust") && line.contains(" or newer"));
+    let named: Vec<&str> = lines
+        .filter_map(|line| line.split(" or newer").next()?.split([' ', '*']).next_back())
+        .filter(|word| word.starts_with("1."))
+        .collect();
+    match named.as_slice() {
+        [] => vec![format!("{page} does not say `Rust {promised} or newer`")],
+        named => named
+            .iter()
+            .filter(|version| **version != promised)
+            .map(|version| format!("{page} says Rust {version}, Cargo.toml says {promised}"))
+            .collect(),
+    }
+}
+
 /// `1.94` is older than `1.94.1`, and as new as `1.94.0`.
 fn numbers(version: &str) -> Vec<u64> {
     let mut numbers: Vec<u64> = version.split('.').filter_map(|part| part.parse().ok()).collect();
@@ -246,6 +272,18 @@ mod tests {
         assert_eq!(with(json!("1.94.1")), ["other 2.0.0 needs Rust 1.94.1, the workspace promises 1.94.0"]);
         assert_eq!(with(json!("1.100")).len(), 1);
         assert_eq!(refused_versions(&json!({ "packages": [] })).len(), 1);
+    }
+
+    #[test]
+    fn a_page_names_the_rust_of_the_manifest() {
+        let refused = |text: &str| refused_page("README.md", text, "1.94");
+        assert_eq!(refused("You need Rust 1.94 or newer, and a C compiler."), [""; 0]);
+        assert_eq!(refused("* **Rust** 1.94 or newer (MSRV)."), [""; 0]);
+        assert_eq!(
+            refused("You need Rust 1.89 or newer."),
+            ["README.md says Rust 1.89, Cargo.toml says 1.94"]
+        );
+        assert_eq!(refused("You need Rust.").len(), 1);
     }
 
     #[test]

@@ -18,10 +18,8 @@ pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
     if until > now {
         return None;
     }
-    let failure = Failure::new(
-        Cause::Lost,
-        &format!("host {holder} fell silent past its lease, which ended at {until}"),
-    );
+    let failure =
+        Failure::new(Cause::Lost, &format!("host {holder} stopped responding; its lease ended at {until}"));
     let taken = !cfg!(mutant = "lapse-keeps-fence");
     let fence = if taken { job.fence.next(epoch) } else { job.fence };
     let spent = job.attempt >= job.terms.max_attempts() || job.delivery >= job.terms.max_deliveries();

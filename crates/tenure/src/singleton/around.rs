@@ -74,7 +74,7 @@ impl Around {
         let bounded = self.acquire_within.is_some() || cfg!(mutant = "singleton-wait-counts");
         match (&error, bounded) {
             (Error::WaitOver { refusal, .. }, false) => {
-                run.log(&format!("waits for lease {lease}: {refusal}"));
+                run.log(&format!("waiting for lease {lease}: {refusal}"));
                 return Verdict::Snoozed(Due::In(self.rest(run)));
             }
             (Error::Fault(fault), _) if fault.is_passing() => {

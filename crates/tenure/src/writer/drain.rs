@@ -242,7 +242,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
 
     /// Has nothing more written until a person has looked.
     async fn pause(&self, duty: &Duty<App>, pen: &mut Pen) -> Result<(), Cut> {
-        tracing::error!(writer = self.writer.name, "a message cannot be written: the mailbox is paused");
+        tracing::error!(writer = self.writer.name, "cannot write a message; the mailbox is now paused");
         let paused = duty.tenure().store().set_paused(&self.names.queue, true).await;
         self.settle(duty, pen).await?;
         if let Err(fault) = paused {
