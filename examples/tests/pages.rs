@@ -22,11 +22,12 @@ fn the_readme_shows_the_hello_that_runs() {
 
 #[test]
 fn every_block_of_the_guide_stands_in_an_example() {
-    let sources: Vec<String> = ["examples/src/bin", "examples/src/bin/stars", "examples/tests", "examples/tests/cookbook"]
-        .iter()
-        .flat_map(|folder| files(&root().join(folder), "rs"))
-        .map(|path| flat(&fs::read_to_string(path).unwrap()))
-        .collect();
+    let sources: Vec<String> =
+        ["examples/src/bin", "examples/src/bin/stars", "examples/tests", "examples/tests/cookbook"]
+            .iter()
+            .flat_map(|folder| files(&root().join(folder), "rs"))
+            .map(|path| flat(&fs::read_to_string(path).unwrap()))
+            .collect();
     let mut pages = files(&root().join("docs/guide"), "md");
     pages.push(root().join("README.md"));
     let shown: Vec<Block> = pages.iter().flat_map(|page| blocks(page)).collect();
